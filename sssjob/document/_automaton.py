@@ -101,13 +101,13 @@ class Automaton:
 
     def state(self, places: frozenset[int]) -> _State:
         """The state of these places, made when it is first met."""
-        known = self.states.get(places)
-        if known is None:
+        state = self.states.get(places)
+        if state is None:
             self.kept += 1 + len(places)
             if self.kept > _KEPT:
                 self.states, self.kept = {}, 0
-            known = self.states[places] = _State(places)
-        return known
+            state = self.states[places] = _State(places)
+        return state
 
     def follow(self, state: _State, around: int, char: str) -> _State:
         """The state behind one character. around: what stands on both sides of it."""
@@ -129,9 +129,9 @@ class Automaton:
     def close(self, state: _State, around: int) -> tuple[tuple[int, ...], bool]:
         """Follow all transitions that consume no character: gives the places that wait for a character, and whether the
         accepting place is reached."""
-        known = state.closed.get(around)
-        if known is not None:
-            return known
+        closure = state.closed.get(around)
+        if closure is not None:
+            return closure
         waiting, done = [], False
         seen, stack = set(state.places), list(state.places)
         while stack:

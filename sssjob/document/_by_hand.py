@@ -83,9 +83,9 @@ def name_of(scope: str, name: str) -> str:
 def attribute_of(scope: str, row: Element, name: str) -> str:
     """The specification's name of an attribute that a property may have in a container. Raises PropertyError."""
     allowed = attributes_in(scope, True)[row.name]
-    found = name if name in allowed else next((n for n in allowed if python_name(n) == name), None)
-    if found is not None:
-        return found
+    match = name if name in allowed else next((n for n in allowed if python_name(n) == name), None)
+    if match is not None:
+        return match
     close = difflib.get_close_matches(name, [*allowed, *map(python_name, allowed)], 1)
     hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(allowed)}"
     elsewhere = attributes_in("Requested", True).get(row.name, {})
@@ -151,16 +151,16 @@ def _again(scope: str, row: Element, given: Property, attributes: Mapping[str, A
     """A property that was made already: looked at as all others, and kept as it is where it is in order."""
     if given.tag != row.name:
         _refuse(row, "SSS303", f"{row.name} cannot be set to a property {given.tag}")
-    made = property_of(scope, row.name, given.value, {**given.attributes, **attributes})
-    return given if made == given else made
+    property_ = property_of(scope, row.name, given.value, {**given.attributes, **attributes})
+    return given if property_ == given else property_
 
 
 def _only(scope: str, row: Element, given: Condition, attributes: Mapping[str, Any]) -> Property:
-    made = properties_of(scope, row.name, given, attributes)
-    if len(made) > 1:
-        _refuse(row, "SSS201", f"{row.name}: one property is expected, not the {len(made)} of a condition",
+    properties = properties_of(scope, row.name, given, attributes)
+    if len(properties) > 1:
+        _refuse(row, "SSS201", f"{row.name}: one property is expected, not the {len(properties)} of a condition",
                 f"set {python_name(row.name)} to it")
-    return made[0]
+    return properties[0]
 
 
 def _parted(row: Element, value: Any) -> tuple[Any, str | None]:
@@ -215,12 +215,13 @@ def _words(row: Element, text: str) -> None:
 
 def _state(scope: str, row: Element, text: str) -> str:
     """A State in its own spelling. A word of another system has to be put into one of the specification's."""
-    known = row.values if scope == "JobGroup" else tuple(dict.fromkeys(str(s.state) for s in STATES.values()))
-    for word in known:
+    states = row.values if scope == "JobGroup" else tuple(dict.fromkeys(str(s.state) for s in STATES.values()))
+    for word in states:
         if word.lower() == text.lower():
             return word
     meant = None if scope == "JobGroup" else job_state(text).state
-    _refuse(row, "SSS201", f"State {text!r} is none of {', '.join(known)}", f"it is taken for {meant}" if meant else "")
+    _refuse(row, "SSS201", f"State {text!r} is none of {', '.join(states)}",
+            f"it is taken for {meant}" if meant else "")
 
 
 def _text(row: Element, kind: str, value: Any, what: str = "") -> str:
@@ -312,13 +313,13 @@ _TAKEN: Final = {
 
 def _attributes(scope: str, row: Element, given: Mapping[str, Any]) -> dict[str, str]:
     allowed = attributes_in(scope, True)[row.name]
-    made = {name: _attribute_value(row, allowed[name], value) for name, value in given.items()}
-    if "units" in made:
-        made["units"] = _unit(row, made["units"])
-    for wanted in row.attributes:
-        if wanted.required and wanted.name not in made:
-            _refuse(row, "SSS208", f"{row.name} lacks the attribute {wanted.name}")
-    return made
+    texts = {name: _attribute_value(row, allowed[name], value) for name, value in given.items()}
+    if "units" in texts:
+        texts["units"] = _unit(row, texts["units"])
+    for attribute in row.attributes:
+        if attribute.required and attribute.name not in texts:
+            _refuse(row, "SSS208", f"{row.name} lacks the attribute {attribute.name}")
+    return texts
 
 
 def _attribute_value(row: Element, attribute: Attribute, value: Any) -> str:

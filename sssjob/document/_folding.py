@@ -50,22 +50,22 @@ def tree(item: Item, line: int = 0) -> Any:
     """An element of lxml for an item of a document, under its name of 3.1.0; each has the line of the container that it
     stands in, where that is known. line: that of the element above."""
     line = getattr(item, "line", 0) or line
-    made: Any = etree.Element(item.tag, dict(item.attributes))
+    element: Any = etree.Element(item.tag, dict(item.attributes))
     if line > 0:
-        made.sourceline = line
+        element.sourceline = line
     if isinstance(item, Property):
-        made.text = item.text
-        return made
+        element.text = item.text
+        return element
     if isinstance(item, Container):
-        made.text = item.reference
-        made.extend([tree(i, line) for i in item.items])
-        return made
-    made.text = item.text or None
+        element.text = item.reference
+        element.extend([tree(i, line) for i in item.items])
+        return element
+    element.text = item.text or None
     for child in item.children:
         if not isinstance(child, str):
-            made.append(tree(child, line))
-        elif len(made):
-            made[-1].tail = (made[-1].tail or "") + child
+            element.append(tree(child, line))
+        elif len(element):
+            element[-1].tail = (element[-1].tail or "") + child
         else:
-            made.text = (made.text or "") + child
-    return made
+            element.text = (element.text or "") + child
+    return element

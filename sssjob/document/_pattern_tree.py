@@ -212,16 +212,16 @@ class PatternReader:
 
     def counts(self) -> tuple[int, int | None]:
         """Least and greatest number of ``{n}``, ``{n,}`` or ``{n,m}``; None: without end."""
-        found = _COUNT.match(self.text, self.at)
-        if found is None:  # Perl's versions disagree: a literal, a quantifier ({,3}, { 3 }) or an error
+        count = _COUNT.match(self.text, self.at)
+        if count is None:  # Perl's versions disagree: a literal, a quantifier ({,3}, { 3 }) or an error
             raise self.error("'{' without a count; write \\{ for a brace")
-        low = int(found[1])
-        high = low if not found[2] else int(found[3]) if found[3] else None
+        low = int(count[1])
+        high = low if not count[2] else int(count[3]) if count[3] else None
         if max(low, high or 0) > _REPEATS:
             raise self.foreign(f"a repetition of more than {_REPEATS}")
         if high is not None and high < low:
             raise self.error("a repetition that runs backwards")
-        self.at = found.end()
+        self.at = count.end()
         return low, high
 
     def atom(self) -> Node | None:
@@ -286,12 +286,12 @@ class PatternReader:
         if named:
             self.at = named.end()
             return False
-        found = _FLAGS.match(text, self.at)
-        if found is None:
+        flags = _FLAGS.match(text, self.at)
+        if flags is None:
             raise self.error("an unknown group", start)
-        self.flags(found[1], found[2], found[3] or "", start)
-        self.at = found.end()
-        return found[4] == ")"
+        self.flags(flags[1], flags[2], flags[3] or "", start)
+        self.at = flags.end()
+        return flags[4] == ")"
 
     def flags(self, caret: str, on: str, off: str, start: int) -> None:
         """Turn flags on and off; those that change nothing about a match are read and forgotten."""
@@ -321,10 +321,10 @@ class PatternReader:
                 raise self.foreign("the character name \\N{")
             self.at += 2
             return Chars(((10, 10),), negated=True)
-        found = self.escaped(in_class=False)
-        if isinstance(found, int):
-            return self.literal(found, 0)
-        return Chars(found)
+        escape = self.escaped(in_class=False)
+        if isinstance(escape, int):
+            return self.literal(escape, 0)
+        return Chars(escape)
 
     def escaped(self, in_class: bool) -> int | Ranges:
         """The code point or the class of an escape, moving past it."""
@@ -403,11 +403,11 @@ class PatternReader:
         if text.startswith(("[.", "[="), self.at):
             raise self.foreign(f"the POSIX form {text[self.at : self.at + 2]}")
         if text.startswith("[:", self.at):
-            found = _POSIX_NAME.match(text, self.at)
-            if found is None or found[2] not in _POSIX:
+            posix_name = _POSIX_NAME.match(text, self.at)
+            if posix_name is None or posix_name[2] not in _POSIX:
                 raise self.error("an unknown POSIX class; write \\[ for a bracket")
-            self.at = found.end()
-            return _inverse(_POSIX[found[2]]) if found[1] else _POSIX[found[2]]
+            self.at = posix_name.end()
+            return _inverse(_POSIX[posix_name[2]]) if posix_name[1] else _POSIX[posix_name[2]]
         self.at += 1
         return ord(text[self.at - 1])
 

@@ -156,9 +156,9 @@ def joined(owner: Container, kind: type[C]) -> C:
         assert isinstance(block, kind)
         return block
     there = [i for i in owner.items if isinstance(i, kind)] if blocks else []
-    made = kind((), there[0].attributes if there else None, None, there[0].line if there else 0)
-    made.items = Joining([item for c in there for item in c.items], owner, made)
-    return made
+    container = kind((), there[0].attributes if there else None, None, there[0].line if there else 0)
+    container.items = Joining([item for c in there for item in c.items], owner, container)
+    return container
 
 
 class Block(Accessor, Generic[C]):
@@ -187,11 +187,11 @@ class Block(Accessor, Generic[C]):
 
     def __set__(self, obj: Container, value: Any) -> None:
         kind = self.kind()
-        made = value if value is None or isinstance(value, kind) else kind.of(value)  # type: ignore[attr-defined]
-        items: list[Item] = [] if made is None else [made]
+        container = value if value is None or isinstance(value, kind) else kind.of(value)  # type: ignore[attr-defined]
+        items: list[Item] = [] if container is None else [container]
         there = [n for n, i in enumerate(obj.items) if isinstance(i, kind)]
         place = there[0] if there else len(obj.items)
         kept = [i for i in obj.items if not isinstance(i, kind)]
-        if made is not None and type(made.items) is Joining:
-            made.items = list(made.items)
+        if container is not None and type(container.items) is Joining:
+            container.items = list(container.items)
         obj.items = [*kept[:place], *items, *kept[place:]]

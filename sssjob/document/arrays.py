@@ -141,8 +141,8 @@ def expand(document: Document, findings: Findings, limits: Limits = LIMITS) -> D
     SSS110); then the document comes back as it was.
     """
     bodies = list(document.bodies())
-    found = [array_of(job, defaults) for job, defaults in document.jobs()]
-    if not any(found):
+    arrays = [array_of(job, defaults) for job, defaults in document.jobs()]
+    if not any(arrays):
         return document
     root = document.root
     if len(bodies) == 1 and isinstance(root, Job):
@@ -159,7 +159,7 @@ def expand(document: Document, findings: Findings, limits: Limits = LIMITS) -> D
 
 
 def _expanded(group: JobGroup, findings: Findings, limits: Limits) -> JobGroup:
-    made: dict[str, list[str]] = {}     # what an array is called -> ids of its elements
+    elements_of: dict[str, list[str]] = {}     # what an array is called -> ids of its elements
     items: list[Item] = []
     number = 0
     for item in group.items:
@@ -173,12 +173,12 @@ def _expanded(group: JobGroup, findings: Findings, limits: Limits) -> JobGroup:
             items.append(item)
             continue
         for name in {str(item.value(tag)) for tag in ("Id", "Name") if item.value(tag) is not None}:
-            made.setdefault(name, []).extend(str(job.value("Id")) for job in jobs)
+            elements_of.setdefault(name, []).extend(str(job.value("Id")) for job in jobs)
         items += jobs
     items = [_without_array(i) if isinstance(i, JobDefaults) else i for i in items]
     for item in items:
         if isinstance(item, Job | JobDefaults) and item.reference is None:
-            item.items = [new for i in item.items for new in repeated(i, made, findings)]
+            item.items = [new for i in item.items for new in repeated(i, elements_of, findings)]
     return JobGroup(items, group.attributes, None, group.line)
 
 

@@ -291,8 +291,8 @@ class Container:
 
     def value(self, tag: str) -> Value | None:
         """The value of the first property of that name, or None."""
-        found = self.first(tag)
-        return None if found is None else found.value
+        first = self.first(tag)
+        return None if first is None else first.value
 
     # -- as Python objects
     def to_dict(self) -> dict[str, Any]:
@@ -319,9 +319,9 @@ class Container:
         """
         from sssjob.document._by_hand import property_of
 
-        made = property_of(self.tag, tag, value, attributes)
-        self.items.append(made)
-        return made
+        property_ = property_of(self.tag, tag, value, attributes)
+        self.items.append(property_)
+        return property_
 
     def set(self, tag: str, value: Given | Property | Condition | None, /, **attributes: Any) -> None:
         """Put one property (of a condition: its properties) in place of all of that name; None takes them away.
@@ -341,9 +341,9 @@ class Container:
     # -- changing: what is given is taken as it is, by those who know that it is right
     def add_as_is(self, tag: str, value: Value, /, **attributes: str | None) -> Property:
         """Append a property, unchecked (attributes in XML spelling; None is left out), and return it."""
-        made = new_property(tag, value, {k: v for k, v in attributes.items() if v is not None})
-        self.items.append(made)
-        return made
+        property_ = new_property(tag, value, {k: v for k, v in attributes.items() if v is not None})
+        self.items.append(property_)
+        return property_
 
     def set_as_is(self, tag: str, value: Value | Property | None, /) -> None:
         """Put one property in place of all of that name, unchecked; None takes them away."""

@@ -96,7 +96,7 @@ class Dependencies:
 
         A job without Dependency has those of JobDefaults. Time is linear in the jobs and their dependencies."""
         jobs, defaults = tuple(group.jobs), group.defaults
-        wanted = [_dependencies(job, defaults) for job in jobs]
+        dependencies = [_dependencies(job, defaults) for job in jobs]
         ids: dict[str, tuple[int, ...]] = {}
         names: dict[str, list[int]] = {}
         for index, job in enumerate(jobs):
@@ -108,7 +108,7 @@ class Dependencies:
                 names.setdefault(str(name), []).append(index)
         frozen = {name: tuple(found) for name, found in names.items()}
         links = tuple(
-            Link(index, _resolved(p, ids, frozen), p) for index, found in enumerate(wanted) for p in found)
+            Link(index, _resolved(p, ids, frozen), p) for index, found in enumerate(dependencies) for p in found)
         return cls(jobs, tuple(_label(job, index) for index, job in enumerate(jobs)), links)
 
     @property
@@ -226,10 +226,10 @@ def _resolved(p: Property, ids: dict[str, tuple[int, ...]], names: dict[str, tup
 
 
 def _label(job: Job, index: int) -> str:
-    found = job.reference if job.reference is not None else job.value("Id")
-    if found is None:
-        found = job.value("Name")
-    return f"Job[{index + 1}]" if found is None else str(found)
+    name = job.reference if job.reference is not None else job.value("Id")
+    if name is None:
+        name = job.value("Name")
+    return f"Job[{index + 1}]" if name is None else str(name)
 
 
 # --- the state of a group -----------------------------------------------------------------------------------------

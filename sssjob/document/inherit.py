@@ -116,19 +116,19 @@ def _read(level: _Level, slot: Slot) -> list[_Read]:
     if level.shared is None:
         return _reading(level.container, slot)
     key = id(level.container), slot
-    known = level.shared.get(key)
-    if known is None:
-        known = level.shared[key] = level.container, _reading(level.container, slot)
-    return known[1]
+    scope = level.shared.get(key)
+    if scope is None:
+        scope = level.shared[key] = level.container, _reading(level.container, slot)
+    return scope[1]
 
 
 def _reading(container: Container, slot: Slot) -> list[_Read]:
     items = _slot_items(container, slot)
     if not items:
         return []
-    known = in_scope(container.tag if slot == "bare" else slot)
+    elements = in_scope(container.tag if slot == "bare" else slot)
     parts = units(items) if slot == "Requested" else [[i] for i in items]
-    return [_part(unit, known, container.tag.removesuffix("Defaults")) for unit in parts]
+    return [_part(unit, elements, container.tag.removesuffix("Defaults")) for unit in parts]
 
 
 def _part(unit: Unit, known: Mapping[str, Element], level: str) -> _Read:
@@ -195,9 +195,9 @@ def _further(levels: tuple[_Level, ...], slot: Slot, seen: _Seen,
             inside = False
             for shadow in shadows:
                 seen.add(shadow)
-        said = _read(level, slot)
-        if said and (slot != "Delivered" or not level.defaults):
-            runs.append((level, [pair for read in said if seen.keys.isdisjoint(read.keys)
+        items = _read(level, slot)
+        if items and (slot != "Delivered" or not level.defaults):
+            runs.append((level, [pair for read in items if seen.keys.isdisjoint(read.keys)
                                  for pair in (read.sibling if level.amounts else read.rest)]))
         if level is not levels[-1]:
             seen.add(level)
@@ -205,8 +205,8 @@ def _further(levels: tuple[_Level, ...], slot: Slot, seen: _Seen,
 
 
 def _policy(child: Container | None, container: Container, outer: str) -> str:
-    found = child.attributes.get("awarenessPolicy") if child is not None else None
-    return found or container.attributes.get("awarenessPolicy") or outer
+    policy = child.attributes.get("awarenessPolicy") if child is not None else None
+    return policy or container.attributes.get("awarenessPolicy") or outer
 
 
 class View(Generic[_C]):
@@ -222,10 +222,10 @@ class View(Generic[_C]):
     def resolved(self, slot: Slot = "bare") -> tuple[Resolved, ...]:
         """All properties of a slot with their origin, the nearest level first, in document order within a level; where
         several levels request something, the expression of each is in brackets where it needs them."""
-        found = self._found.get(slot)
-        if found is None:
-            found = self._found[slot] = tuple(self._read(slot))
-        return found
+        entries = self._found.get(slot)
+        if entries is None:
+            entries = self._found[slot] = tuple(self._read(slot))
+        return entries
 
     def _read(self, slot: Slot) -> Iterator[Resolved]:
         origins: dict[tuple[int, int], Origin] = {}
@@ -243,10 +243,10 @@ class View(Generic[_C]):
         return self._plain(slot).copy()
 
     def _plain(self, slot: Slot) -> list[Property]:
-        said = self._said.get(slot)
-        if said is None:
-            said = self._said[slot] = [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
-        return said
+        stated = self._said.get(slot)
+        if stated is None:
+            stated = self._said[slot] = [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
+        return stated
 
     def own(self, slot: Slot = "bare") -> list[Property]:
         """Those that are said at the level itself or in its sibling defaults."""
@@ -264,8 +264,8 @@ class View(Generic[_C]):
 
     def value(self, tag: str, slot: Slot = "bare") -> Value | None:
         """The value of the first property of a name, or None."""
-        found = self.first(tag, slot)
-        return None if found is None else found.value
+        first = self.first(tag, slot)
+        return None if first is None else first.value
 
     def origin(self, tag: str, slot: Slot = "bare") -> list[Origin]:
         """Where each value that ``get`` gives was said."""
@@ -282,9 +282,9 @@ class View(Generic[_C]):
 
     def environment(self) -> Environment | None:
         """The variables merged from all levels (the farthest first); None where no level has an Environment."""
-        found = self.properties("Environment")
+        variables = self.properties("Environment")
         export = self.export
-        if not found and export is None and not any(
+        if not variables and export is None and not any(
                 True for level in self._levels for _ in level.container.containers("Environment")):
             return None
         ordered = [p for _, unit in reversed(_resolve(self._levels, "Environment", False)) for p, _ in unit]
@@ -387,9 +387,9 @@ class Effective(View[Job]):
     def _tasks_of(self, group: TaskGroup) -> tuple[Task, ...]:
         """A group without tasks takes those of TaskGroupDefaults, as a job takes task groups: whole or not at all."""
         for c in (group, *(level.container for level in (*self._group_defaults, *self._far_group_defaults))):
-            found = tuple(t for t in c.containers("Task") if isinstance(t, Task))
-            if found:
-                return found
+            tasks = tuple(t for t in c.containers("Task") if isinstance(t, Task))
+            if tasks:
+                return tasks
         return ()
 
     def task_groups(self) -> Iterator[TaskGroupView]:

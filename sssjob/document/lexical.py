@@ -95,10 +95,10 @@ def _natural(text: str, limits: Limits) -> int | None:
 
 def _whole(text: str, limits: Limits) -> tuple[int, str] | None:
     """``16.0`` as an integer with its note, None for any other form."""
-    found = _WHOLE.fullmatch(text.strip(XML_SPACE))
-    if found is None:
+    match = _WHOLE.fullmatch(text.strip(XML_SPACE))
+    if match is None:
         return None
-    value = _integer(found[1], limits)
+    value = _integer(match[1], limits)
     return None if value is None else (value, "a decimal point in an integer dropped")
 
 
@@ -146,11 +146,11 @@ def read_float(text: str, limits: Limits = LIMITS) -> Decimal:
     if text.isdigit() and text.isascii() and len(text) <= limits.digits:
         return Decimal(text)
     word = text.strip(XML_SPACE)
-    found = _FLOAT.fullmatch(word)
-    if found is None:
+    match = _FLOAT.fullmatch(word)
+    if match is None:
         raise LexicalError(text, "Float, as 1.5", "not a finite number" if word.strip("+-") in {"INF", "NaN"} else None)
-    if len(word) > limits.digits or found[1]:
-        _check_digits(word, found[1], limits)
+    if len(word) > limits.digits or match[1]:
+        _check_digits(word, match[1], limits)
     return Decimal(word)
 
 
@@ -253,10 +253,10 @@ def liberal_datetime(text: str, *, now: int | None = None, limits: Limits = LIMI
 
 def _calendar(text: str, word: str) -> tuple[int, str]:
     """Epoch seconds of an ISO 8601 date and time, with its note."""
-    found = _DATETIME.fullmatch(word)
-    if found is None:
+    match = _DATETIME.fullmatch(word)
+    if match is None:
         raise LexicalError(text, _DATETIME_FORM)
-    year, _, month, day, hour, _, minute, second, fraction, utc, sign, zone_hour, zone_minute = found.groups()
+    year, _, month, day, hour, _, minute, second, fraction, utc, sign, zone_hour, zone_minute = match.groups()
     try:
         date = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
     except ValueError as error:
@@ -310,10 +310,10 @@ def liberal_duration(text: str, limits: Limits = LIMITS) -> tuple[int, str | Non
         raise LexicalError(text, _DURATION_FORM)
     if _CLOCK.fullmatch(word):
         return _clock(text, word, limits), "hours, minutes and seconds turned into seconds"
-    found = _ISO_DURATION.fullmatch(word)
-    if found is None:
+    match = _ISO_DURATION.fullmatch(word)
+    if match is None:
         raise LexicalError(text, _DURATION_FORM)
-    value = total([int(n or 0) for n in found.groups()])
+    value = total([int(n or 0) for n in match.groups()])
     return _bounded(text, value, limits), "an ISO 8601 duration turned into seconds"
 
 

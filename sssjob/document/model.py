@@ -69,19 +69,19 @@ class Environment(_Absentable, accessors.EnvironmentAccessors):
         """An Environment of a mapping, name -> value."""
         if not isinstance(members, Mapping):
             raise UsageError(f"Environment is set to an Environment or a mapping, not to a {type(members).__name__}")
-        made = cls()
+        environment = cls()
         for name, value in members.items():
-            made[name] = value
-        return made
+            environment[name] = value
+        return environment
 
     def __getitem__(self, name: str) -> str:
         return self.variables()[name]
 
     def __setitem__(self, name: str, value: str) -> None:
-        made = type(self)().add("Variable", value, name=name)
+        variable = type(self)().add("Variable", value, name=name)
         kept = [i for i in self.items if not _is_variable(i, name)]
         place = next((n for n, i in enumerate(self.items) if _is_variable(i, name)), len(self.items))
-        self._take([*kept[:place], made, *kept[place:]])
+        self._take([*kept[:place], variable, *kept[place:]])
 
     def __delitem__(self, name: str) -> None:
         if name not in self.variables():
@@ -119,9 +119,9 @@ class _Scope(Container):
         """The child container of that name, made where it is absent."""
         for child in self.containers(tag):
             return child
-        made = CLASSES[tag]()
-        self.items.append(made)
-        return made
+        container = CLASSES[tag]()
+        self.items.append(container)
+        return container
 
 
 def _defaults(owner: Container, kind: type[_C]) -> _C | None:

@@ -80,11 +80,11 @@ class NodeSet:
         for family, box in groups:
             budget.spend(1)
             boxes.setdefault(family, []).append(box)
-        made = cls()
-        made._limits = budget.limits
-        made._families = {family: _tree(found, 0, len(family) - 1, budget) for family, found in boxes.items()}
-        made._count = sum(map(_count, made._families.values()))
-        return made
+        nodes = cls()
+        nodes._limits = budget.limits
+        nodes._families = {family: _tree(found, 0, len(family) - 1, budget) for family, found in boxes.items()}
+        nodes._count = sum(map(_count, nodes._families.values()))
+        return nodes
 
     @property
     def count(self) -> int:
@@ -305,8 +305,8 @@ def _tree(boxes: list[_Box], depth: int, dimensions: int, budget: _Budget) -> _T
     for box in boxes:
         alike.setdefault(box[depth], []).append(box)
     merged: dict[_Tree, list[_Span]] = {}
-    for spans, found in _apart(alike, budget):
-        merged.setdefault(_tree(found, depth + 1, dimensions, budget), []).extend(spans)
+    for spans, numbers in _apart(alike, budget):
+        merged.setdefault(_tree(numbers, depth + 1, dimensions, budget), []).extend(spans)
     return tuple(sorted((_merged(spans), tree) for tree, spans in merged.items()))
 
 

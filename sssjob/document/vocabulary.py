@@ -438,25 +438,25 @@ def attributes_in(container: str, former: bool) -> dict[str, dict[str, Attribute
 def in_scope(container: str) -> dict[str, Element]:
     """Canonical name -> row of every property that may stand in a container; the nearest table wins."""
     row = CONTAINERS[container]
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for table in row.tables:
         for e in ELEMENTS:
             if e.table == table and (not row.category or row.category in e.categories):
-                found.setdefault(e.name, e)
-    return found
+                elements.setdefault(e.name, e)
+    return elements
 
 
 @cache
 def aliases(container: str) -> dict[str, str]:
     """Other spelling -> canonical name, of properties and of child containers, for one container."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for e in in_scope(container).values():
         for alias in e.aliases:
-            found.setdefault(alias, e.name)
+            names.setdefault(alias, e.name)
     for child, _, _ in CONTAINERS[container].children:
         for alias in CONTAINERS[child].aliases:
-            found[alias] = child
-    return found
+            names[alias] = child
+    return names
 
 
 def element(container: str, name: str) -> Element:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import IO, Any, Final
 
 from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Request, Response, from_line, integer, loads, members
-from sssjob.fluxexec.rules import RULES, Profile, Rule, StreamRules, word
+from sssjob.fluxexec.rules import RULES, Profile, StreamRules, WireRule, word
 from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimits, ProtocolError
 from sssjob.lrm.flux.jobspec import read_r
 from sssjob.lrm.idset import Idset
@@ -25,18 +25,19 @@ __all__ = ["ALL_RULES", "StreamCheck", "Violation"]
 _WAITING: Final = 100       # requests of one topic and tag, of as many connections, that are remembered
 _DROPPED: Final = "logs an error and drops the message"
 _ROWS: Final = (
-    Rule("no-message", "ends the connection"), Rule("too-long", "ends the connection"),
-    Rule("unknown-job", "logs an error and ignores the response"),
-    Rule("no-service", "logs the response and drops it: it came too late, or from nobody"),
-    Rule("no-id", "logs an error and ignores the response"),
-    Rule("errnum", "takes the service for ended: its jobs stay in RUN, nothing is sent until the next hello", True),
-    Rule("hello-form", "answers EPROTO (71)"),
-    Rule("hello-refused", "answers EINVAL (22) while the service is connected"),
-    Rule("start-before-hello", "never sends one"), Rule("start-form", "never sends one; its own service fails the job"),
-    Rule("start-tag", "sends 0", True),
-    Rule("doubled-start", "its own service answers EEXIST, which ends the whole service", True),
-    Rule("expiration-form", "never sends one"), Rule("nobody-asked", _DROPPED),
-    Rule("too-many-jobs", "has no limit; here the job is not looked at"),
+    WireRule("no-message", "ends the connection"), WireRule("too-long", "ends the connection"),
+    WireRule("unknown-job", "logs an error and ignores the response"),
+    WireRule("no-service", "logs the response and drops it: it came too late, or from nobody"),
+    WireRule("no-id", "logs an error and ignores the response"),
+    WireRule("errnum", "takes the service for ended: its jobs stay in RUN, nothing is sent until the next hello", True),
+    WireRule("hello-form", "answers EPROTO (71)"),
+    WireRule("hello-refused", "answers EINVAL (22) while the service is connected"),
+    WireRule("start-before-hello", "never sends one"),
+    WireRule("start-form", "never sends one; its own service fails the job"),
+    WireRule("start-tag", "sends 0", True),
+    WireRule("doubled-start", "its own service answers EEXIST, which ends the whole service", True),
+    WireRule("expiration-form", "never sends one"), WireRule("nobody-asked", _DROPPED),
+    WireRule("too-many-jobs", "has no limit; here the job is not looked at"),
 )
 #: Id -> rule, those of streams and those of what is around them.
 ALL_RULES: Final = MappingProxyType({**RULES, **{rule.id: rule for rule in _ROWS}})
@@ -47,7 +48,7 @@ class Violation:
     """line: from 1. job: None where none is meant."""
 
     line: int
-    rule: Rule
+    rule: WireRule
     text: str
     job: int | None = None
 

@@ -257,6 +257,6 @@ class Desk:
 
 def _plain(config: FluxExecConfig) -> JobExecutorConfig:
     """The settings that any executor has."""
-    made = JobExecutorConfig(config.launcher_log_file, config.work_directory)
-    made.surroundings, made.site_defaults = config.surroundings, False      # the job has been filled in
-    return made
+    own = JobExecutorConfig(config.launcher_log_file, config.work_directory)
+    own.surroundings, own.site_defaults = config.surroundings, False      # the job has been filled in
+    return own

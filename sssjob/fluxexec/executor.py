@@ -64,16 +64,16 @@ class FluxExecExecutor(JobExecutor):
     config: FluxExecConfig
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
-        given = config or JobExecutorConfig.DEFAULT
-        if not isinstance(given, FluxExecConfig):
-            surroundings = given.surroundings
-            given = FluxExecConfig(given.launcher_log_file, given.work_directory)
-            given.surroundings = surroundings
-        super().__init__(url, given)
+        settings = config or JobExecutorConfig.DEFAULT
+        if not isinstance(settings, FluxExecConfig):
+            surroundings = settings.surroundings
+            settings = FluxExecConfig(settings.launcher_log_file, settings.work_directory)
+            settings.surroundings = surroundings
+        super().__init__(url, settings)
         self._scheme, self._target = _address(url)
         self._lock = threading.Lock()
         self._desk: Desk | None = None
-        self._records = Records(given.work_directory / "fluxexec", os.path.abspath(self._target)
+        self._records = Records(settings.work_directory / "fluxexec", os.path.abspath(self._target)
                                 ) if self._scheme == "unix" else None
 
     def submit(self, job: Job) -> None:
@@ -180,12 +180,12 @@ def _address(url: str | None) -> tuple[str, str]:
 
 def _inherited() -> dict[str, str]:
     """Our variables, as far as they are text; a jobspec is JSON and holds no other bytes, which the log tells."""
-    made = {}
+    variables = {}
     for name, value in os.environ.items():
         try:
             f"{name}{value}".encode()
         except UnicodeEncodeError:
             log.warning("the variable %s is not passed on: it is no UTF-8", escape(name, 60))
         else:
-            made[name] = value
-    return made
+            variables[name] = value
+    return variables

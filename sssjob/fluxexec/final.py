@@ -85,7 +85,7 @@ def _message(managed: ManagedJob) -> str | None:
 
 def _spans(managed: ManagedJob, cores: int, start: float, end: float) -> list[list[float]]:
     """[processors, seconds] for each group of ranks that was given back at one time, the longest first."""
-    left, found = managed.ranks, []
+    left, spans = managed.ranks, []
     for (name, context), when in zip(managed.events, managed.times, strict=True):
         if name != "release" or context is None or context["final"]:
             continue
@@ -95,7 +95,7 @@ def _spans(managed: ManagedJob, cores: int, start: float, end: float) -> list[li
             continue            # the manager takes what it gets
         if freed:
             left -= freed
-            found.append([freed.count * cores, max(0.0, when - start)])
+            spans.append([freed.count * cores, max(0.0, when - start)])
     if left:
-        found.append([left.count * cores, max(0.0, end - start)])
-    return found[::-1]
+        spans.append([left.count * cores, max(0.0, end - start)])
+    return spans[::-1]

@@ -101,8 +101,8 @@ class Loop:
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
         """Have call(events) made when fd can be read (1) or written (2); events 0: no longer."""
-        known = self._selector.get_map().get(fd)
-        if known is None:
+        registered = self._selector.get_map().get(fd)
+        if registered is None:
             if events:
                 self.wakeup_fd()
                 self._selector.register(fd, events, call)
@@ -110,7 +110,7 @@ class Loop:
         elif not events:
             self._selector.unregister(fd)
             self._watched -= 1
-        elif known.events != events:
+        elif registered.events != events:
             self._selector.modify(fd, events, call)
 
     def stop(self) -> None:

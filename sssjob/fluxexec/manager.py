@@ -215,11 +215,11 @@ class Manager:
 
         fit: what the method of this name has said of it.
         """
-        wanted, nodes = self.fit(jobspec) if fit is None else fit
+        request, nodes = self.fit(jobspec) if fit is None else fit
         number = len(self.jobs) + 1 if job_id is None else job_id
         if number in self.jobs:
             raise UsageError(f"job {number} is there already")
-        job = self.jobs[number] = ManagedJob(number, userid, jobspec, wanted, nodes)
+        job = self.jobs[number] = ManagedJob(number, userid, jobspec, request, nodes)
         self._waiting.append(job)
         self._schedule()
         return job
@@ -233,9 +233,9 @@ class Manager:
         """
         if job_id in self.jobs:
             raise UsageError(f"job {job_id} is there already")
-        wanted, resources = read_jobspec(jobspec), read_r(r)
+        request, resources = read_jobspec(jobspec), read_r(r)
         ranks = resources.ranks
-        job = self.jobs[job_id] = ManagedJob(job_id, userid, jobspec, wanted, ranks.count, JobState.RUN, ranks,
+        job = self.jobs[job_id] = ManagedJob(job_id, userid, jobspec, request, ranks.count, JobState.RUN, ranks,
                                              ranks & self.free, r, resources, started=True)
         job.events, job.times = [("alloc", None), ("start", None)], [started, started]
         self.free -= job.held
@@ -246,13 +246,13 @@ class Manager:
     def fit(self, jobspec: dict[str, Any]) -> tuple[Jobspec, int]:
         """What a jobspec says, and the ranks that it needs. Raises JobspecError, ExecLimitError; UsageError when there
         are too few."""
-        wanted = read_jobspec(jobspec)
-        nodes = wanted.nodes or max(1, math.ceil(wanted.tasks * wanted.cores / self.cores))
+        request = read_jobspec(jobspec)
+        nodes = request.nodes or max(1, math.ceil(request.tasks * request.cores / self.cores))
         if nodes > self.all.count:
             raise UsageError(f"the job needs {nodes} ranks, there are {self.all.count}")
         if nodes > EXEC_LIMITS.ranks:
             raise ExecLimitError(f"the job needs {nodes} ranks", "ranks")
-        return wanted, nodes
+        return request, nodes
 
     def forget(self, job_id: int) -> None:
         """Keep no record of a job that is INACTIVE."""
@@ -269,11 +269,11 @@ class Manager:
         job = self.jobs[job_id]
         if job.state is JobState.INACTIVE:
             return
-        told: dict[str, Any] = {"id": job_id, "type": kind, "severity": severity}
+        exception: dict[str, Any] = {"id": job_id, "type": kind, "severity": severity}
         if wait_status is not None:
-            told["wait_status"] = wait_status
+            exception["wait_status"] = wait_status
         for channel in self._channels:
-            channel.send(Event(EXCEPTION, told))
+            channel.send(Event(EXCEPTION, exception))
         self._exception(job, kind, severity, note)
 
     def expire(self, job_id: int, expiration: float) -> None:

@@ -63,19 +63,19 @@ Message = Request | Response | Event
 
 def to_line(message: Message) -> bytes:
     """A message as a line."""
-    made: dict[str, Any]
+    header: dict[str, Any]
     match message:
         case Request():
-            made = {"m": "req", "t": message.topic, "tag": message.tag}
+            header = {"m": "req", "t": message.topic, "tag": message.tag}
         case Response():
-            made = {"m": "resp", "t": message.topic, "tag": message.tag, "e": message.errnum}
+            header = {"m": "resp", "t": message.topic, "tag": message.tag, "e": message.errnum}
             if message.text is not None:
-                made["es"] = message.text
+                header["es"] = message.text
         case Event():
-            made = {"m": "event", "t": message.topic}
+            header = {"m": "event", "t": message.topic}
     if message.payload is not None:
-        made["p"] = message.payload
-    return json.dumps(made, separators=(",", ":")).encode() + b"\n"
+        header["p"] = message.payload
+    return json.dumps(header, separators=(",", ":")).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Message | None:

@@ -70,10 +70,10 @@ def _refuse(spec: JobSpec) -> None:
 
 def _environment(spec: JobSpec) -> dict[bytes, bytes]:
     """The job's environment as PSI/J makes it, each value with those before it."""
-    made = dict(os.environb) if spec.inherit_environment else {}
+    variables = dict(os.environb) if spec.inherit_environment else {}
     for name, value in (spec.environment or {}).items():
-        made[name.encode()] = os.fsencode(expand(str(value), made))
-    return made
+        variables[name.encode()] = os.fsencode(expand(str(value), variables))
+    return variables
 
 
 def _alone(command: list[str], stated: Mapping[str, str]) -> list[str]:
@@ -86,19 +86,22 @@ def _alone(command: list[str], stated: Mapping[str, str]) -> list[str]:
 
 def _resources(spec: JobSpec) -> dict[str, Any]:
     """A slot a process, inside nodes where the specification has nodes; with launcher single one slot has it all."""
-    given = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
-    nodes = None if given.node_count is None and given.processes_per_node is None else given.computed_node_count
-    slots = given.computed_process_count if nodes is None else given.computed_processes_per_node
+    resources = spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()
+    by_node = resources.node_count is not None or resources.processes_per_node is not None
+    nodes = resources.computed_node_count if by_node else None
+    slots = resources.computed_process_count if nodes is None else resources.computed_processes_per_node
     merged = 1 if spec.launcher == "multiple" else slots
     inside = [{"type": kind, "count": count * merged}
-              for kind, count in (("core", given.cpu_cores_per_process or 1), ("gpu", given.gpu_cores_per_process or 0))
+              for kind, count in (("core", resources.cpu_cores_per_process or 1),
+                                  ("gpu", resources.gpu_cores_per_process or 0))
               if count]
     slot = {"type": "slot", "count": slots // merged, "label": "task", "with": inside}
     if nodes is None:
-        if given.exclusive_node_use:
+        if resources.exclusive_node_use:
             raise InvalidJobException("resources.exclusive_node_use cannot be said without node_count")
         return slot
-    return {"type": "node", "count": nodes, "with": [slot]} | ({"exclusive": True} if given.exclusive_node_use else {})
+    exclusive = {"exclusive": True} if resources.exclusive_node_use else {}
+    return {"type": "node", "count": nodes, "with": [slot]} | exclusive
 
 
 def _count(spec: JobSpec) -> dict[str, int]:
@@ -109,14 +112,14 @@ def _count(spec: JobSpec) -> dict[str, int]:
 def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
     attributes = spec.attributes
     directory = _directory(spec)
-    made: dict[str, Any] = {"duration": 0, "cwd": directory, "environment": dict(environment)}
+    system: dict[str, Any] = {"duration": 0, "cwd": directory, "environment": dict(environment)}
     if attributes is not None:
         if attributes.duration is not None:
-            made["duration"] = attributes.duration.total_seconds()
-        made |= {key: value for key, value in (("queue", attributes.queue_name), ("bank", attributes.account))
+            system["duration"] = attributes.duration.total_seconds()
+        system |= {key: value for key, value in (("queue", attributes.queue_name), ("bank", attributes.account))
                  if value is not None}
     if spec._name is not None:
-        made["job"] = {"name": spec._name}
+        system["job"] = {"name": spec._name}
     options: dict[str, Any] = {}
     for side, name in (("input", "stdin"), ("output", "stdout"), ("output", "stderr")):
         path = getattr(spec, f"{name}_path")
@@ -124,8 +127,8 @@ def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
             whole = os.path.join(directory, _home(str(path)))
             options.setdefault(side, {})[name] = {"type": "file", "path": whole}
     if options:
-        made["shell"] = {"options": options}
-    return made
+        system["shell"] = {"options": options}
+    return system
 
 
 def _user(spec: JobSpec) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from sssjob.document.lexical import LexicalError
 from sssjob.lrm.idset import Idset
 
-__all__ = ["PROFILES", "RULES", "Broken", "Profile", "Rule", "StreamRules", "word"]
+__all__ = ["PROFILES", "RULES", "Broken", "Profile", "StreamRules", "WireRule", "word"]
 
 Profile = Literal["rfc32-2022", "rfc32-2026", "flux-core"]
 PROFILES: Final[tuple[Profile, ...]] = ("rfc32-2022", "rfc32-2026", "flux-core")
@@ -23,7 +23,7 @@ _LOGGED: Final = "takes it and checks nothing; ranks are freed by the final rele
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WireRule:
     """effect: what flux-core does. taken: the response has an effect all the same."""
 
     id: str
@@ -32,19 +32,20 @@ class Rule:
 
 
 _ROWS: Final = (
-    Rule("unknown-type", _IGNORED), Rule("data", _IGNORED), Rule("member", _IGNORED),
-    Rule("note", "cannot post the event: the exception is lost, and the job stays in RUN"),
-    Rule("severity", "posts it as it is; only 0 ends the job", True),
-    Rule("after-final", _IGNORED),
-    Rule("start-twice", "logs it; no effect"), Rule("start-late", "logs it; no effect on the result"),
-    Rule("reattached", "notes it in the event log for debugging; no effect"),
-    Rule("start-for-reattach", "takes it for the start, if there was none", True),
-    Rule("finish-twice", "keeps the later wait status and the earlier result"),
-    Rule("finish-early", "takes it: the job has ended without a start", True),
-    Rule("idset", _LOGGED, True), Rule("outside-R", _LOGGED, True), Rule("released-twice", _LOGGED, True),
-    Rule("no-ranks", _LOGGED, True), Rule("all-not-final", _LOGGED, True), Rule("all", _LOGGED, True),
-    Rule("ranks-left", "frees all ranks of the job", True),
-    Rule("final-early", "sends the start request again, with reattach when the job was started: for ever, if the "
+    WireRule("unknown-type", _IGNORED), WireRule("data", _IGNORED), WireRule("member", _IGNORED),
+    WireRule("note", "cannot post the event: the exception is lost, and the job stays in RUN"),
+    WireRule("severity", "posts it as it is; only 0 ends the job", True),
+    WireRule("after-final", _IGNORED),
+    WireRule("start-twice", "logs it; no effect"), WireRule("start-late", "logs it; no effect on the result"),
+    WireRule("reattached", "notes it in the event log for debugging; no effect"),
+    WireRule("start-for-reattach", "takes it for the start, if there was none", True),
+    WireRule("finish-twice", "keeps the later wait status and the earlier result"),
+    WireRule("finish-early", "takes it: the job has ended without a start", True),
+    WireRule("idset", _LOGGED, True), WireRule("outside-R", _LOGGED, True),
+    WireRule("released-twice", _LOGGED, True),
+    WireRule("no-ranks", _LOGGED, True), WireRule("all-not-final", _LOGGED, True), WireRule("all", _LOGGED, True),
+    WireRule("ranks-left", "frees all ranks of the job", True),
+    WireRule("final-early", "sends the start request again, with reattach when the job was started: for ever, if the "
          "service goes on like this", True),
 )
 #: Id -> rule.
@@ -61,7 +62,7 @@ _TYPES: Final[dict[str, tuple[tuple[str, type], ...]]] = {
 class Broken:
     """A rule, and in words what broke it."""
 
-    rule: Rule
+    rule: WireRule
     text: str
 
     def __str__(self) -> str:
@@ -84,13 +85,13 @@ class StreamRules:
 
     def broken(self, kind: object, data: object) -> Broken | None:
         """The rule that the next response breaks; None, and it counts as sent, when it breaks none."""
-        found = self._ended(kind) or _malformed(kind, data, self.profile)
-        if found is None:
+        problem = self._ended(kind) or _malformed(kind, data, self.profile)
+        if problem is None:
             assert isinstance(data, dict) and isinstance(kind, str)
-            found = self._release(data) if kind == "release" else self._order(kind)
-        if found is None:
+            problem = self._release(data) if kind == "release" else self._order(kind)
+        if problem is None:
             self._sent(kind, data)
-        return found
+        return problem
 
     def take(self, kind: object, data: object) -> None:
         """Count a response as flux-core does that breaks a rule and has an effect all the same."""
@@ -142,9 +143,9 @@ class StreamRules:
 
     def _release(self, data: dict[str, Any]) -> Broken | None:
         released, final = data["ranks"], data["final"]
-        found, left = self._ranks(released, final)
-        if found is not None:
-            return found
+        problem, left = self._ranks(released, final)
+        if problem is not None:
+            return problem
         if final and not self.fatal and self.begun and not self.seen & {"finish", "canceled"}:
             return _broken("final-early", "final release before finish")
         self.ended, self.left = final, left
@@ -196,10 +197,10 @@ def _malformed(kind: object, data: object, profile: Profile) -> Broken | None:
         return _broken("unknown-type", f"unknown response type {kind!a:.60}")
     if not isinstance(data, dict):
         return _broken("data", f"{kind} without data")
-    for key, wanted in _TYPES[kind]:
+    for key, types in _TYPES[kind]:
         value = data.get(key)
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-            return _broken("member", f"{kind} without {key} ({wanted.__name__})")
+        if not isinstance(value, types) or (types is int and isinstance(value, bool)):
+            return _broken("member", f"{kind} without {key} ({types.__name__})")
     if kind != "exception":
         return None
     note = data.get("note")

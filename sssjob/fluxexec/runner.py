@@ -317,10 +317,10 @@ class PsijRunner:
         if self.folder is None:
             return None
         try:
-            known = json.loads(self._path(number).read_text())
+            record = json.loads(self._path(number).read_text())
             shells = [(None if s["ranks"] is None else Idset.parse(s["ranks"]), str(s["id"]), s["native_id"])
-                      for s in known["shells"]]
-            if known["executor"] != self.executor.name or not all(native for *_, native in shells):
+                      for s in record["shells"]]
+            if record["executor"] != self.executor.name or not all(native for *_, native in shells):
                 return None
         except FileNotFoundError:
             return None

@@ -38,10 +38,10 @@ class Server:
         self.runner: Runner = SimulatedRunner(self.loop, split=True)
         if executor is not None:
             try:
-                made = JobExecutor.get_instance(executor, config=_config())
+                instance = JobExecutor.get_instance(executor, config=_config())
             except ValueError as error:
                 raise UsageError(str(error)) from None
-            self.runner = PsijRunner(self.loop, made, folder=state)
+            self.runner = PsijRunner(self.loop, instance, folder=state)
         self.service: Service | None = None
         self.signal = 0
         self._eof = False
@@ -93,16 +93,16 @@ class Server:
 
     def _accept(self, listener: socket.socket) -> None:
         try:
-            made, _ = listener.accept()
+            connection, _ = listener.accept()
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                 log.warning("a connection cannot be taken: %s", error)
             return
-        with made:
+        with connection:
             if self.service is not None and self.service.state is not State.DEAD:
                 log.warning("a second job manager was turned away")
                 return
-            self._serve(_Visit(self.loop, made.detach()))
+            self._serve(_Visit(self.loop, connection.detach()))
 
     def _changed(self, service: Service) -> None:
         if service.state is not State.DEAD or service is not self.service:
@@ -167,9 +167,9 @@ def _config() -> JobExecutorConfig | None:
         return None
     from sssjob.mjf.provider import from_environment
 
-    made = JobExecutorConfig()
-    made.surroundings = from_environment(os.environ)
-    return made
+    config = JobExecutorConfig()
+    config.surroundings = from_environment(os.environ)
+    return config
 
 
 class _Visit(Lines):

@@ -247,14 +247,14 @@ def listen(path: str) -> socket.socket:
     Raises AccessError.
     """
     _check_path(path)
-    made = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)
     try:
-        _bind(made, path)
-        made.listen()
-        made.setblocking(False)
-        return made
+        _bind(connection, path)
+        connection.listen()
+        connection.setblocking(False)
+        return connection
     except OSError as error:
-        made.close()
+        connection.close()
         raise AccessError(path, error.strerror or str(error)) from error
 
 
@@ -294,9 +294,9 @@ def _stale(path: str) -> bool:
 def connect(path: str) -> int:
     """A descriptor connected to a Unix socket. Raises AccessError."""
     _check_path(path)
-    with socket.socket(socket.AF_UNIX) as made:
+    with socket.socket(socket.AF_UNIX) as connection:
         try:
-            made.connect(path)
+            connection.connect(path)
         except OSError as error:
             raise AccessError(path, error.strerror or str(error)) from error
-        return made.detach()
+        return connection.detach()

@@ -32,15 +32,15 @@ def usage_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The usage of a job from that of its shells."""
-    found = [part for part in parts if part]
-    if len(found) < 2:
-        return dict(found[0]) if found else {}
-    made: dict[str, Any] = {key: how(part[key] for part in found if key in part)
-                            for key, how in _NUMBERS.items() if any(key in part for part in found)}
-    nodes = list(dict.fromkeys(node for part in found for node in part.get("nodes", ())))
-    pilots = [part["pilot"] for part in found if part.get("pilot")]
+    reported = [part for part in parts if part]
+    if len(reported) < 2:
+        return dict(reported[0]) if reported else {}
+    total: dict[str, Any] = {key: how(part[key] for part in reported if key in part)
+                             for key, how in _NUMBERS.items() if any(key in part for part in reported)}
+    nodes = list(dict.fromkeys(node for part in reported for node in part.get("nodes", ())))
+    pilots = [part["pilot"] for part in reported if part.get("pilot")]
     pilot = {key: math.fsum(p[key] for p in pilots if key in p) for key in _PILOT if any(key in p for p in pilots)}
-    return made | ({"nodes": nodes} if nodes else {}) | ({"pilot": pilot} if pilot else {})
+    return total | ({"nodes": nodes} if nodes else {}) | ({"pilot": pilot} if pilot else {})
 
 
 def read_usage(value: object, limits: ExecLimits = EXEC_LIMITS) -> dict[str, Any]:
@@ -49,15 +49,15 @@ def read_usage(value: object, limits: ExecLimits = EXEC_LIMITS) -> dict[str, Any
         return {}
     if not isinstance(value, dict):
         raise ProtocolError("usage is no object")
-    made: dict[str, Any] = {key: _number(value[key], f"usage.{key}", least=0) for key in _NUMBERS if key in value}
+    numbers: dict[str, Any] = {key: _number(value[key], f"usage.{key}", least=0) for key in _NUMBERS if key in value}
     if "nodes" in value:
-        made["nodes"] = _nodes(value["nodes"], limits)
+        numbers["nodes"] = _nodes(value["nodes"], limits)
     if "pilot" in value:
         if not isinstance(value["pilot"], dict):
             raise ProtocolError("usage.pilot is no object")
-        made["pilot"] = {key: _number(value["pilot"][key], f"usage.pilot.{key}", least=None)
+        numbers["pilot"] = {key: _number(value["pilot"][key], f"usage.pilot.{key}", least=None)
                          for key in _PILOT if key in value["pilot"]}
-    return made
+    return numbers
 
 
 def _number(value: object, what: str, least: float | None) -> float:

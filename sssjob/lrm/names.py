@@ -31,8 +31,8 @@ class NameRule:
         """Why a name is not taken: it ``contains '@'``; empty where it is taken."""
         if not name:
             return "is empty"
-        if found := self.unfit.search(name):
-            return f"contains {found[0]!r}"
+        if match := self.unfit.search(name):
+            return f"contains {match[0]!r}"
         if len(name) > self.longest:
             return f"has more than {self.longest} characters"
         if not self.digit and name[0].isdigit():

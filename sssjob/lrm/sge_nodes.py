@@ -47,9 +47,9 @@ def _node(host: _Element) -> Node:
     queues = {queue.get("name", ""): _values(queue, "queuevalue") for queue in host.findall("queue")}
     try:
         size = 0 if about.get("mem_total", "-") == "-" else (memory(about["mem_total"]) or 0) // _MIB
-        shapes = {queue: Shape(_whole(said, "slots"), size) for queue, said in queues.items()
-                  if _OUT.isdisjoint(said.get("state_string", ""))}
-        busy = any(_whole(said, "slots_used") for said in queues.values())
+        shapes = {queue: Shape(_whole(values, "slots"), size) for queue, values in queues.items()
+                  if _OUT.isdisjoint(values.get("state_string", ""))}
+        busy = any(_whole(values, "slots_used") for values in queues.values())
     except ValueError as error:
         raise ValueError(f"host {name[:80]}: {error}") from None
     return Node(name, {queue: shape for queue, shape in shapes.items() if shape.processors > 0}, busy)
@@ -86,5 +86,5 @@ def _queues(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _limit(text: str) -> int:
-    found = seconds(text)
-    return TEN_YEARS_S if found is None else found
+    duration = seconds(text)
+    return TEN_YEARS_S if duration is None else duration

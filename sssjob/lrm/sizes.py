@@ -39,8 +39,8 @@ def unit(word: str) -> tuple[str, int] | None:
 def amount(text: str) -> Decimal | None:
     """Bytes of a size as managers print it, with the fraction that it has; None for anything else."""
     size = _AMOUNT.fullmatch(text) if len(text) <= _LONGEST else None
-    known = None if size is None else unit(size[2])
-    return None if size is None or known is None else Decimal(size[1]) * (POWERS[known[0]] * known[1])
+    step = None if size is None else unit(size[2])
+    return None if size is None or step is None else Decimal(size[1]) * (POWERS[step[0]] * step[1])
 
 
 def in_bytes(text: str) -> int | None:

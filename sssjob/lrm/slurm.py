@@ -128,10 +128,10 @@ def gpus(items: Iterable[tuple[str, Decimal]]) -> tuple[Decimal | None, dict[str
             whole = value
         elif kind.startswith("gres/gpu:"):
             types[kind[9:]] = types.get(kind[9:], Decimal(0)) + value
-    known = sum(types.values(), Decimal(0))
-    if whole is not None and types and known != whole:
-        return whole, {}, f"gres/gpu says {whole}, its types {known}; gres/gpu is taken"
-    return (known if whole is None and types else whole), types, ""
+    typed = sum(types.values(), Decimal(0))
+    if whole is not None and types and typed != whole:
+        return whole, {}, f"gres/gpu says {whole}, its types {typed}; gres/gpu is taken"
+    return (typed if whole is None and types else whole), types, ""
 
 
 # -- what a record says of a run, with times in seconds since the epoch (SLURM_TIME_FORMAT=%s)

@@ -127,15 +127,15 @@ class Features:
             key = KEYS[name]
             if not key.of:
                 continue
-            given = revised({name: value} | {k: draft[k] for k in ("cpufactor_lrms",) if k in draft})
+            values = revised({name: value} | {k: draft[k] for k in ("cpufactor_lrms",) if k in draft})
             stated = self[key.of]
-            if not given:
+            if not values:
                 yield Note("mjf-no-factor", "warning", name, "is normalised, and there is no cpufactor_lrms above 0")
             elif stated.value is None:
-                readings[key.of] = Reading(stated.key, readings[name].state, given[key.of], stated.raw,
+                readings[key.of] = Reading(stated.key, readings[name].state, values[key.of], stated.raw,
                                            readings[name].reason, name)
             else:
-                yield from self._compared(key, value, given[key.of], stated.value)
+                yield from self._compared(key, value, values[key.of], stated.value)
 
     def _compared(self, key: Key, value: Value, given: float, stated: Value) -> Iterator[Note]:
         """A draft key beside the note's: equal within what the draft's unit can say."""
@@ -179,10 +179,10 @@ class Features:
         past: a time that has passed counts, as it does for glideinWMS (drain now), or is ignored as left over.
         """
         shutdowns = [self[name] for name in _SHUTDOWNS]
-        known = [(r.value, r) for r in shutdowns if isinstance(r.value, int | float)]
-        known = [(when, r) for when, r in known if past == "count" or when >= self.now]
-        if known:
-            return min(known, key=lambda pair: pair[0])[1]
+        moments = [(r.value, r) for r in shutdowns if isinstance(r.value, int | float)]
+        moments = [(when, r) for when, r in moments if past == "count" or when >= self.now]
+        if moments:
+            return min(moments, key=lambda pair: pair[0])[1]
         return next((r for r in shutdowns if r.state == "unreadable"), Reading(KEYS["shutdowntime"], "absent"))
 
     def elapsed(self, start: float | None = None) -> float | None:

@@ -21,7 +21,7 @@ from sssjob.mjf.limits import LIMITS, Limits
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["METADATA", "NAME", "Answer", "Here", "Nowhere", "Place", "Told", "place_of", "sized", "why"]
+__all__ = ["METADATA", "NAME", "Answer", "Here", "InMetadata", "Nowhere", "Place", "place_of", "sized", "why"]
 
 #: Where OpenStack's metadata are found; vac and vcycle hand over the same form.
 METADATA: Final = "http://169.254.169.254/openstack/latest/meta_data.json"
@@ -72,7 +72,7 @@ class Nowhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class InMetadata:
     """Values that stood in the metadata themselves (``mjf@machinefeatures@hs06``)."""
 
     values: Mapping[str, str]

@@ -71,26 +71,26 @@ class Provider:
         if job.spec is not None:
             _stated(job.spec)
 
-    def enter(self, job: Job, processors: int, native_id: str) -> Inside | Nowhere:
+    def enter(self, job: Job, processors: int, native_id: str) -> Inside | NoDirectories:
         """The directories of a job on this machine; none where the site has its own. Raises AccessError, UsageError."""
         assert job.spec is not None
         root = self.root or os.environ.get("TMPDIR") or tempfile.gettempdir()
         sweep(root, _OLD_S, self.clock())
         total = os.cpu_count() or processors
         space = os.statvfs(root)
-        known: dict[str, Value] = {"total_cpu": total, "scratch_limit_bytes": space.f_blocks * space.f_frsize}
-        known |= _asked(job.spec) | {"allocated_cpu": processors, "job_id": native_id,
+        values: dict[str, Value] = {"total_cpu": total, "scratch_limit_bytes": space.f_blocks * space.f_frsize}
+        values |= _asked(job.spec) | {"allocated_cpu": processors, "job_id": native_id,
                                      "jobstart_secs": int(self.clock())} | dict(self.values)
-        hs06, total_cpu = known.get("hs06"), known["total_cpu"]
-        if "hs06_job" not in known and isinstance(hs06, int | float) and isinstance(total_cpu, int) and total_cpu:
-            known["hs06_job"] = float(f"{hs06 * processors / total_cpu:.6g}")
-        directories = provide(root, native_id, known, draft=self.draft, clock=self.clock)
+        hs06, total_cpu = values.get("hs06"), values["total_cpu"]
+        if "hs06_job" not in values and isinstance(hs06, int | float) and isinstance(total_cpu, int) and total_cpu:
+            values["hs06_job"] = float(f"{hs06 * processors / total_cpu:.6g}")
+        directories = provide(root, native_id, values, draft=self.draft, clock=self.clock)
         variables = directories.environment(os.environ, override=self.override)
         if not variables:
             directories.remove()
-            return Nowhere()
+            return NoDirectories()
         observe = None if self.observe is None else partial(self.observe, job)
-        return Inside(directories, variables, self.poll_s, self.clock, known.get("hs06_job"), observe)
+        return Inside(directories, variables, self.poll_s, self.clock, values.get("hs06_job"), observe)
 
     def around(self, job: Job, told: Told) -> Around:
         """The same in the lines of a submit script."""
@@ -114,16 +114,16 @@ class Provider:
                 continue            # a line of the job's own, or cut when it was killed
             if isinstance(value, int | float):
                 facts[name] = value
-        left: dict[str, Any] = {"hs06_job": facts["hs06_job"]} if "hs06_job" in facts else {}
+        benchmark: dict[str, Any] = {"hs06_job": facts["hs06_job"]} if "hs06_job" in facts else {}
         if "now" not in facts or "used_CPU" not in facts:
-            return left
+            return benchmark
         usage = Usage()
         usage.take(facts["now"], facts["used_CPU"])
-        return left | _pilot(usage, facts, facts["now"])
+        return benchmark | _pilot(usage, facts, facts["now"])
 
 
 @dataclass(frozen=True, slots=True)
-class Nowhere:
+class NoDirectories:
     """The site has directories of its own."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -181,8 +181,8 @@ class Inside:
         if self.last is None:
             return self.left
         self.usage.take(self.clock(), None)
-        known = {name: value for name in (*_STATUS, "allocated_cpu") if (value := self.last.value(name)) is not None}
-        return self.left | _pilot(self.usage, known, self.clock())
+        values = {name: value for name in (*_STATUS, "allocated_cpu") if (value := self.last.value(name)) is not None}
+        return self.left | _pilot(self.usage, values, self.clock())
 
 
 class _Poller:
@@ -239,9 +239,9 @@ def _tell_once(executor: str) -> None:
 def _pilot(usage: Usage, known: Mapping[str, float | None], now: float) -> dict[str, Any]:
     """Metadata: ``pilot``, with mean and greatest number of cores in use, and the wastes at the end."""
     wastes = figures(known, now)
-    made = {"cores_mean": usage.mean, "cores_max": usage.greatest, "kill_waste": wastes.kill_waste,
+    measured = {"cores_mean": usage.mean, "cores_max": usage.greatest, "kill_waste": wastes.kill_waste,
             "draining_waste": wastes.draining_waste}
-    return {"pilot": {name: float(value) for name, value in made.items() if value is not None}}
+    return {"pilot": {name: float(value) for name, value in measured.items() if value is not None}}
 
 
 def _asked(spec: JobSpec) -> dict[str, Value]:
@@ -266,11 +266,11 @@ def _stated(spec: JobSpec) -> dict[str, Value]:
         if key is None or key.area == "status":
             raise InvalidJobException(f"custom attribute {name!r} is no key of Machine/Job Features")
         try:
-            given = read_value(key.kind, value) if isinstance(value, str) else value
-            write_value(key, given)         # type: ignore[arg-type]
+            typed = read_value(key.kind, value) if isinstance(value, str) else value
+            write_value(key, typed)         # type: ignore[arg-type]
         except (MJFValueError, UsageError, TypeError) as error:
             raise InvalidJobException(f"custom attribute {name!r}: {error}") from error
-        values[key.name] = given             # type: ignore[assignment]
+        values[key.name] = typed             # type: ignore[assignment]
     return values
 
 

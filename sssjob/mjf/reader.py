@@ -77,8 +77,8 @@ class Reader:
             if area == "status" and not isinstance(place, Nowhere):
                 self._take_status(place)
             else:
-                known = {n: held.good for n in names if (held := self._held.get(n)) and held.good}
-                self._take(place.read(names, known))
+                good = {n: held.good for n in names if (held := self._held.get(n)) and held.good}
+                self._take(place.read(names, good))
         now = self.clock()
         return Features.of({name: self._reading(name, held, now) for name, held in self._held.items()}, now)
 

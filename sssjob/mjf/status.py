@@ -108,20 +108,20 @@ class PilotStatus:
         """
         texts = {name: _text(name, value, self.allocated) for name, value in values.items()}
         now, postpones = self.clock(), values.get("can_postpone_last_job")
-        left = tuple(n for n in texts if n != "can_postpone_last_job" and now < self._quiet_until)
-        wanted = {n: t for n, t in texts.items() if n not in left}
+        put_off = tuple(n for n in texts if n != "can_postpone_last_job" and now < self._quiet_until)
+        to_write = {n: t for n, t in texts.items() if n not in put_off}
         path = os.path.join(self.directory, LOCK_FILE)
-        if not os.path.lexists(path) and wanted.get(LOCK_FILE) is None:
+        if not os.path.lexists(path) and to_write.get(LOCK_FILE) is None:
             raise UsageError("used_CPU has to be in the first update: it is the lock of all others")
         with locked(self.directory, exclusive=True, limits=self.limits) as lock:
             if not lock.held:
                 raise (Busy if lock.reason == "busy" else AccessError)(escape(path), lock.reason)
-            self._write(lock, wanted)
+            self._write(lock, to_write)
         if self._postpones is False and postpones is True:
             self._quiet_until = now + self.quiet_s
         if isinstance(postpones, bool):
             self._postpones = postpones
-        return left
+        return put_off
 
     def _write(self, lock: Lock, texts: Mapping[str, str | None]) -> None:
         for name, text in texts.items():
@@ -141,8 +141,8 @@ class PilotStatus:
 def _text(name: str, value: Value | None, allocated: int | None) -> str | None:
     key = KEYS.get(name)
     if key is None or key.area != "status":
-        known = ", ".join(k.name for k in KEYS.values() if k.area == "status")
-        raise UsageError(f"no key of JOBSTATUS: {name!r} (known: {known})")
+        names = ", ".join(k.name for k in KEYS.values() if k.area == "status")
+        raise UsageError(f"no key of JOBSTATUS: {name!r} (known: {names})")
     if value is None:
         if name == LOCK_FILE:
             raise UsageError("used_CPU is the lock of all others and cannot be taken away")

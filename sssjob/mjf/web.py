@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from sssjob.findings import escape
 from sssjob.mjf.keys import Area
 from sssjob.mjf.limits import LIMITS, Limits
-from sssjob.mjf.places import METADATA, NAME, Answer, Nowhere, Place, Told, place_of, sized, why
+from sssjob.mjf.places import METADATA, NAME, Answer, InMetadata, Nowhere, Place, place_of, sized, why
 
 __all__ = ["Web", "metadata"]
 
@@ -168,26 +168,26 @@ def _in_time(connection: _Connection, answers: Iterator[tuple[str, Answer]], nam
 
     The time-out of a socket does not help against a name server, nor a server that sends a byte now and then.
     """
-    made: dict[str, Answer] = {}
-    given: queue.SimpleQueue[tuple[str, Answer] | BaseException | None] = queue.SimpleQueue()
+    answered: dict[str, Answer] = {}
+    arriving: queue.SimpleQueue[tuple[str, Answer] | BaseException | None] = queue.SimpleQueue()
     stopped = threading.Event()
 
     def work() -> None:
         """Ask for one answer after the other, until nobody waits any more."""
         try:
             for pair in answers:
-                given.put(pair)
+                arriving.put(pair)
                 if stopped.is_set():
                     return
-            given.put(None)
+            arriving.put(None)
         except Exception as error:          # whatever a foreign server brings about is told of its keys
-            given.put(error)
+            arriving.put(error)
 
     threading.Thread(target=work, name="sssjob-mjf", daemon=True).start()
     end, reason = time.monotonic() + limits.pass_seconds, ""
     while True:
         try:
-            item = given.get(timeout=max(0.0, min(limits.request_seconds, end - time.monotonic())))
+            item = arriving.get(timeout=max(0.0, min(limits.request_seconds, end - time.monotonic())))
         except queue.Empty:
             late = "pass_seconds" if time.monotonic() >= end else "request_seconds"
             reason = f"no answer within {late} = {getattr(limits, late):g} s"
@@ -195,10 +195,10 @@ def _in_time(connection: _Connection, answers: Iterator[tuple[str, Answer]], nam
         if not isinstance(item, tuple):
             reason = why(item) if item else ""
             break
-        made[item[0]] = item[1]
+        answered[item[0]] = item[1]
     stopped.set()
     connection.stop()
-    return {name: made.get(name) or Answer("unreadable", reason=reason) for name in names}
+    return {name: answered.get(name) or Answer("unreadable", reason=reason) for name in names}
 
 
 @lru_cache(maxsize=8)
@@ -238,4 +238,4 @@ def _places(meta: dict[str, object], limits: Limits) -> Iterator[tuple[Area, Pla
             place = place_of(base, limits)
             yield area, place if isinstance(place, Web) else Nowhere("the metadata name no http: or https: URL")
         elif values:
-            yield area, Told(values)
+            yield area, InMetadata(values)

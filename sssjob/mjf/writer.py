@@ -88,10 +88,10 @@ class Directories:
 
     def set(self, values: Mapping[str, Value]) -> None:
         """Write keys, each file at once and whole. Nothing is written where one of them is no value (UsageError)."""
-        given: dict[str, Value] = dict(values)
+        stated: dict[str, Value] = dict(values)
         if self.draft:
-            given = self._drafted(values) | given
-        texts = [(key_of(name), written(key_of(name), value)) for name, value in given.items()]
+            stated = self._drafted(values) | stated
+        texts = [(key_of(name), written(key_of(name), value)) for name, value in stated.items()]
         for key, text in texts:
             put(self.path(key.area), key.name, text, owner=self.owner if key.area == "job" else None)
 
@@ -165,8 +165,8 @@ def key_of(name: str) -> Key:
     """The key that a provider may write under this name. Raises UsageError, with the known names."""
     key = KEYS.get(name)
     if key is None or key.area == "status":
-        known = ", ".join(k.name for k in KEYS.values() if k.area != "status" and not k.draft)
-        raise UsageError(f"no key of a provider: {escape(name, 60)!r} (known: {known})")
+        names = ", ".join(k.name for k in KEYS.values() if k.area != "status" and not k.draft)
+        raise UsageError(f"no key of a provider: {escape(name, 60)!r} (known: {names})")
     return key
 
 

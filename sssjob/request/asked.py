@@ -152,7 +152,7 @@ class Asked:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
         tagged = self._tagged if slot in _SLOTS else defaultdict(list)
         entries = self.entries
-        told = not slot and level in (TASK[0], f"{TASK[0]}+")      # bare in a task a Node tells where it ran
+        reported = not slot and level in (TASK[0], f"{TASK[0]}+")      # bare in a task a Node tells where it ran
         before = len(entries)
         if scope.attributes:
             policy = policy_of(scope, policy)
@@ -169,7 +169,7 @@ class Asked:
             entry = Entry(item, level, slot, path, policy if not attributes or "awarenessPolicy" not in attributes
                           else policy_of(item, policy))
             entries.append(entry)
-            if not isinstance(item, Raw) and not (told and entry.tag == "Node"):
+            if not isinstance(item, Raw) and not (reported and entry.tag == "Node"):
                 tagged[entry.tag].append(entry)
         if slot == "Requested":
             self._requested.setdefault(level, []).extend(entries[before:])
@@ -277,12 +277,12 @@ class Asked:
     def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
         """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
         fits = []
-        wanted = attributes.items()
+        conditions = attributes.items()
         for e in self._tagged.get(tag, ()):
             if e.level not in levels:
                 continue
-            if wanted:
-                if not wanted <= e.attributes.items():
+            if conditions:
+                if not conditions <= e.attributes.items():
                     continue
                 e.understood |= attributes.keys()
             if e.slot and e.attributes:
@@ -309,17 +309,17 @@ class Asked:
             return None
         if len(there) == 1:
             return self._only(there[0], levels, carried, attributes)
-        found = self.find(tag, levels, **attributes)
-        if not found:
+        first = self.find(tag, levels, **attributes)
+        if not first:
             return None
         if carried:
-            for e in found:
+            for e in first:
                 e.understood |= set(carried)
-        if found[0].slot:
-            return self._least(found, attributes)
-        if len(found) > 1 and any(e.item != found[0].item for e in found):
-            self.note("SSS502", found[0], f"{tag}: the first of {len(found)} is taken, {found[0].text}")
-        return found[0]
+        if first[0].slot:
+            return self._least(first, attributes)
+        if len(first) > 1 and any(e.item != first[0].item for e in first):
+            self.note("SSS502", first[0], f"{tag}: the first of {len(first)} is taken, {first[0].text}")
+        return first[0]
 
     def _only(self, entry: Entry, levels: Sequence[str], carried: Iterable[str], attributes: Mapping[str, str]
               ) -> Entry | None:

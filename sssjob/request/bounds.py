@@ -98,8 +98,9 @@ def key_of(p: Property) -> Key:
     """What tells an amount from others: those of one key can be compared."""
     if not p.attributes:
         return p.tag, None, None, None, None, None
-    said = p.attributes
-    return *identity_of(p), said.get("metric"), said.get("context"), said.get("units") if factor_of(p) is None else None
+    attributes = p.attributes
+    unit = attributes.get("units") if factor_of(p) is None else None
+    return *identity_of(p), attributes.get("metric"), attributes.get("context"), unit
 
 
 def amount_of(p: Property) -> Exact | None:

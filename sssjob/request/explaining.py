@@ -78,20 +78,21 @@ class Part:
 
     def record(self) -> dict[str, Any]:
         """The part as a JSON object: kind and text, a condition with its property, all else with its parts."""
-        made: dict[str, Any] = {"kind": self.kind, "text": self.text}
+        members: dict[str, Any] = {"kind": self.kind, "text": self.text}
         if self.property is not None:
-            said = self.property.attributes
-            named = {k: v for k, v in said.items() if k not in ("op", "conj", "group", "preference")}
-            made |= {"property": self.property.tag, "op": said.get("op", "EQ"), "value": self.property.text, **named}
-            if "units" not in said and _UNITS.get(self.property.tag):
-                made["units"] = _UNITS[self.property.tag]
+            attributes = self.property.attributes
+            named = {k: v for k, v in attributes.items() if k not in ("op", "conj", "group", "preference")}
+            members |= {"property": self.property.tag, "op": attributes.get("op", "EQ"), "value": self.property.text,
+                        **named}
+            if "units" not in attributes and _UNITS.get(self.property.tag):
+                members["units"] = _UNITS[self.property.tag]
         if self.weight is not None:
-            made["weight"] = self.weight
+            members["weight"] = self.weight
         if self.origin:
-            made["from"] = self.origin
+            members["from"] = self.origin
         if self.parts:
-            made["parts"] = [part.record() for part in self.parts]
-        return made
+            members["parts"] = [part.record() for part in self.parts]
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +109,16 @@ class ExplainedLevel:
 
     def record(self) -> dict[str, Any]:
         """The level as a JSON object; task groups and tasks are counted from 1."""
-        made: dict[str, Any] = {"level": "Job" if self.group is None else "TaskGroup" if self.task is None else "Task"}
+        level = "Job" if self.group is None else "TaskGroup" if self.task is None else "Task"
+        members: dict[str, Any] = {"level": level}
         if self.group is not None:
-            made["group"] = self.group + 1
+            members["group"] = self.group + 1
         if self.task is not None:
-            made |= {"task": self.task + 1, "tasks": self.tasks}
-        made["asks"] = None if self.asks is None else self.asks.record()
+            members |= {"task": self.task + 1, "tasks": self.tasks}
+        members["asks"] = None if self.asks is None else self.asks.record()
         if self.given:
-            made["given"] = [part.record() for part in self.given]
-        return made
+            members["given"] = [part.record() for part in self.given]
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +254,9 @@ def _level(title: str, level: Level | None, view: View[Any], shape: Iterable[Res
         origins = {id(r.property): _origin(r, level.view) for r in spoken}
     first = [_condition(r.property, _origin(r, view)) for r in shape]
     asks = _asked(AllOf(()) if level is None else level.expression.root, origins, first)
-    given = [_condition(r.property, "Delivered" if used else _origin(r, view))
+    conditions = [_condition(r.property, "Delivered" if used else _origin(r, view))
              for r, used in given_to(view)] if started else []
-    return ExplainedLevel(title, asks, tuple(given), group, task)
+    return ExplainedLevel(title, asks, tuple(conditions), group, task)
 
 
 def _folded(tasks: Iterable[ExplainedLevel], title: str) -> Iterator[ExplainedLevel]:
@@ -316,13 +318,14 @@ def _condition(p: Property, origin: str) -> Part:
 
 def condition_in_words(p: Property) -> str:
     """A property as a condition: ``Memory at least 4 GB PerNode``, ``Node pattern n.*``."""
-    said = p.attributes
-    names = [said[name] for name in ("name", "type") if name in said]
+    attributes = p.attributes
+    names = [attributes[name] for name in ("name", "type") if name in attributes]
     operation = _OPERATIONS.get(p.op or "EQ", f"{p.op} ")
-    value = f"{said['aggregation'].lower()} {p.text}" if "aggregation" in said else p.text
-    behind = filter(None, (said.get("units") or _UNITS.get(p.tag), said.get("metric"), said.get("context")))
+    value = f"{attributes['aggregation'].lower()} {p.text}" if "aggregation" in attributes else p.text
+    unit = attributes.get("units") or _UNITS.get(p.tag)
+    behind = filter(None, (unit, attributes.get("metric"), attributes.get("context")))
     words = [p.tag, *names, operation + value, *behind]
-    more = [f"{name} {text}" for name, text in said.items() if name not in _SAID]
+    more = [f"{name} {text}" for name, text in attributes.items() if name not in _SAID]
     return " ".join(words) + (f" [{', '.join(more)}]" if more else "")
 
 

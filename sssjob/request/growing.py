@@ -34,15 +34,15 @@ def grown(job: Job, changes: Sequence[Change]) -> Job:
 
 def amounts_of(job: Job, name: str) -> list[Decimal]:
     """The amounts that ``grown`` would change: seconds of Duration, bytes of Memory."""
-    found: list[Decimal] = []
+    steps: list[Decimal] = []
     stack: list[Container] = [job]
     while stack:
         for item in stack.pop().items:
             if isinstance(item, Container) and item.tag not in _ELSEWHERE:
                 stack.append(item)
             elif isinstance(item, Property) and item.tag == name and (amount := _amount(item)) is not None:
-                found.append(amount)
-    return found
+                steps.append(amount)
+    return steps
 
 
 def _grown(scope: _C, changes: Sequence[Change]) -> _C:

@@ -89,11 +89,11 @@ def _as_they_stand(root: Node) -> list[Single] | None:
         if not isinstance(item, Predicate):
             return None
         p = item.property
-        said = p.attributes
+        attributes = p.attributes
         row = ROWS.get(p.tag)
-        key = (p.tag, said.get("name"), said.get("type"))
+        key = (p.tag, attributes.get("name"), attributes.get("type"))
         kind = None if row is None else _KINDS.get(row.type)
-        if key in seen or kind is None or type(p.value) is not kind or said.get("op", "EQ") != "EQ":
+        if key in seen or kind is None or type(p.value) is not kind or attributes.get("op", "EQ") != "EQ":
             return None
         seen.add(key)
         values.append(Single(_single(p, p.value), True))

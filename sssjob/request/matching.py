@@ -198,9 +198,9 @@ class Matcher:
         shown = _names_shown(offered)
         if op in ORDER:
             return self._ordered_names(p, offered, shown)
-        wanted = names_of(p, self.limits)
+        requested = names_of(p, self.limits)
         least = count_of(p)
-        hit = next((n for n, count in offered if count >= least and _meets(wanted, n)), None)
+        hit = next((n for n, count in offered if count >= least and _meets(requested, n)), None)
         if op == "NE":
             return ("not" if hit is not None else "met"), shown, ""
         why = "" if hit is not None or least < 2 else f"{least} of each wanted"
@@ -208,11 +208,11 @@ class Matcher:
 
     def _ordered_names(self, p: Property, offered: tuple[tuple[str | NodeSet, int], ...],
                        shown: str) -> tuple[State, str, str]:
-        wanted = number_of(p.value)
-        found = [number_of(n) for n, _ in offered if isinstance(n, str)]
-        if wanted is None or not all(n is not None for n in found) or len(found) < len(offered):
+        requested = number_of(p.value)
+        numbers = [number_of(n) for n, _ in offered if isinstance(n, str)]
+        if requested is None or not all(n is not None for n in numbers) or len(numbers) < len(offered):
             return self.unordered(p, shown)
-        met = any(n is not None and _compare(p.op, n, wanted) for n in found)
+        met = any(n is not None and _compare(p.op, n, requested) for n in numbers)
         return ("met" if met else "not"), shown, ""
 
     def unordered(self, p: Property, offered: str) -> tuple[State, str, str]:
@@ -224,18 +224,18 @@ class Matcher:
     def values(self, p: Property, implied: bool) -> tuple[State, str, str]:
         """All other properties: any offered one that fits will do, NE wants none equal."""
         _, name, type_ = identity_of(p)
-        found = self.offer.all(p.tag, name, type_)
-        if not found and p.tag == "NodeCount" and (nodes := self.offer.total("nodes")) is not None:
-            found = (Property("NodeCount", int(nodes)),)
-        if not found:
+        offered_properties = self.offer.all(p.tag, name, type_)
+        if not offered_properties and p.tag == "NodeCount" and (nodes := self.offer.total("nodes")) is not None:
+            offered_properties = (Property("NodeCount", int(nodes)),)
+        if not offered_properties:
             if (implied or not self.literal) and p.tag in _CREDENTIALS and p.op == "EQ":
                 return "met", "", "the offer names nobody"
             if not self.literal and p.tag in _ONE_AT_LEAST and p.value in (0, 1) and self.offer.properties:
                 return "met", "", "every offer has one"
             return ("met" if p.op == "NE" else "absent"), "", "nothing offered"
         if not self.literal and is_capacity(p):
-            return self._best([self.value(p, given) for given in found])
-        answers = [self.value(p, given) for given in found]
+            return self._best([self.value(p, offered_property) for offered_property in offered_properties])
+        answers = [self.value(p, offered_property) for offered_property in offered_properties]
         shown = ", ".join(a[1] for a in answers)
         if p.op == "NE":    # none may be equal
             bad = next((a for a in answers if a[0] != "met"), None)

@@ -47,8 +47,8 @@ class Offer:
             jobs = [j for j in source.containers("Job") if j.reference is None]
             return cls.of(only_one(jobs, "jobs"))
         if source.tag in ("Delivered", "Requested"):
-            found = _by_tag(source.properties())
-            return cls(found, frozenset(found) if source.tag == "Delivered" else frozenset())
+            by_tag = _by_tag(source.properties())
+            return cls(by_tag, frozenset(by_tag) if source.tag == "Delivered" else frozenset())
         return cls._of_scope(source)
 
     @classmethod
@@ -65,10 +65,10 @@ class Offer:
 
     def all(self, tag: str, name: str | None = None, type: str | None = None) -> tuple[Property, ...]:
         """The properties offered under a name; of Resource and Extension those of the name and type asked for."""
-        found = self.properties.get(tag, ())
+        properties = self.properties.get(tag, ())
         if tag not in NAMED:
-            return found
-        return tuple(p for p in found if p.get("name") == name and type in (None, p.get("type")))
+            return properties
+        return tuple(p for p in properties if p.get("name") == name and type in (None, p.get("type")))
 
     def names(self, tag: str) -> tuple[tuple[str | NodeSet, int], ...]:
         """Names, or sets of them, of the nodes or features offered, each with its count."""
@@ -101,10 +101,10 @@ class Offer:
 
 
 def _by_tag(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
-    found: dict[str, list[Property]] = {}
+    by_tag: dict[str, list[Property]] = {}
     for p in properties:
-        found.setdefault(p.tag, []).append(p)
-    return {tag: tuple(items) for tag, items in found.items()}
+        by_tag.setdefault(p.tag, []).append(p)
+    return {tag: tuple(items) for tag, items in by_tag.items()}
 
 
 def only_one(found: list[Container], what: str) -> Container:

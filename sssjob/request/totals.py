@@ -250,8 +250,8 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     with suppress(LexicalError):            # ``check`` tells of it
         why = None if distribution is None else spread(layout, distribution)
     for extension in group.get("Extension"):
-        said = extension.attributes
-        if said.get("name") == "ChunkCount" and said.get("type") == "Scheduler" and extension.text.isdigit():
+        named = extension.attributes
+        if named.get("name") == "ChunkCount" and named.get("type") == "Scheduler" and extension.text.isdigit():
             layout.chunks = int(extension.text) or None
     layout.processors, known = _stated(properties, "Processors", layout)
     if layout.processors is None and uneven:
@@ -304,8 +304,8 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
 
 
 def _summed(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    amounts = [value for value in values if value is not None]
+    return sum(amounts) if amounts else None
 
 
 def _greatest(*values: int | None) -> int | None:
@@ -477,6 +477,6 @@ def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> 
 
 def shown(p: Property) -> str:
     """An amount for people: ``Memory 2 GB``, ``GPU a100 4``."""
-    said = p.attributes
-    name = " ".join(filter(None, (said.get("name"), said.get("type")))) if p.tag == "Resource" else p.tag
-    return f"{name} {p.text}" + (f" {said['units']}" if "units" in said else "")
+    attributes = p.attributes
+    name = " ".join(filter(None, (attributes.get("name"), attributes.get("type")))) if p.tag == "Resource" else p.tag
+    return f"{name} {p.text}" + (f" {attributes['units']}" if "units" in attributes else "")

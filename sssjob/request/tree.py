@@ -174,9 +174,9 @@ class _Alternatives:
     def node(self) -> Node:
         """All of them as one node, or two where the weights have both signs."""
         signs = [[i for i in self.items if i[1] > 0], [i for i in self.items if i[1] < 0]]
-        made = [Preferred(tuple(i for i, _ in part), tuple(w for _, w in part), part is signs[0])
+        preferred = [Preferred(tuple(i for i, _ in part), tuple(w for _, w in part), part is signs[0])
                 for part in signs if part]
-        return made[0] if len(made) == 1 else AllOf(tuple(made))
+        return preferred[0] if len(preferred) == 1 else AllOf(tuple(preferred))
 
 
 class _Frame:
@@ -194,13 +194,13 @@ class _Frame:
 
     def prefer(self, item: Predicate | Not, p: Property, weight: int) -> bool:
         """Take an alternative; True where it is the first of its property here."""
-        found = self.alternatives.get(identity_of(p))
-        first = found is None
-        if found is None:
-            found = self.alternatives[identity_of(p)] = _Alternatives()
-        found.items.append((item, weight))
+        alternatives = self.alternatives.get(identity_of(p))
+        first = alternatives is None
+        if alternatives is None:
+            alternatives = self.alternatives[identity_of(p)] = _Alternatives()
+        alternatives.items.append((item, weight))
         if first:
-            self.add(found)
+            self.add(alternatives)
         return first
 
     def node(self) -> Node:
@@ -360,9 +360,9 @@ def _close(frames: list[_Frame], place: _Place) -> None:
 
 
 def _mixed(frame: _Frame, place: _Place) -> None:
-    for (tag, *_), found in frame.alternatives.items():
-        first = found.items[0][1] > 0
-        for node, weight in found.items:
+    for (tag, *_), alternatives in frame.alternatives.items():
+        first = alternatives.items[0][1] > 0
+        for node, weight in alternatives.items:
             if (weight > 0) is not first:
                 place.add("SSS404", tag, f"preferences of {tag} have both signs: the positive are required, the "
                           "negative are wishes", (node.item if isinstance(node, Not) else node).property)

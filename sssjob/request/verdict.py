@@ -43,12 +43,12 @@ def match(requested: Document | Container | Expression | Request | Sequence[Requ
     against what is offered to it.
     """
     findings = Findings(limits=limits)
-    given = offer if isinstance(offer, Offer) else Offer.of(offer)
+    offered = offer if isinstance(offer, Offer) else Offer.of(offer)
     scores: list[Fraction] = []
     parts: list[Explanation] = []
     for request in requests_in(requested, strict=strict, limits=limits):
         findings.extend(request.findings)
-        parts += _levels(request, given, scores, findings, delivered=delivered, strict=strict, limits=limits)
+        parts += _levels(request, offered, scores, findings, delivered=delivered, strict=strict, limits=limits)
     top = parts[0].parts[0] if len(parts) == 1 else Explanation("all levels", all_state(parts), kind="all",
                                                                 parts=tuple(parts))
     score = sum(scores, Fraction(0)) / len(scores) if scores else Fraction(1)

@@ -167,29 +167,29 @@ class _Checker:
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
         """Check one container; gives those inside it."""
         tag = container.tag
-        found: _Found = {}
+        by_tag: _Found = {}
         inside: list[Container] = []
         telling = _TELLING if tag != "Environment" else _VARIABLES
         for item in container.items:
             if item.tag in telling:
                 if not isinstance(item, Property):
                     continue
-                if item.tag in found:
-                    found[item.tag].append(item)
+                if item.tag in by_tag:
+                    by_tag[item.tag].append(item)
                 else:
-                    found[item.tag] = [item]
+                    by_tag[item.tag] = [item]
             elif isinstance(item, Container):
                 inside.append(item)
         if tag in _SCOPES:
-            self.scope(container, place, found, inside)
+            self.scope(container, place, by_tag, inside)
         elif tag == "Requested":
-            self.requested(container, place, found)
+            self.requested(container, place, by_tag)
         elif tag == "Delivered":
-            self.delivered(container, place, found)
+            self.delivered(container, place, by_tag)
         elif tag == "Environment":
-            self.variables(container, place, found.get("Variable", []))
-        if "Extension" in found:
-            for_us = [p for p in found["Extension"] if p.attributes.get("name") in _LOOKED_AT]
+            self.variables(container, place, by_tag.get("Variable", []))
+        if "Extension" in by_tag:
+            for_us = [p for p in by_tag["Extension"] if p.attributes.get("name") in _LOOKED_AT]
             if for_us:
                 self.extensions(container, place, for_us)
         return _placed(inside, place) if inside else []
@@ -427,7 +427,7 @@ class _Checker:
                 excluding = excluding or any(p.attributes and p.tag not in _ASKED and _excludes(p) for p in block.items)
         if not excluding and (not asked or not (defaults or _takes_a_look(asked))):
             return
-        from sssjob.validation._contradictions import Level, check_level
+        from sssjob.validation._contradictions import JudgedLevel, check_level
 
         def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
                  severity: Severity | None) -> None:
@@ -435,7 +435,7 @@ class _Checker:
             at = place if where is container else _Place(place, where.tag, 0)
             self.tell(rule, subject, message, where, at, p, severity=severity)
 
-        check_level(Level(container, defaults, self.pending, tell, self.limits, self._sound))
+        check_level(JudgedLevel(container, defaults, self.pending, tell, self.limits, self._sound))
 
     def spread(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """How the tasks of a job, or of a task group that stands by itself, are spread over its nodes (SSS414)."""

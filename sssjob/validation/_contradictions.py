@@ -24,7 +24,7 @@ from sssjob.request.levels import request_of
 from sssjob.request.totals import is_gpu, spread
 from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, identity_of, names_of, parse
 
-__all__ = ["Level", "check_level", "spread_over", "unfit"]
+__all__ = ["JudgedLevel", "check_level", "spread_over", "unfit"]
 
 _LEVEL: Final = ("NodeCount", "Processors")
 #: What is said of tasks and how they are spread, and what it stands in.
@@ -47,7 +47,7 @@ Tell = Callable[[str, str, str, Container, Property | None, Severity | None], No
 
 
 @dataclass(slots=True)
-class Level:
+class JudgedLevel:
     """One scope with the defaults beside it, the one nearest first. pending: whether its job is not over; sound:
     blocks (by identity) whose expression was read whole without a finding."""
 
@@ -65,17 +65,17 @@ class Level:
     def stated(self) -> list[tuple[Property, Container]]:
         """What the level asks for, each with its container: of each name what is nearest, Requested before bare."""
         scopes = (self.scope, *self.defaults)
-        found: list[tuple[Property, Container]] = []
+        inherited: list[tuple[Property, Container]] = []
         for scope in scopes:
-            taken = {_named(p) for p, _ in found}
+            taken = {_named(p) for p, _ in inherited}
             for block in scope.items:
                 if block.tag == "Requested" and isinstance(block, Container):
-                    found += [(p, block) for p in block.items if isinstance(p, Property) and _named(p) not in taken]
+                    inherited += [(p, block) for p in block.items if isinstance(p, Property) and _named(p) not in taken]
         for scope in scopes:
-            taken = {_named(p) for p, _ in found}
-            found += [(p, scope) for p in scope.items
+            taken = {_named(p) for p, _ in inherited}
+            inherited += [(p, scope) for p in scope.items
                       if p.tag in AMOUNTS and isinstance(p, Property) and _named(p) not in taken]
-        return found
+        return inherited
 
     @property
     def severity(self) -> Severity | None:
@@ -88,14 +88,14 @@ def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[tuple[
     whatever level says them (SSS414: the counts win, at every door, ``Layout.misfit``), and of counts that multiply
     beyond every machine (SSS110)."""
     totals = request_of(job, defaults, bare=True, limits=limits).totals
-    found: list[tuple[str, Property | None, str]] = [
+    contradictions: list[tuple[str, Property | None, str]] = [
         ("SSS414", p, f"{p.tag}: {why}") for part in totals.parts for p, why in part.misfits]
     for total in (totals.processors, totals.nodes):
         if total is not None and total.value > limits.count and not total.plain:
             p = next((p for tag in ("TaskDistribution", "TaskCount") for p in _everywhere(job, tag)), None)
-            found.append(("SSS110", p, f"{total.identity[0]}: {total.origin} come to {total.value}, more than the "
-                          f"limit count ({limits.count})"))
-    return found
+            contradictions.append(("SSS110", p, f"{total.identity[0]}: {total.origin} come to {total.value}, more than "
+                                   f"the limit count ({limits.count})"))
+    return contradictions
 
 
 def _everywhere(scope: Container, tag: str) -> Iterator[Property]:
@@ -129,10 +129,10 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
         return False
     distributions = stated.pop("TaskDistribution", [])
     if groups > 1 or len(distributions) > 1 or (listed > 1 and "Task" in stated) or not all(
-            _counts(p) for found in stated.values() for p in found):
+            _counts(p) for properties in stated.values() for p in properties):
         return True
-    least = {tag: min(p.value for p in found) for tag, found in stated.items()}
-    most = {tag: max(p.value for p in found) for tag, found in stated.items()}
+    least = {tag: min(p.value for p in properties) for tag, properties in stated.items()}
+    most = {tag: max(p.value for p in properties) for tag, properties in stated.items()}
     if listed:
         least.setdefault("TaskCount", listed)
         most.setdefault("TaskCount", listed)
@@ -143,9 +143,9 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
 
 def _counts(p: Property) -> bool:
     """Whether a property is a count of at least one that is asked for as it is, alone or beside alternatives."""
-    said = p.attributes
+    attributes = p.attributes
     return type(p.value) is int and p.value > 0 and (
-        not said or (said.keys() <= _CHOICE and said.get("conj", "And") in ("And", "Or")))
+        not attributes or (attributes.keys() <= _CHOICE and attributes.get("conj", "And") in ("And", "Or")))
 
 
 def _odd(places: Mapping[str, Value], tasks: Mapping[str, Value], distribution: Property | None,
@@ -172,11 +172,11 @@ def _number(counts: Mapping[str, Value], tag: str) -> int | None:
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:
-    said = p.attributes
-    return (p.tag, said.get("name"), said.get("type")) if said else (p.tag, None, None)
+    attributes = p.attributes
+    return (p.tag, attributes.get("name"), attributes.get("type")) if attributes else (p.tag, None, None)
 
 
-def check_level(level: Level) -> None:
+def check_level(level: JudgedLevel) -> None:
     """Add what is wrong with the amounts of a level: SSS110, SSS414, SSS423."""
     stated = level.stated()
     where = {id(p): c for p, c in stated}
@@ -204,27 +204,27 @@ def check_level(level: Level) -> None:
         p = _last(stated, "NodeCount")
         level.tell("SSS423", p.tag, f"{p.text} nodes cannot share {_last(stated, 'Processors').text} processors: each "
                    "has at least one", where[id(p)], p, level.severity)
-    held, wanted = _held(alone), alone.get(_PROCESSORS)
-    if held is not None and wanted is not None and wanted.least is not None and held < wanted.least:
+    held, requested = _held(alone), alone.get(_PROCESSORS)
+    if held is not None and requested is not None and requested.least is not None and held < requested.least:
         p = _last(stated, "Processors")
-        level.tell("SSS423", p.tag, f"the nodes hold {held} processors, and {wanted.least} are asked for",
+        level.tell("SSS423", p.tag, f"the nodes hold {held} processors, and {requested.least} are asked for",
                    where[id(p)], p, level.severity)
     _fits(level, stated, alone)
 
 
-def _tree(level: Level, inside: list[Property]) -> Node:
+def _tree(level: JudgedLevel, inside: list[Property]) -> Node:
     """The expression of what is requested; blocks of several levels are joined by And, each in brackets of its own."""
     blocks = level.blocks()
     mine = {id(p) for p in inside}
-    made: list[Expression] = []
+    expressions: list[Expression] = []
     for block in blocks:
         asked = [p for p in block.properties() if id(p) in mine]
         if asked:
             findings = Findings(limits=level.limits)
-            made.append(parse(asked, findings, limits=level.limits))
+            expressions.append(parse(asked, findings, limits=level.limits))
             if not findings.told and len(asked) == sum(1 for _ in block.properties()):
                 level.sound.add(id(block))
-    return AllOf(tuple(e.root for e in made))
+    return AllOf(tuple(e.root for e in expressions))
 
 
 def _nodes_have_processors(found: dict[Key, Bounds]) -> bool:
@@ -268,7 +268,7 @@ def _last(stated: Iterable[tuple[Property, Container]], tag: str) -> Property:
     return [p for p, _ in stated if p.tag == tag][-1]
 
 
-def _absurd(level: Level, p: Property, container: Container) -> None:
+def _absurd(level: JudgedLevel, p: Property, container: Container) -> None:
     """An amount beyond every machine (SSS110)."""
     name = _LIMITED.get(p.tag)
     if name is None:
@@ -289,7 +289,7 @@ def _exact(found: dict[Key, Bounds], tag: str) -> int | None:
         else None
 
 
-def _fits(level: Level, stated: list[tuple[Property, Container]], found: dict[Key, Bounds]) -> None:
+def _fits(level: JudgedLevel, stated: list[tuple[Property, Container]], found: dict[Key, Bounds]) -> None:
     """Names of nodes against the number of nodes beside them (SSS414)."""
     nodes = _exact(found, "NodeCount")
     names: list[tuple[Property, Container]] = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]

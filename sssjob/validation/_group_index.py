@@ -25,14 +25,14 @@ _CACHE: Final = 4_096       # KiB of a database that are kept in memory
 
 def _database(owner: object, *tables: str) -> sqlite3.Connection:
     """A database on the disk that is deleted when its owner is let go."""
-    made = sqlite3.connect("", isolation_level=None)
-    weakref.finalize(owner, made.close)
+    connection = sqlite3.connect("", isolation_level=None)
+    weakref.finalize(owner, connection.close)
     for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE}"):
-        made.execute(f"PRAGMA {pragma}")
+        connection.execute(f"PRAGMA {pragma}")
     for table in tables:
-        made.execute(f"CREATE TABLE {table}")
-    made.execute("BEGIN")
-    return made
+        connection.execute(f"CREATE TABLE {table}")
+    connection.execute("BEGIN")
+    return connection
 
 
 class KnownIds(Siblings):
@@ -121,15 +121,15 @@ class Links:
             order[places[other]] = one
             places[other] += 1
         ready = [node for node in range(nodes) if not counts[node]]
-        left = nodes
+        pending = nodes
         while ready:
             node = ready.pop()
-            left -= 1
+            pending -= 1
             for at in range(starts[node], starts[node + 1]):
                 counts[order[at]] -= 1
                 if not counts[order[at]]:
                     ready.append(order[at])
-        return left > 0
+        return pending > 0
 
     def _edges(self) -> tuple[array[int], array[int], int]:
         """Jobs that wait, and what each of them waits for: a job, or a name that jobs have, which waits for those; and

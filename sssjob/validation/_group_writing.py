@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from sssjob.findings import Findings, Policy
-from sssjob.validation._sections import Section, Told, told_once
+from sssjob.validation._sections import Section, SectionFindings, told_once
 from sssjob.validation.large import Large, WholeError
 from sssjob.xml._in_order import in_order, reread
 from sssjob.xml._twin_writing import group_pieces
@@ -27,7 +27,7 @@ class GroupWriter:
         self.large, self.profile, self.findings, self.policy = large, profile_of(profile), findings, policy
         self._told: set[str] = set()
         self._doubtful = False                          # whether the reader may say something of the text
-        self._again = Told(large.path, findings.limits)     # what it says of sections that are not in order
+        self._again = SectionFindings(large.path, findings.limits)     # what it says of sections that are not in order
         self._once: set[tuple[str, str]] = set()
         self._before = len(findings)
         if "JobGroup" in self.profile.refused:
@@ -46,7 +46,7 @@ class GroupWriter:
         """The end tag of the group; all that is to be told of the text is told then."""
         if self._doubtful and not any(f.rejects for f in islice(self.findings, self._before, None)):
             room = max(0, self.findings.limits.findings - len(self.findings))
-            more = Told(self.large.path, replace(self.findings.limits, findings=room))
+            more = SectionFindings(self.large.path, replace(self.findings.limits, findings=room))
             more.take(self._again, self._again.overflow)
             self.findings.extend(more)
         return f"</{self._tag}>\n"
@@ -83,9 +83,9 @@ class GroupWriter:
 
     def _writer(self, findings: Findings) -> _Writer:
         """One for each section: it knows properties by their identity, which a later section may give to others."""
-        made = _Writer(self.profile, findings, self.policy or Policy.REJECT)
-        made._told, made._group = self._told, self.large.group
-        return made
+        writer = _Writer(self.profile, findings, self.policy or Policy.REJECT)
+        writer._told, writer._group = self._told, self.large.group
+        return writer
 
 
 def xml_pieces(large: Large, *, profile: str = "3.1", findings: Findings,

@@ -18,14 +18,14 @@ from sssjob.xml._parts import Part
 if TYPE_CHECKING:
     from sssjob.validation.large import Large
 
-__all__ = ["Counts", "Section", "Told", "finished", "told_once"]
+__all__ = ["Counts", "Section", "SectionFindings", "finished", "told_once"]
 
 _NUMBERED: Final = 1_000    # items of a container from which on ``validation`` numbers no properties
 _ONCE: Final = frozenset(("SSS204", "SSS306", "SSS310", "SSS312"))
 _CHILD: Final = re.compile(r"(/(?:[^/\[:]+:)?(?:(?i:jobgroup)|\*))/([^/\[]+)(?:\[(\d+)\])?(.*)", re.S)
 
 
-class Told(Findings):
+class SectionFindings(Findings):
     """Findings that come section by section, in the order of the document."""
 
     __slots__ = ()

@@ -27,7 +27,7 @@ from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.validation import Siblings, _asks, _Checker, _Found, _Place
 from sssjob.validation._group_index import KnownIds, Links, Unknown
-from sssjob.validation._sections import Counts, Section, Told, finished, told_once
+from sssjob.validation._sections import Counts, Section, SectionFindings, finished, told_once
 from sssjob.xml._in_order import tell_made
 from sssjob.xml._parts import Frame, Part, frame_of, part_at, parts
 from sssjob.xml._twin_writing import RAW, add_run
@@ -65,10 +65,10 @@ class _Checks:
     def __init__(self, path: str, limits: Limits) -> None:
         self.once: set[tuple[str, str]] = set()
         self.made, self.siblings, self.states, self.links, self.group, self.jobs = (
-            Told(path, limits) for _ in range(6))
+            SectionFindings(path, limits) for _ in range(6))
         self.ids = KnownIds()
 
-    def parts(self) -> tuple[Told, ...]:
+    def parts(self) -> tuple[SectionFindings, ...]:
         """All of them."""
         return self.made, self.siblings, self.states, self.links, self.group, self.jobs
 
@@ -138,7 +138,7 @@ class Large:
                  limits: Limits) -> None:
         self.file, self.path, self.frame, self.profile, self.policy = file, path, frame, profile, policy
         self.site, self.limits = site, limits
-        self.findings, self.checks = Told(path, limits), Told(path, limits)
+        self.findings, self.checks = SectionFindings(path, limits), SectionFindings(path, limits)
         self.group = JobGroup()
         self.defaults: JobDefaults | None = None
         self.order: list[tuple[str, int]] = []
@@ -160,10 +160,10 @@ class Large:
             raise WholeError
         asking: tuple[Container, ...] | None = None
         while True:
-            made = cls(file, path, frame, profile, policy, site, limits)
-            now = made._read(checked, asking)
+            document = cls(file, path, frame, profile, policy, site, limits)
+            now = document._read(checked, asking)
             if now is None:
-                return made
+                return document
             asking = now
 
     def room(self, findings: Findings) -> Limits:
@@ -226,7 +226,7 @@ class Large:
         """Read and check all sections. asking: JobDefaults that hold, where they are known. Gives those of the group
         where jobs were checked without them."""
         checks = _Checks(self.path, self.limits)
-        instructions, of_root = Told(self.path, self.limits), list[Finding]()
+        instructions, of_root = SectionFindings(self.path, self.limits), list[Finding]()
         links = Links() if checked and _mentions(self.file, b"Dependency") else None
         known: list[Part] = []
         once: set[tuple[str, str]] = set()
@@ -271,18 +271,18 @@ class Large:
             document = read_document(part.data, profile=self.profile, path=self.path, limits=limits, policy=self.policy,
                                      once=once)
         except RejectedError as error:
-            told = list(error.findings)
-            for finding in told:
+            findings = list(error.findings)
+            for finding in findings:
                 finding.line += part.lines if finding.line else 0
-            raise WholeError(told) from None
+            raise WholeError(findings) from None
         if not isinstance(document.root, JobGroup):
             raise WholeError
         if self.site is not None:
             self.site.rename(document)
         return Section(document, part, before, job, self)
 
-    def _told(self, section: Section, own: set[tuple[str, str]], once: set[tuple[str, str]], instructions: Told,
-              of_root: list[Finding]) -> None:
+    def _told(self, section: Section, own: set[tuple[str, str]], once: set[tuple[str, str]],
+              instructions: SectionFindings, of_root: list[Finding]) -> None:
         """Take the findings of reading a section, without those that are told once a document and were told."""
         findings = section.document.findings
         assert findings is not None
@@ -308,16 +308,16 @@ class Large:
 
     def _check(self, section: Section, checks: _Checks, asking: tuple[Container, ...]) -> None:
         """Check a section and take what was found."""
-        made = Findings(self.path, self.room(checks.made))
-        tell_made(section.document, made, self.profile)
+        part_findings = Findings(self.path, self.room(checks.made))
+        tell_made(section.document, part_findings, self.profile)
         checks.ids.lines = section.part.lines
         checker = _SectionChecker(section, checks, asking)
         checker.run()
-        for kept, new in ((checks.made, made), (checks.siblings, checker.of_siblings),
+        for kept, new in ((checks.made, part_findings), (checks.siblings, checker.of_siblings),
                           (checks.states, checker.of_states), (checks.group, checker.of_group),
                           (checks.jobs, checker.findings)):
             section.settle(new)
-            kept.take(told_once(new, checks.once) if new is made else new, new.overflow)
+            kept.take(told_once(new, checks.once) if new is part_findings else new, new.overflow)
 
     def _follow(self, section: Section) -> None:
         """Remember the order of the children, and the comments."""
@@ -329,7 +329,7 @@ class Large:
             if lines:
                 self.comments = (self.comments[0] + len(lines), self.comments[1] or lines[0] + section.part.lines)
 
-    def _complete(self, held: list[Item], instructions: Told, of_root: list[Finding]) -> None:
+    def _complete(self, held: list[Item], instructions: SectionFindings, of_root: list[Finding]) -> None:
         """The group, and the findings of reading in the order of the whole."""
         named = Counter(i.tag for i in held if isinstance(i, Property))
         rows = in_scope("JobGroup")
@@ -338,12 +338,12 @@ class Large:
             raise WholeError
         self.group.items = held
         self.defaults = self.group.defaults
-        told = Told(self.path, self.limits)
+        already_told = SectionFindings(self.path, self.limits)
         for some in (instructions, self.findings):
-            told.take(some, some.overflow)
-        told.take(of_root)
-        finished(told, self._counts.spelt)
-        self.findings = told
+            already_told.take(some, some.overflow)
+        already_told.take(of_root)
+        finished(already_told, self._counts.spelt)
+        self.findings = already_told
 
     def _complete_checks(self, checks: _Checks, links: Links | None, known: list[Part]) -> None:
         """What is to be said of the group as a whole, and all in the order of the whole."""
@@ -357,29 +357,29 @@ class Large:
                 group.settle(first)
         if "Job" not in names:
             raise WholeError
-        told = Told(self.path, self.limits)
+        already_told = SectionFindings(self.path, self.limits)
         if not self.findings.overflow:
-            told.take(checks.made, checks.made.overflow)
-        told.take(checks.siblings, checks.siblings.overflow)
-        told.take(first)
-        told.take(checks.states, checks.states.overflow)
+            already_told.take(checks.made, checks.made.overflow)
+        already_told.take(checks.siblings, checks.siblings.overflow)
+        already_told.take(first)
+        already_told.take(checks.states, checks.states.overflow)
         if links is not None:
             self._depend(links, known, checks.links)
-        told.take(checks.links, checks.links.overflow)
+        already_told.take(checks.links, checks.links.overflow)
         for some in (checks.group, checks.jobs):
-            told.take(some, some.overflow)
-        finished([f for f in told if f.rule != "SSS411"], names, checks=True)
-        self.checks = told
+            already_told.take(some, some.overflow)
+        finished([f for f in already_told if f.rule != "SSS411"], names, checks=True)
+        self.checks = already_told
 
-    def _depend(self, links: Links, known: list[Part], told: Told) -> None:
+    def _depend(self, links: Links, known: list[Part], told: SectionFindings) -> None:
         """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults."""
         if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
         missing = links.unknown()
-        wanted = list(islice(missing, self.limits.findings))
+        named = list(islice(missing, self.limits.findings))
         told.overflow += sum(1 for _ in missing)
         at, section = 0, self._again(known[0])
-        for link in wanted:
+        for link in named:
             while link.job >= section.job + len(section.group.jobs):
                 at += 1
                 job = section.job + len(section.group.jobs)
@@ -401,10 +401,10 @@ def _unknown(section: Section, link: Unknown) -> Finding:
     name = f"Job[{link.job + 1}]" if label is None else str(label)
     findings.add("SSS411", p.text, f"job {name} depends on {p.text!r}, which is not in the group",
                  path=f"/JobGroup/Job[{link.job + 1}]/Dependency", item=p, within=job)
-    made = findings[0]
-    if made.line:
-        section.place(made)
-    return made
+    finding = findings[0]
+    if finding.line:
+        section.place(finding)
+    return finding
 
 
 def _mentions(file: BinaryIO, word: bytes) -> bool:

@@ -64,13 +64,13 @@ class ElementReader:
     # -- scopes
     def scope(self, container: str) -> Scope:
         """The scope of a container with the caches of this document."""
-        found = self.scopes.get(container)
-        if found is None:
-            found = self.scopes[container] = scope_of(container, self.profile.aliases).fresh()
-            found.classes = {tag: self.scope(name) for tag, name in found.containers.items()}
+        scope = self.scopes.get(container)
+        if scope is None:
+            scope = self.scopes[container] = scope_of(container, self.profile.aliases).fresh()
+            scope.classes = {tag: self.scope(name) for tag, name in scope.containers.items()}
             if not self.profile.liberal and not CONTAINERS[container].category:
-                found.single |= {n for n, e in in_scope(container).items() if e.once_in_text}
-        return found
+                scope.single |= {n for n, e in in_scope(container).items() if e.once_in_text}
+        return scope
 
     # -- findings
     def policy(self, element: Any) -> Policy:
@@ -126,23 +126,23 @@ class ElementReader:
                     append(leaf)
             if child.tail is not None:
                 stray = child.tail if stray is None else stray + child.tail
-        made = scope.make(items, None, None, element.sourceline, spelling)
+        container = scope.make(items, None, None, element.sourceline, spelling)
         if spelling is not None and spelling in CONTAINERS[scope.name].aliases and spelling != self.profile.root:
             self.tell_once("SSS306", element, spelling, f"{spelling} read as {scope.name}", severity="info")
         if scope.name == "Job":
             self.relieve()
         own = element.items()
         if own:
-            made.attributes = self.own_attributes(element, own, scope)
+            container.attributes = self.own_attributes(element, own, scope)
         if not items:
-            self._without_items(element, made)
-            return made
+            self._without_items(element, container)
+            return container
         if stray is not None and stray.strip():
-            self.tell("SSS107", element, made.tag, f"{made.tag} holds text beside its elements: "
+            self.tell("SSS107", element, container.tag, f"{container.tag} holds text beside its elements: "
                       f"{stray.strip()[:40]!r}")
         if scope.single and scope.repeats(items):
-            self._repeated(element, scope, made)
-        return made
+            self._repeated(element, scope, container)
+        return container
 
     def child(self, child: Any, scope: Scope, items: list[Any], depth: int = 0) -> None:
         """Add what one child of a container is to its items."""
@@ -192,19 +192,19 @@ class ElementReader:
         for item in made.items:
             if isinstance(item, Property) and item.tag in scope.single:
                 by_name.setdefault(item.tag, []).append(item)
-        for name, found in by_name.items():
-            if len(found) < 2:
+        for name, same in by_name.items():
+            if len(same) < 2:
                 continue
-            plain = [p for p in found if p.spelling is None]
-            if plain and len(plain) < len(found):
-                self._shadowed(element, made, plain[0], [p for p in found if p.spelling is not None])
-            metrics = {p.attributes.get("metric") for p in found}
-            measured = in_scope(scope.name)[name].attributes == CONSUMABLE and len(metrics) == len(found)
+            plain = [p for p in same if p.spelling is None]
+            if plain and len(plain) < len(same):
+                self._shadowed(element, made, plain[0], [p for p in same if p.spelling is not None])
+            metrics = {p.attributes.get("metric") for p in same}
+            measured = in_scope(scope.name)[name].attributes == CONSUMABLE and len(metrics) == len(same)
             if not self.profile.liberal:
-                self.tell("SSS304", _second(element, found), name, f"{len(found)} {name} in one {made.tag}; one may "
+                self.tell("SSS304", _second(element, same), name, f"{len(same)} {name} in one {made.tag}; one may "
                           "stand there", severity="error")
-            elif len(plain) != 1 and not measured and any(p.value != found[0].value for p in found):
-                self.tell("SSS304", _second(element, found), name, f"{len(found)} {name} in one {made.tag}; the first "
+            elif len(plain) != 1 and not measured and any(p.value != same[0].value for p in same):
+                self.tell("SSS304", _second(element, same), name, f"{len(same)} {name} in one {made.tag}; the first "
                           "is used")
 
     def _shadowed(self, element: Any, made: Container, plain: Property, others: list[Property]) -> None:
@@ -230,11 +230,11 @@ class ElementReader:
         if depth > self.limits.depth:
             self.tell("SSS110", child, local, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
-        found = scope.rows.get(local)
-        if found is None:
+        row_and_alias = scope.rows.get(local)
+        if row_and_alias is None:
             self._not_here(child, local, scope, items, depth)
             return
-        row, alias = found
+        row, alias = row_and_alias
         if len(child):
             if row.name == "Node" and alias is not None:
                 self._transparent(child, scope, items, depth)
@@ -281,9 +281,9 @@ class ElementReader:
             items.append(self.container(child, scope.classes[canonical], local, depth + 1))
             return
         row, _ = scope.rows[canonical]
-        made = self._leaf(child, row, local, child.items(), scope)
-        if made is not None:
-            items.append(made)
+        leaf = self._leaf(child, row, local, child.items(), scope)
+        if leaf is not None:
+            items.append(leaf)
 
     def unknown(self, child: Any, local: str, scope: Scope) -> None:
         """Tell of an element that is not known where it stands."""
@@ -316,12 +316,12 @@ class ElementReader:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
         self._count_attributes(element, element.items())
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
+        raw = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
         for child in element:
-            made.children.append(self._raw(child, depth + 1))
+            raw.children.append(self._raw(child, depth + 1))
             if child.tail:
-                made.children.append(child.tail)
-        return made
+                raw.children.append(child.tail)
+        return raw
 
     # -- leaves
     def _leaf(self, child: Any, row: Element, alias: str | None, attributes: list[tuple[str, str]],
@@ -373,9 +373,9 @@ class ElementReader:
         self._count_attributes(child, attributes)
         allowed = scope.attributes[row.name]
         kept = dict(self._attribute(child, row.name, name, text, allowed) for name, text in attributes)
-        for wanted in row.attributes:
-            if wanted.required and wanted.name not in kept:
-                self.tell("SSS208", child, row.name, f"{row.name} lacks the attribute {wanted.name}")
+        for attribute in row.attributes:
+            if attribute.required and attribute.name not in kept:
+                self.tell("SSS208", child, row.name, f"{row.name} lacks the attribute {attribute.name}")
         units = kept.get("units")
         if units is not None and row.unit and not known_unit(units):
             self.tell("SSS206", child, units, f"{row.name}: unit {units!r} is not known")
@@ -429,8 +429,8 @@ class ElementReader:
 
 def _within(name: str, allowed: Iterable[str]) -> list[str]:
     """The longest of these names that a name has in it, where it is short: ``code`` in ``exitCode``."""
-    found = [one for one in allowed if len(one) > 2 and one.lower() in name.lower()]
-    return sorted(found, key=len)[-1:]
+    containing = [one for one in allowed if len(one) > 2 and one.lower() in name.lower()]
+    return sorted(containing, key=len)[-1:]
 
 
 def _second(element: Any, found: list[Property]) -> Any:

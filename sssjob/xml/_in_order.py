@@ -46,7 +46,7 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
     allowed = scope.attributes.get(tag)
     if allowed is None:
         return False
-    row, given = scope.rows[tag][0], dict(attributes)
+    row, stated = scope.rows[tag][0], dict(attributes)
     for name, text in attributes:
         rule = allowed.get(name)
         if rule is None or not isinstance(text, str) or not writable(text):
@@ -61,8 +61,8 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
             return False
         if not known or canonical != text:
             return False
-    units = given.get("units")
-    return all(a.name in given for a in row.attributes if a.required) and not (
+    units = stated.get("units")
+    return all(a.name in stated for a in row.attributes if a.required) and not (
         units is not None and row.unit and not known_unit(units))
 
 
@@ -217,11 +217,11 @@ def reread(document: Document, text: str, findings: Findings, policy: Policy | N
         all_told = list(again or ())
     except RejectedError as error:
         all_told = list(error.findings)
-    known = Counter(map(_said, document.findings or ()))
+    already_told = Counter(map(_said, document.findings or ()))
     new = []
     for finding in all_told:
-        if known[_said(finding)] > 0:
-            known[_said(finding)] -= 1
+        if already_told[_said(finding)] > 0:
+            already_told[_said(finding)] -= 1
         else:
             new.append(finding)
     _tell(new, findings)

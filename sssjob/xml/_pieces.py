@@ -2,8 +2,8 @@
 
 A document of many jobs says the same few things again and again. Its text is cut at ``</``: a piece is then the rest
 of an end tag, what stands behind it, and the start tag and text of the next property (``User>\\n  <Queue>batch``), and
-a piece that was understood once is understood. Nothing is judged here: a ``Level`` says what a new piece means, and
-raises ``Thought`` where it takes thought; the element then goes the careful way, by a tree.
+a piece that was understood once is understood. Nothing is judged here: a ``PieceLevel`` says what a new piece means,
+and raises ``Thought`` where it takes thought; the element then goes the careful way, by a tree.
 
 That is sound because of what holds for a text before it is cut. ``plain_text`` takes comments, CDATA sections and
 carriage returns out, so that ``<`` starts a tag wherever it stands; and what was read counts only when libxml2 says
@@ -23,8 +23,19 @@ from sssjob.findings import Findings
 from sssjob.limits import Limits
 from sssjob.xml.encoding import character_set, clean_bytes, long_tag
 
-__all__ = ["Level", "Step", "Text", "Texts", "Thought", "cut", "head_of", "plain_text", "read",
-           "start_of", "whole"]
+__all__ = [
+    "PieceLevel",
+    "PieceTexts",
+    "Step",
+    "Text",
+    "Thought",
+    "cut",
+    "head_of",
+    "plain_text",
+    "read",
+    "start_of",
+    "whole",
+]
 
 _SPACE: Final = " \t\n"
 _NAME: Final = r"[A-Za-z_][\w.-]*"
@@ -47,7 +58,7 @@ class Thought(Exception):
     """The text does not tell it: ask a tree."""
 
 
-class Texts(dict[str | None, Any]):
+class PieceTexts(dict[str | None, Any]):
     """Text -> what it is, for one start tag: a text read before costs one look-up.
 
     ``plain`` converts a text that takes no thought, and gives None for any other. ``room``: how many more are kept.
@@ -60,7 +71,7 @@ class Texts(dict[str | None, Any]):
         self.room = room
 
 
-class Level:
+class PieceLevel:
     """What may stand in one container: pieces that were understood, and what makes something of new ones.
 
     known: piece -> what it adds to the container (None: nothing) and how many lines it takes (``~lines``: it ends the
@@ -76,10 +87,10 @@ class Level:
         self.fronts: dict[str, list[Step]] = {}
 
     def leaf(self, head: str, text: str) -> tuple[Any, Any]:
-        """What ``<head>text</...>`` adds to the container, and the Texts for others with that head, if any."""
+        """What ``<head>text</...>`` adds to the container, and the PieceTexts for others with that head, if any."""
         raise NotImplementedError
 
-    def inner(self, head: str) -> tuple[Level, Any]:
+    def inner(self, head: str) -> tuple[PieceLevel, Any]:
         """The level of the container that starts with ``<head>``, and what ``made`` needs to know of its tag."""
         raise NotImplementedError
 
@@ -137,17 +148,17 @@ def whole(head: str) -> bool:
 
 #: Lines before a start tag, the level of its container, and what that has to know; without a level: the property that
 #: an element without content is.
-Step = tuple[int, Level | None, Any]
+Step = tuple[int, PieceLevel | None, Any]
 
 
-def read(text: str, level: Level, line: int, depth: int) -> tuple[list[Any], int]:
+def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any], int]:
     """What the text of one element adds to a level, and the number of its last line. Raises Thought.
 
     line: the number of the text's first line; depth: how many containers may stand in one another.
     """
     items: list[Any] = []
     append, known = items.append, level.known.get
-    around: list[tuple[list[Any], Level, int, Any]] = []
+    around: list[tuple[list[Any], PieceLevel, int, Any]] = []
     pieces = iter(text.split("</"))
     for piece in pieces:
         seen = known(piece)
@@ -229,8 +240,8 @@ def read(text: str, level: Level, line: int, depth: int) -> tuple[list[Any], int
 
 def _skip_space(text: str, at: int) -> int:
     """Where the next character stands that is no white space."""
-    found = _NO_SPACE.search(text, at)
-    return len(text) if found is None else found.start()
+    match = _NO_SPACE.search(text, at)
+    return len(text) if match is None else match.start()
 
 
 def _element_end(text: str, at: int) -> int:
@@ -243,7 +254,7 @@ def _element_end(text: str, at: int) -> int:
     raise Thought
 
 
-def cut(text: Text, level: Level, depth: int, careful: Callable[[int, int, int, int], None], items: list[Any],
+def cut(text: Text, level: PieceLevel, depth: int, careful: Callable[[int, int, int, int], None], items: list[Any],
         relieve: Callable[[], None] | None = None) -> int:
     """Add what the children of an element are to the items. Returns where its end tag stands in the text.
 

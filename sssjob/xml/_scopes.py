@@ -27,8 +27,7 @@ from sssjob.document.vocabulary import (
     attributes_in,
     in_scope,
 )
-from sssjob.xml._pieces import Level, Step, Thought
-from sssjob.xml._pieces import Texts as Pieces
+from sssjob.xml._pieces import PieceLevel, PieceTexts, Step, Thought
 
 if TYPE_CHECKING:
     from sssjob.xml._trial import Trial
@@ -45,7 +44,7 @@ Plain = Callable[[str], Property | None]
 Start = tuple[str | None, dict[str, str], bool]
 
 
-class Texts(Pieces):
+class Texts(PieceTexts):
     """Text -> property, for one element name with one set of attributes.
 
     ``plain`` converts a text that takes no thought (digits for a number, printable words for a string); None sends
@@ -65,11 +64,11 @@ class Texts(Pieces):
     def __missing__(self, text: str | None) -> Property | None:
         if not text:
             return None
-        made: Property | None = self.plain(text)
-        if made is not None and self.room:
+        property_: Property | None = self.plain(text)
+        if property_ is not None and self.room:
             self.room -= 1
-            self[text] = made
-        return made
+            self[text] = property_
+        return property_
 
     def with_attributes(self, read: tuple[tuple[str, str], ...], kept: dict[str, str]) -> None:
         """Remember a set of attributes that was read without a finding."""
@@ -122,10 +121,10 @@ def texts_of(row: Element, spelling: str | None = None) -> Texts:
 
 
 @dataclass(slots=True, eq=False)
-class Scope(Level):
+class Scope(PieceLevel):
     """What may stand in one container under one profile: spelling -> (row, alias), and what was read already.
 
-    known, heads and fronts are those of a Level; trial: who thinks about what is new in the document being read.
+    known, heads and fronts are those of a PieceLevel; trial: who thinks about what is new in the document being read.
     """
 
     name: str
@@ -142,14 +141,14 @@ class Scope(Level):
     fronts: dict[str, list[Step]] = field(default_factory=dict)
     heads: dict[str, Any] = field(default_factory=dict)
     trial: Callable[[], Trial] | None = None
-    above: Level | None = None      # what is read where a job stands for itself
+    above: PieceLevel | None = None      # what is read where a job stands for itself
 
     def fresh(self) -> Scope:
         """The same without anything read."""
-        made = Scope(self.name, self.rows, self.containers, self.folded, self.attributes, self.own, self.single,
+        scope = Scope(self.name, self.rows, self.containers, self.folded, self.attributes, self.own, self.single,
                      self.make)
-        made.texts = {name: texts_of(row) for name, (row, alias) in self.rows.items() if alias is None}
-        return made
+        scope.texts = {name: texts_of(row) for name, (row, alias) in self.rows.items() if alias is None}
+        return scope
 
     def repeats(self, items: list[Item]) -> bool:
         """Whether what may stand once stands there twice."""

@@ -109,15 +109,15 @@ class Documents:
         for at in plan.verbatim:
             if not parts[at].isprintable():
                 return None
-        made: list[Any] = [texts[parts[at]] for texts, at in plan.leaves]
-        if not all(made):
+        leaves: list[Any] = [texts[parts[at]] for texts, at in plan.leaves]
+        if not all(leaves):
             return None
         for make, items, line, spelling, attributes in plan.steps:
-            container = make(list(items(made)), None, None, line, spelling)
+            container = make(list(items(leaves)), None, None, line, spelling)
             if attributes:
                 container.attributes = dict(attributes)
-            made.append(container)
-        root: Container = made[-1]
+            leaves.append(container)
+        root: Container = leaves[-1]
         return root
 
     def learn(self, text: str, data: bytes, root: Container, scopes: dict[str, Scope]) -> None:

@@ -17,7 +17,7 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.values import typed
 from sssjob.document.vocabulary import Element, aliases, in_scope
 from sssjob.errors import UsageError
-from sssjob.xml._pieces import Level, Thought
+from sssjob.xml._pieces import PieceLevel, Thought
 from sssjob.xml._shapes import Plans, cut_up, joined, leaves_of
 from sssjob.xml.xmlio import parser
 
@@ -158,7 +158,7 @@ class _Cells(dict[str, Value | None]):
 _Plan = tuple[str, list[tuple[dict[str, Value | None], int]]]
 
 
-class Sheet(Level):
+class Sheet(PieceLevel):
     """The children of a group of jobs: jobs become rows, and their defaults are kept apart.
 
     A program writes all jobs in a few shapes. The text of an element is cut at ``>`` and ``</``; its shape is all that

@@ -60,15 +60,15 @@ class Trial(ElementReader):
         self.other(element, element.tag.rpartition("}")[2], element.items(), scope, items, 1)
         if not items:
             return None, None
-        made = items[0]
-        if not isinstance(made, Property) or len(items) > 1:
+        first = items[0]
+        if not isinstance(first, Property) or len(items) > 1:
             raise Thought
-        if made.spelling in HOMELESS or made.tag not in scope.rows:
-            return made, None
-        row = scope.rows[made.tag][0]
-        if made.attributes is NO_ATTRIBUTES and made.spelling is None and name in scope.texts:
-            return made, scope.texts[name]
-        return made, Texts(row, made.attributes, made.spelling)
+        if first.spelling in HOMELESS or first.tag not in scope.rows:
+            return first, None
+        row = scope.rows[first.tag][0]
+        if first.attributes is NO_ATTRIBUTES and first.spelling is None and name in scope.texts:
+            return first, scope.texts[name]
+        return first, Texts(row, first.attributes, first.spelling)
 
     def start(self, scope: Scope, head: str, classes: dict[str, Scope] | None = None) -> tuple[Scope, Start]:
         """The scope of the container that starts with ``<head>``, and what its tag says. Raises Thought."""

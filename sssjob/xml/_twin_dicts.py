@@ -19,8 +19,8 @@ __all__ = ["container_of", "dict_of", "document_of"]
 def dict_of(document: Document) -> dict[str, Any]:
     """The twin of a document as dicts and lists; a number is an int, a float that has its value exactly, or a
     Decimal where no float has."""
-    made: dict[str, Any] = json.loads(to_json(document, indent=None), parse_float=_number)
-    return made
+    members: dict[str, Any] = json.loads(to_json(document, indent=None), parse_float=_number)
+    return members
 
 
 def document_of(twin: Mapping[str, Any]) -> Document:

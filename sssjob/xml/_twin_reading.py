@@ -51,19 +51,19 @@ def from_json(text: bytes | str, *, path: str = "-", limits: Limits = LIMITS, po
     if root is None:
         raise RejectedError(list(findings))
     try:
-        made = read_document(etree.tostring(root, encoding="UTF-8"), path=path, limits=limits, policy=policy)
+        document = read_document(etree.tostring(root, encoding="UTF-8"), path=path, limits=limits, policy=policy)
     except RejectedError as error:
         _take_over(error.findings, findings, data, limits)
         raise RejectedError(list(findings)) from None
-    if made.findings:
-        findings.overflow += made.findings.overflow
-        _take_over(made.findings, findings, data, limits)
-    _without_lines(made.root)
-    made.places = None
-    made.files = builder.files(data)
-    made.profile = "3.1"
-    made.findings = findings
-    return made
+    if document.findings:
+        findings.overflow += document.findings.overflow
+        _take_over(document.findings, findings, data, limits)
+    _without_lines(document.root)
+    document.places = None
+    document.files = builder.files(data)
+    document.profile = "3.1"
+    document.findings = findings
+    return document
 
 
 def _without_lines(item: Container | Raw) -> None:
@@ -85,10 +85,10 @@ def _take_over(found: Iterable[Finding], into: Findings, data: Any, limits: Limi
 
 def _pointer(root: Any, path: str, places: dict[Any, str]) -> str:
     try:
-        found = root.xpath(f"/{_TOP}{path}") if path else []
+        elements = root.xpath(f"/{_TOP}{path}") if path else []
     except etree.XPathError:
         return path                 # inside another namespace
-    return places.get(found[0], path) if found else path
+    return places.get(elements[0], path) if elements else path
 
 
 def _parse(text: bytes | str, findings: Findings, limits: Limits) -> Any:
@@ -171,10 +171,10 @@ class _Builder:
 
     def name(self, outer: str, tag: str, pointer: str) -> str:
         """What the document calls an element."""
-        found = self.spelling.get(pointer) or self.spelling.get(f"{outer}/{tag}")
-        if found is None or means(outer, tag, found):
-            return found or tag
-        self.refuse(pointer, f"{found[:40]!r} is no other name of {tag}")
+        spelling = self.spelling.get(pointer) or self.spelling.get(f"{outer}/{tag}")
+        if spelling is None or means(outer, tag, spelling):
+            return spelling or tag
+        self.refuse(pointer, f"{spelling[:40]!r} is no other name of {tag}")
         return tag
 
     def unknown_root(self, name: str) -> None:
@@ -196,13 +196,13 @@ class _Builder:
             self.refuse(pointer, f"nested deeper than the limit depth ({self.limits.depth})", "SSS110")
             return None
         try:
-            made = etree.SubElement(parent, tag)
+            element = etree.SubElement(parent, tag)
         except ValueError:
             self.refuse(pointer, f"{tag[:40]!r} is not a name")
             return None
         if self.places is not None:
-            self.places.append((made, pointer))
-        return made
+            self.places.append((element, pointer))
+        return element
 
     def attribute(self, element: Any, name: str, value: Any, pointer: str) -> None:
         """Set an attribute from a JSON scalar."""
@@ -228,19 +228,19 @@ class _Builder:
     # -- containers
     def container(self, parent: Any, tag: str, name: str, value: Any, pointer: str, depth: int) -> None:
         """A container from its object, its ordered list or, for a reference, its text."""
-        made = self.element(parent, tag, pointer, depth)
-        if made is None:
+        element = self.element(parent, tag, pointer, depth)
+        if element is None:
             return
         text = _scalar(value)
         if text is not None:
-            self.text(made, text, pointer)
+            self.text(element, text, pointer)
         elif isinstance(value, _Object):
-            self.members(made, name, value, pointer, depth)
+            self.members(element, name, value, pointer, depth)
         else:
             for at, member in enumerate(value):
                 if isinstance(member, _Object) and len(member) == 1:
                     self.twice(member, f"{pointer}/{at}")
-                    self.member(made, name, *next(iter(member.items())), f"{pointer}/{at}", depth, single=True)
+                    self.member(element, name, *next(iter(member.items())), f"{pointer}/{at}", depth, single=True)
                 else:
                     self.refuse(f"{pointer}/{at}", "a member of an ordered container is an object with one key")
 
@@ -278,24 +278,24 @@ class _Builder:
     # -- leaves and what is not known
     def leaf(self, parent: Any, tag: str, value: Any, pointer: str, depth: int) -> None:
         """A property from its scalar or its object; an unknown name may hold anything."""
-        made = self.element(parent, tag, pointer, depth)
-        if made is None:
+        element = self.element(parent, tag, pointer, depth)
+        if element is None:
             return
         text = _scalar(value)
         if text is not None:
-            self.text(made, text, pointer)
+            self.text(element, text, pointer)
             return
         if not isinstance(value, _Object):
             self.refuse(pointer, f"{tag} is a list inside a list")
             return
         self.twice(value, pointer)
         inner = _scalar(value.get("value"))
-        self.text(made, inner or "", pointer)
+        self.text(element, inner or "", pointer)
         if inner is None:
             self.refuse(f"{pointer}/value", f"the value of {tag} is not a string, number or boolean")
         for key, one in value.items():
             if key != "value":
-                self.part(made, key, one, f"{pointer}/{key}", depth)
+                self.part(element, key, one, f"{pointer}/{key}", depth)
 
     def part(self, made: Any, key: str, value: Any, pointer: str, depth: int) -> None:
         """A further key of a property: an attribute, or an element inside something unknown."""
@@ -315,44 +315,44 @@ class _Builder:
             self.refuse(pointer, "attributes is an object and children a list")
             return
         self.twice(value, pointer)
-        made = self.element(parent, value["tag"], pointer, depth)
-        if made is None:
+        element = self.element(parent, value["tag"], pointer, depth)
+        if element is None:
             return
         for name, text in attributes.items():
-            self.attribute(made, name, text, f"{pointer}/attributes/{name}")
-        self.text(made, str(value.get("text", "")), pointer)
+            self.attribute(element, name, text, f"{pointer}/attributes/{name}")
+        self.text(element, str(value.get("text", "")), pointer)
         for at, child in enumerate(children):
             place = f"{pointer}/children/{at}"
             if isinstance(child, str):
-                self.text(made, child, place)
+                self.text(element, child, place)
             elif isinstance(child, _Object) and len(child) == 1 and next(iter(child)) in ROOTS:
                 name, inner = next(iter(child.items()))
                 here = f"{place}/{name}"
-                self.container(made, self.name("", name, here), name, inner, here, depth + 1)
+                self.container(element, self.name("", name, here), name, inner, here, depth + 1)
             else:
-                self.raw(made, child, place, depth + 1)
+                self.raw(element, child, place, depth + 1)
 
     # -- files
     def files(self, data: Any) -> dict[str, File]:
         """The Files beside the jobs."""
-        made: dict[str, File] = {}
+        files: dict[str, File] = {}
         rows = data.get("File", [])
         if not isinstance(rows, list) or len(rows) > self.limits.files:
             self.refuse("/File", f"File is a list of at most {self.limits.files} objects (limit files)")
-            return made
+            return files
         size = 0
         for at, row in enumerate(rows):
             file = self.file(row, f"/File/{at}")
             if file is None:
                 continue
             size += len(file.text)
-            if file.id in made:
+            if file.id in files:
                 self.refuse(f"/File/{at}/id", f"File {file.id!r} stands there twice", "SSS311")
             elif size > self.limits.files_bytes:
                 self.refuse(f"/File/{at}", f"more than the limit files_bytes ({self.limits.files_bytes})", "SSS110")
             else:
-                made[file.id] = file
-        return made
+                files[file.id] = file
+        return files
 
     def file(self, row: Any, pointer: str) -> File | None:
         """One File; None, with a finding, where it has another shape."""

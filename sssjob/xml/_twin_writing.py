@@ -53,31 +53,31 @@ def to_json(document: Document, *, indent: int | None = 2) -> str:
 
 
 def _file(file: File) -> dict[str, str]:
-    made = {"id": file.id, "text": file.text}
-    return made | {"encoded": file.encoded} if file.encoded is not None else made
+    member = {"id": file.id, "text": file.text}
+    return member | {"encoded": file.encoded} if file.encoded is not None else member
 
 
 def _spelling(root: Container | Raw) -> dict[str, str]:
     """Names in a document that are not those of 3.1.0; see above."""
     kinds: _Kinds = {}
     _collect(root, "", kinds)
-    made, mixed = _spelt(kinds)
+    spelling, mixed = _spelt(kinds)
     for outer, item, pointer in _places(root, "", "") if mixed else ():
         if (outer, item.tag) in mixed and item.spelling is not None and means(outer, item.tag, item.spelling):
-            made[pointer] = item.spelling
-    return made
+            spelling[pointer] = item.spelling
+    return spelling
 
 
 def _spelt(kinds: _Kinds) -> tuple[dict[str, str], set[tuple[str, str]]]:
     """The names that are always spelt in one other way, and those that are spelt in several."""
-    made, mixed = {}, set()
+    spelling, mixed = {}, set()
     for (outer, tag), spellings in kinds.items():
         names = {s for s in spellings if s is not None and means(outer, tag, s)}
         if names and len(spellings) == 1:
-            made[f"{outer}/{tag}"] = names.pop()
+            spelling[f"{outer}/{tag}"] = names.pop()
         elif names:
             mixed.add((outer, tag))
-    return made, mixed
+    return spelling, mixed
 
 
 def _collect(node: Item, outer: str, kinds: _Kinds) -> None:
@@ -117,19 +117,19 @@ def means(outer: str, tag: str, spelling: str) -> bool:
         return spelling.lower() == tag.lower()
     if tag == "Extension" and spelling in HOMELESS:
         return True
-    known = aliases(outer)
-    return known.get(spelling) == tag or tag in {n for a, n in known.items() if a.lower() == spelling.lower()}
+    names = aliases(outer)
+    return names.get(spelling) == tag or tag in {n for a, n in names.items() if a.lower() == spelling.lower()}
 
 
 def _raw(raw: Raw) -> dict[str, Any]:
-    made: dict[str, Any] = {"tag": raw.tag}
+    members: dict[str, Any] = {"tag": raw.tag}
     if raw.attributes:
-        made["attributes"] = raw.attributes
+        members["attributes"] = raw.attributes
     if raw.text:
-        made["text"] = raw.text
+        members["text"] = raw.text
     if raw.children:
-        made["children"] = [_child(c) for c in raw.children]
-    return made
+        members["children"] = [_child(c) for c in raw.children]
+    return members
 
 
 def _child(child: Raw | Container | str) -> Any:
@@ -233,10 +233,10 @@ def _item(item: Item) -> Any:
         value = str(value)              # a value made by hand that JSON has no number for
     if not item.attributes:
         return value
-    made = {"value": value}
+    members = {"value": value}
     for name, text in item.attributes.items():
-        made["@value" if name == "value" else name] = _attribute(name, text)
-    return made
+        members["@value" if name == "value" else name] = _attribute(name, text)
+    return members
 
 
 def _attribute(name: str, text: str) -> str | bool:

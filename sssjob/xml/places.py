@@ -80,17 +80,17 @@ class _Text:
     def place(self, data: bytes, at: int) -> Place:
         """Line and column of an offset; columns count characters."""
         charset = character_set(data)
-        known, line, column = self._last            # findings mostly come in the order of the text
+        begin_of_line, line, column = self._last            # findings mostly come in the order of the text
         block = bisect_right(self._starts, at) - 1
-        if not self._starts[block] <= known <= at:
-            known, line, column = self._starts[block], block * _BLOCK + 1, 1
-        line += data.count(b"\n", known, at)
-        begin = data.rfind(b"\n", known, at) + 1
+        if not self._starts[block] <= begin_of_line <= at:
+            begin_of_line, line, column = self._starts[block], block * _BLOCK + 1, 1
+        line += data.count(b"\n", begin_of_line, at)
+        begin = data.rfind(b"\n", begin_of_line, at) + 1
         if begin:
-            known, column = begin, 1
-        elif not known and data.startswith(codecs.BOM_UTF8):
-            known = len(codecs.BOM_UTF8)
-        column += len(data[known:at].decode(charset, "replace"))
+            begin_of_line, column = begin, 1
+        elif not begin_of_line and data.startswith(codecs.BOM_UTF8):
+            begin_of_line = len(codecs.BOM_UTF8)
+        column += len(data[begin_of_line:at].decode(charset, "replace"))
         self._last = at, line, column
         return line, column, self._excerpt(data, at, column, charset)
 
@@ -114,9 +114,9 @@ class _Text:
 def _state(path: str) -> tuple[int, int] | None:
     """Size and time of a regular file."""
     try:
-        found = Path(path)
-        state = found.stat()
-        return (state.st_size, state.st_mtime_ns) if found.is_file() else None
+        file = Path(path)
+        state = file.stat()
+        return (state.st_size, state.st_mtime_ns) if file.is_file() else None
     except (OSError, ValueError):
         return None
 
@@ -235,9 +235,9 @@ class Places:
 
     def _add(self, container: Container, group: Container | None) -> None:
         same = self._lines.setdefault((container.line, _spelt(container)), [])
-        self._anchors[id(container)] = made = _Anchor(container, group, len(same))
-        same.append(made)
-        self._numbered.setdefault((0 if group is None else id(group), container.tag), []).append(made)
+        self._anchors[id(container)] = anchor = _Anchor(container, group, len(same))
+        same.append(anchor)
+        self._numbered.setdefault((0 if group is None else id(group), container.tag), []).append(anchor)
 
     def _look(self, anchor: _Anchor) -> bool:
         """Go through the items of an anchor, unless they are too many; of few anchors they are kept."""
@@ -372,17 +372,17 @@ def _alike(path: tuple[tuple[str, int], ...], wanted: list[tuple[str, int]]) -> 
 
 def _openings(data: bytes, line: int, name: str) -> list[int]:
     """The start tags of a name that end on the line that starts there, to which the parser counts them."""
-    wanted = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?:[^\s/<>!?\"'=:]+:)?(%b)(?=[\s/>])%b>" % (
+    tags = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?:[^\s/<>!?\"'=:]+:)?(%b)(?=[\s/>])%b>" % (
         re.escape(name.encode()), _INNER), re.S)
     end = data.find(b"\n", line)
     end = len(data) if end < 0 else end
-    found = []
-    for tag in wanted.finditer(data, max(0, data.rfind(b"<", 0, line))):
+    starts = []
+    for tag in tags.finditer(data, max(0, data.rfind(b"<", 0, line))):
         if tag.start() > end:
             break
         if tag[1] is not None and line < tag.end() <= end + 1:
-            found.append(tag.start())
-    return found
+            starts.append(tag.start())
+    return starts
 
 
 class _Tags:

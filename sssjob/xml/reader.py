@@ -25,7 +25,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.xml._aside import AsideTree, InOrder
 from sssjob.xml._elements import ElementReader
-from sssjob.xml._pieces import Level, Text, Thought, cut, plain_text, read, start_of
+from sssjob.xml._pieces import PieceLevel, Text, Thought, cut, plain_text, read, start_of
 from sssjob.xml._scopes import Scope, Start
 from sssjob.xml._shapes import Documents
 from sssjob.xml._trial import Trial
@@ -54,7 +54,7 @@ _reads: Final = count(1)
 _POOLS: Final[dict[str, list[tuple[dict[str, Scope], Documents]]]] = {}
 
 
-class _Roots(Level):
+class _Roots(PieceLevel):
     """What may stand where jobs stand: each of them a container."""
 
     __slots__ = ("classes", "trial")
@@ -97,16 +97,16 @@ class _Reader(ElementReader):
         if depth > self.limits.depth:
             self.tell("SSS110", element, element.tag, f"nested deeper than the limit depth ({self.limits.depth})")
             raise RejectedError(list(self.findings))
-        made = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
+        raw = Raw(element.tag, dict(element.items()), element.text or "", line=element.sourceline)
         if self.text is not None and self.text.name == "Data" == element.tag.rpartition("}")[2]:
             text, self.text = self.text, None
             child = InOrder(element)
-            cut(text, self._roots(), self.limits.depth, lambda number, *_: self._inside(made, depth, child(number)),
-                made.children, self.relieve)
-            return made
+            cut(text, self._roots(), self.limits.depth, lambda number, *_: self._inside(raw, depth, child(number)),
+                raw.children, self.relieve)
+            return raw
         for child in element:
-            self._inside(made, depth, child)
-        return made
+            self._inside(raw, depth, child)
+        return raw
 
     def _inside(self, made: Raw, depth: int, child: Any) -> None:
         """Add a child of an envelope."""
@@ -160,18 +160,18 @@ class _Reader(ElementReader):
             hint = "--profile mam reads usage records" if local == "UsageRecord" else ""
             self.tell("SSS109", root, local, f"{local} is not the root of a job document", hint)
             raise RejectedError(list(self.findings))
-        made = self.finished(body, path)
-        if isinstance(body, Raw) and not any(True for _ in made.bodies()):
+        document = self.finished(body, path)
+        if isinstance(body, Raw) and not any(True for _ in document.bodies()):
             self.tell("SSS109", root, local, f"{local} holds no job")
             raise RejectedError(list(self.findings))
-        return made
+        return document
 
     def finished(self, body: Container | Raw, path: str) -> Document:
         """The document with this body."""
-        made = Document(body, self.files, path, self.profile.name, self.findings, policy=self.default)
+        document = Document(body, self.files, path, self.profile.name, self.findings, policy=self.default)
         if self.profile.packed_script:
-            _unpack_scripts(made)
-        return made
+            _unpack_scripts(document)
+        return document
 
     # -- as text
     def read(self, text: Text, data: bytes, path: str) -> Document:
@@ -212,10 +212,10 @@ class _Reader(ElementReader):
             self.relieve)
         if not items or scope.repeats(items):
             raise Thought
-        made = scope.make(items, None, None, text.line)
+        container = scope.make(items, None, None, text.line)
         if text.attributes:
-            made.attributes = self.own_attributes(root(), root().items(), scope)
-        return made
+            container.attributes = self.own_attributes(root(), root().items(), scope)
+        return container
 
     def forget(self) -> None:
         """Keep nothing in the scopes that holds for this document only."""
@@ -291,8 +291,8 @@ def parse_tree(source: Source, *, profile: str = "liberal", path: str = "-", lim
     Raises RejectedError (not XML, DOCTYPE, encoding ...), AccessError.
     """
     row = profile_of(profile)
-    found = Findings(path, limits) if findings is None else findings
-    return parse_xml(read_bytes(source, path, limits), findings=found, repairs=row.liberal, limits=limits)
+    collected = Findings(path, limits) if findings is None else findings
+    return parse_xml(read_bytes(source, path, limits), findings=collected, repairs=row.liberal, limits=limits)
 
 
 def read_document(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
@@ -314,20 +314,20 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
 
     def reader() -> _Reader:
         """A reader for one try at the document."""
-        made = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
-        made.whole = not small and gc.get_freeze_count() == 0
+        reading = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
+        reading.whole = not small and gc.get_freeze_count() == 0
         if once is not None:
             once.clear()
-            made.once = once
-        return made
+            reading.once = once
+        return reading
 
     def document() -> Document:
         """The document by the quick way, or by the tree where that gives way."""
         text = plain_text(data, limits)
-        made = None if text is None else _as_text(reader(), text, data, path)
-        made = reader().tree(data, path) if made is None else made
-        made.places = Places(made.root, data, path, made.findings)
-        return made
+        whole = None if text is None else _as_text(reader(), text, data, path)
+        whole = reader().tree(data, path) if whole is None else whole
+        whole.places = Places(whole.root, data, path, whole.findings)
+        return whole
 
     if not small:
         with collector_paused(pause_gc):
@@ -335,15 +335,16 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     known = limits is LIMITS and not row.packed_script      # what a shape tells depends on nothing else
     body = _by_shape(shapes, data) if known else None
     if body is not None:
-        made = Document(body, {}, path, row.name, Findings(path, limits), policy=policy or Policy.REJECT)
-        made.places = Places(body, data, path, made.findings)
+        result = Document(body, {}, path, row.name, Findings(path, limits), policy=policy or Policy.REJECT)
+        result.places = Places(body, data, path, result.findings)
     else:
-        made = document()
-        if known and isinstance(made.root, Container) and not (made.files or (made.findings and made.findings.told)):
-            shapes.learn(data.decode("utf-8", "replace"), data, made.root, scopes)
+        result = document()
+        reported = result.findings is not None and bool(result.findings.told)
+        if known and isinstance(result.root, Container) and not (result.files or reported):
+            shapes.learn(data.decode("utf-8", "replace"), data, result.root, scopes)
     if len(pool) < _POOLED and (next(_reads) % _LOOK or _held(scopes) < _KEPT):
         pool.append((scopes, shapes))
-    return made
+    return result
 
 
 def _by_shape(shapes: Documents, data: bytes) -> Container | None:
@@ -430,13 +431,13 @@ def iter_job_elements(source: Source, *, path: str = "-", limits: Limits = LIMIT
     An element is valid until the next is asked for. There is no limit on the whole; each child has the limits
     ``child_bytes`` and ``child_elements``. Raises RejectedError at the first fault of the XML.
     """
-    found = Findings(path, limits) if findings is None else findings
-    yield from _elements(source, path, limits, found, _Window())
+    collected = Findings(path, limits) if findings is None else findings
+    yield from _elements(source, path, limits, collected, _Window())
 
 
 def _elements(source: Source, path: str, limits: Limits, findings: Findings, window: _Window) -> Iterator[Any]:
-    wanted = [f"{{*}}{name}" for name in ("Job", "JobDefaults", "JobsDefaults", "job", "TaskGroup")]
-    feeder = etree.XMLPullParser(events=("end",), tag=wanted, resolve_entities=False, no_network=True, load_dtd=False,
+    tags = [f"{{*}}{name}" for name in ("Job", "JobDefaults", "JobsDefaults", "job", "TaskGroup")]
+    feeder = etree.XMLPullParser(events=("end",), tag=tags, resolve_entities=False, no_network=True, load_dtd=False,
                                  remove_comments=True, remove_pis=True, remove_blank_text=True)
     since, line, long = 0, 1, False
     try:
@@ -507,10 +508,10 @@ def stream_elements(source: Source, *, profile: str = "liberal", path: str = "-"
                     findings: Findings | None = None) -> Iterator[tuple[Any, Job | JobDefaults]]:
     """As ``stream_jobs``, each with the lxml element that it was read from (valid until the next is asked for)."""
     row = profile_of(profile)
-    found = Findings(path, limits) if findings is None else findings
+    collected = Findings(path, limits) if findings is None else findings
     window = _Window()
-    reader = _Reader(row, found, limits, policy or Policy.REJECT, window.place, {})
-    for element in _elements(source, path, limits, found, window):
+    reader = _Reader(row, collected, limits, policy or Policy.REJECT, window.place, {})
+    for element in _elements(source, path, limits, collected, window):
         name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
             element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
         if name in ("Job", "JobDefaults"):

@@ -33,18 +33,18 @@ def rows(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-"
 
     Raises UsageError for an unknown column, RejectedError for a value that is not of its type, and as parse_tree.
     """
-    told = Findings(path, limits) if findings is None else findings
+    collected = Findings(path, limits) if findings is None else findings
     table = Table([Column(c) for c in columns])
     data = read_bytes(source, path, limits)
     listed: Iterator[Row | Wrong]
     try:
         listed = iter(_by_text(table, data, limits))
     except Thought:
-        listed = _by_tree(table, parse_tree(data, path=path, limits=limits, findings=told))
+        listed = _by_tree(table, parse_tree(data, path=path, limits=limits, findings=collected))
     for row in listed:
         if isinstance(row, Wrong):
-            told.add("SSS201", "Job", row.message, line=row.line)
-            raise RejectedError(list(told))
+            collected.add("SSS201", "Job", row.message, line=row.line)
+            raise RejectedError(list(collected))
         yield row
 
 

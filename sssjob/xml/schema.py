@@ -60,19 +60,19 @@ def validate(source: Source | Any, version: Version = "1.0", *, path: str = "-",
 
     source: an lxml element or tree, or what ``read_document`` takes. Raises RejectedError when it is not XML.
     """
-    found = Findings(path, limits)
+    findings = Findings(path, limits)
     if isinstance(source, etree._ElementTree):
         source = source.getroot()
     if not isinstance(source, etree._Element):
         source = parse_tree(source, profile="3.1", path=path, limits=limits)
     source = _judged(source)
     if version == "1.0":
-        _by_xsd10(source, found)
+        _by_xsd10(source, findings)
     elif version == "1.1":
-        _by_xsd11(source, found)
+        _by_xsd11(source, findings)
     else:
         raise UsageError(f"unknown version {version!r} (known: 1.0, 1.1)")
-    return found
+    return findings
 
 
 def _judged(root: Any) -> Any:
@@ -137,8 +137,8 @@ def validate_json(text: bytes | str) -> list[Finding]:
         validator = _json()
     except ImportError as error:
         raise UsageError("checking against the JSON Schema needs the package jsonschema") from error
-    found = Findings()
+    findings = Findings()
     for fault in validator.iter_errors(json.loads(text)):
         pointer = "".join(f"/{part}" for part in fault.absolute_path)
-        found.add("SSS112", "", fault.message[:500], path=pointer)
-    return list(found)
+        findings.add("SSS112", "", fault.message[:500], path=pointer)
+    return list(findings)

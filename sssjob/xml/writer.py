@@ -195,13 +195,13 @@ class _Writer:
 
         if balanced(groups, self.findings.limits):
             return node
-        told = Findings(limits=self.findings.limits)
-        mended = list(parse(node, told).properties)
-        for finding in told:
+        own_findings = Findings(limits=self.findings.limits)
+        mended = list(parse(node, own_findings).properties)
+        for finding in own_findings:
             if finding.rule == "SSS402":
                 self.findings.add("SSS402", finding.subject, finding.message, within=node,
                                   item=next(p for p in node.properties() if "group" in p.attributes))
-        if not told:
+        if not own_findings:
             return node
         depth = low = 0
         for p in mended:
@@ -211,8 +211,8 @@ class _Writer:
             group = (mended[at].group or 0) + more
             mended[at] = mended[at].replace(group=str(group) if group else None)
         self._kept += mended
-        left = iter(mended)
-        return type(node)([next(left) if isinstance(i, Property) else i for i in node.items], dict(node.attributes),
+        rest = iter(mended)
+        return type(node)([next(rest) if isinstance(i, Property) else i for i in node.items], dict(node.attributes),
                           node.reference, node.line, node.spelling)
 
     # -- forms of 3.1 (section 6.1)
@@ -220,10 +220,10 @@ class _Writer:
         """The items of a container in the forms of 3.1."""
         features = [] if CONTAINERS[node.tag].category else node.all("Feature")
         items = self._one_feature(features, node) if len(features) > 1 else node.items
-        made = [self._names(i, node) if isinstance(i, Property) and i.tag == "Node" and _is_parted(i) else i
+        written_items = [self._names(i, node) if isinstance(i, Property) and i.tag == "Node" and _is_parted(i) else i
                 for i in items]
-        self._kept += [i for i in made if isinstance(i, Property)]
-        return made
+        self._kept += [i for i in written_items if isinstance(i, Property)]
+        return written_items
 
     def _one_feature(self, features: list[Property], node: Container) -> list[Item]:
         """The items of a container where one Feature stands in place of several.
@@ -239,13 +239,13 @@ class _Writer:
         self._tell("Feature", f"{len(features)} Feature in one {node.tag} become one List" + (
             ", and all of them are asked for below Requested" if block is not None else ""), node, "info")
         at = next(n for n, item in enumerate(node.items) if item.tag == "Feature")
-        made = [listed if n == at else block if block is not None and item.tag == "Requested" else item
+        written_items = [listed if n == at else block if block is not None and item.tag == "Requested" else item
                 for n, item in enumerate(node.items) if item.tag != "Feature" or n == at]
         if block is not None:
             self._blocks.append(block)
-            if not any(item is block for item in made):
-                made.append(block)
-        return made
+            if not any(item is block for item in written_items):
+                written_items.append(block)
+        return written_items
 
     def _block(self, features: list[Property], node: Container) -> Container | None:
         """The Requested block of a waiting job with what its Features ask for; None where there is none to write."""
@@ -418,8 +418,8 @@ def _one_list(features: list[Property]) -> Property | None:
     names: list[str] = []
     others: list[dict[str, str]] = []
     for p in features:
-        found = names_of(p) if p.get("aggregation") in (None, "List") else ()
-        names += found if isinstance(found, tuple) else ()
+        node_names = names_of(p) if p.get("aggregation") in (None, "List") else ()
+        names += node_names if isinstance(node_names, tuple) else ()
         others.append({k: v for k, v in p.attributes.items() if k not in ("aggregation", "delimiter")})
     delimiter = next((c for c in ",;|:/" if not any(c in name for name in names)), None)
     if delimiter is None or any(o != others[0] for o in others) or any(
@@ -441,11 +441,11 @@ def _within(scope: Container) -> Iterator[Property]:
 def _bracketed(items: list[Item]) -> list[Item] | None:
     """The items of a Requested block so that further ones are demanded beside all of them: in brackets where there are
     alternatives. None where its own brackets do not balance."""
-    said = [i for i in items if isinstance(i, Property)]
-    if not any(p.conj in ("Or", "Nor") for p in said):
+    properties = [i for i in items if isinstance(i, Property)]
+    if not any(p.conj in ("Or", "Nor") for p in properties):
         return items
     try:
-        groups = [int(p.attributes.get("group", "0")) for p in said]
+        groups = [int(p.attributes.get("group", "0")) for p in properties]
     except ValueError:
         return None
     if sum(groups) or min(accumulate(groups)) < 0:
@@ -498,9 +498,9 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
             collected.add("SSS113", "comment", f"{len(lines)} comment{'s are' if len(lines) > 1 else ' is'} not kept",
                           severity="info", line=lines[0])
     writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
-    told = len(collected)
+    before = len(collected)
     text = writer.document(whole)
-    wrong = any(f.rejects for f in islice(collected, told, None))
+    wrong = any(f.rejects for f in islice(collected, before, None))
     if (writer.doubtful or whole.findings is None) and not (wrong or in_order(whole)):
         reread(whole, text if writer.plain else text_of(whole, Findings()), collected, policy)
     if findings is None:

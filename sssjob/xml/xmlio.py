@@ -128,9 +128,9 @@ def _check_instructions(data: bytes, findings: Findings) -> None:
         return
     tree = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
     listed: Any = tree.xpath("//processing-instruction() | /processing-instruction()")
-    for found in listed:
-        findings.add("SSS106", str(found.target), f"processing instruction {escape(str(found.target))} is not "
-                     "followed and not kept", line=found.sourceline or 0)
+    for match in listed:
+        findings.add("SSS106", str(match.target), f"processing instruction {escape(str(match.target))} is not "
+                     "followed and not kept", line=match.sourceline or 0)
 
 
 # --- repairs ------------------------------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ def _closed_tags(text: str, changed: list[tuple[int, str, str, str]]) -> str:
     out: list[str] = []
     stack: list[str] = []
     at = 0
-    for found in _TAG.finditer(text):
-        closing, name, attributes, empty = found.groups()
+    for match in _TAG.finditer(text):
+        closing, name, attributes, empty = match.groups()
         if name is None:
             continue
         if closing:
@@ -199,9 +199,9 @@ def _closed_tags(text: str, changed: list[tuple[int, str, str, str]]) -> str:
                 stack.pop()
         elif stack and stack[-1] == name and not attributes.strip() and not empty:
             stack.pop()
-            out += [text[at:found.start()], f"</{name}>"]
-            at = found.end()
-            changed.append((found.start(), "SSS105", name, f"<{name}> read as </{name}>"))
+            out += [text[at:match.start()], f"</{name}>"]
+            at = match.end()
+            changed.append((match.start(), "SSS105", name, f"<{name}> read as </{name}>"))
         elif not empty:
             stack.append(name)
     return "".join([*out, text[at:]])
@@ -248,8 +248,8 @@ class Locator:
         if self._left is None:
             self._left = _START_TAG.finditer(text)
         places = self._places.setdefault(tag, [])
-        while len(places) <= nth and (found := next(self._left, None)) is not None:
-            self._places.setdefault(found[1], []).append(found.start())
+        while len(places) <= nth and (match := next(self._left, None)) is not None:
+            self._places.setdefault(match[1], []).append(match.start())
         return places
 
     def _text(self, line: int) -> str | None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
@@ -22,6 +25,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext
 from sssjob.translators.registry import BUILT_IN, get
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 from tests.cli.conftest import Answer, Command
 
 RATES: Final = ('name = "site"\nversion = "7"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'
@@ -52,13 +56,27 @@ _NOT_READ: Final = re.compile(r"SSS1\d\d|no format|unknown format|is for documen
 
 @pytest.fixture
 def desk(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with rates, a request, an offer and a ledger and a journal of its own."""
+    """A folder with rates, a request, an offer and a ledger and a journal of its own. What submit starts to look after
+    its jobs, an interpreter, is not what is tested: it is left out."""
+    monkeypatch.setattr(import_module("sssjob.run.client"), "keep", lambda entry: None)
     (place / "rates.toml").write_text(RATES)
     (place / "offer.xml").write_text(OFFER)
     (place / "small.xml").write_text("<Job><Id>s</Id></Job>")
-    monkeypatch.setenv("SSSJOB_LEDGER", str(place / "ledger.db"))
-    monkeypatch.setenv("SSSJOB_JOURNAL", str(place / "journal.db"))
+    for name in ("SSSJOB_JOURNAL", "SSSJOB_LEDGER"):
+        monkeypatch.setenv(name, "")        # what it was is put back after the test
+    clear(place)
     return place
+
+
+_numbers: Final = count()
+
+
+def clear(desk: Path) -> None:
+    """Take another ledger and journal, and remove what a door wrote."""
+    number = next(_numbers)
+    os.environ["SSSJOB_LEDGER"] = str(desk / f"ledger{number}.db")
+    os.environ["SSSJOB_JOURNAL"] = str(desk / f"journal{number}.db")
+    (desk / "made.xml").unlink(missing_ok=True)
 
 
 def at(door: str, file: str, *more: str) -> Sequence[str]:
@@ -81,17 +99,21 @@ def spelt(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_reads_every_format(sssjob: Command, desk: Path, door: str, name: str) -> None:
+def test_every_door_reads_every_format(sssjob: Command, desk: Path, name: str) -> None:
     """What it answers is the door's own matter (a script has no Machine, and nothing was delivered); that it was read
     shows in that nothing is said against the format and that no finding is about the text."""
-    named = () if door == "offered" else ("-f", name)       # what an offer is in is recognised
-    answer = sssjob(*at(door, put(spelt(name)), *named))
-    assert answer.code in (0, 1) and not _NOT_READ.search(answer.err), answer.err
-    if door in ("check", "show", "explain", "query", "convert", "run", "submit", "diff"):
-        assert answer.code == 0, answer.err
-    if door == "run":
-        assert [job.value("State") for job, _ in read_document(Path("made.xml").read_bytes()).jobs()] == ["Completed"]
+    file = put(spelt(name))
+    with Cases() as case:
+        for door in DOORS:
+            clear(desk)
+            with case(door):
+                answer = sssjob(*at(door, file, *(() if door == "offered" else ("-f", name))))  # an offer is recognised
+                assert answer.code in (0, 1) and not _NOT_READ.search(answer.err), answer.err
+                if door in ("check", "show", "explain", "query", "convert", "run", "submit", "diff"):
+                    assert answer.code == 0, answer.err
+                if door == "run":
+                    jobs = read_document(Path("made.xml").read_bytes()).jobs()
+                    assert [job.value("State") for job, _ in jobs] == ["Completed"]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -223,53 +245,59 @@ def told(answer: Answer, severity: str) -> set[tuple[str, ...]]:
     return {(found[1], found[2]) for found in re.finditer(rf"^(\S+): (SSS\d+) {severity} ", answer.err, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(("text", "rule", "line"), BAD.values(), ids=BAD)
-def test_what_check_rejects_every_door_rejects(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
-                                               ) -> None:
+def test_what_check_rejects_every_door_rejects(sssjob: Command, desk: Path, text: str, rule: str, line: int) -> None:
     """With the same findings; what looks only may still show it, and nothing is written, run or promised."""
     file = put(text)
-    policy = ["--policy", "reject"] if door in ("query", "run", "submit") else []
     wrong = told(sssjob("check", file), "error")
     assert (f"job:{line}", rule) in {(place.rsplit(":", 1)[0], r) for place, r in wrong}
-    answer = sssjob(*at(door, file), *policy)
-    assert (answer.code, told(answer, "error") >= wrong) == (1, True), answer.err
-    if door in MAKING:
-        assert answer.out == "" and not Path("made.xml").exists()
+    with Cases() as case:
+        for door in DOORS:
+            clear(desk)
+            with case(door):
+                policy = ["--policy", "reject"] if door in ("query", "run", "submit") else []
+                answer = sssjob(*at(door, file), *policy)
+                assert (answer.code, told(answer, "error") >= wrong) == (1, True), answer.err
+                if door in MAKING:
+                    assert answer.out == "" and not Path("made.xml").exists()
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(("text", "rule", "line"), DOUBTFUL.values(), ids=DOUBTFUL)
-def test_what_check_doubts_every_door_doubts(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
-                                             ) -> None:
+def test_what_check_doubts_every_door_doubts(sssjob: Command, desk: Path, text: str, rule: str, line: int) -> None:
     """With the same findings, and none of them an error for it."""
     file = put(text)
     doubts = told(sssjob("check", file), "warning")
     assert (f"job:{line}", rule) in {(place.rsplit(":", 1)[0], r) for place, r in doubts}
-    answer = sssjob(*at(door, file), *(["--policy", "reject"] if door == "query" else []))
-    assert told(answer, "warning") >= doubts, answer.err
-    assert {r for _, r in told(answer, "error")} <= {"SSS603"}, answer.err
-    assert answer.err.count(rule) == (2 if door == "diff" else 1), answer.err
+    with Cases() as case:
+        for door in DOORS:
+            clear(desk)
+            with case(door):
+                answer = sssjob(*at(door, file), *(["--policy", "reject"] if door == "query" else []))
+                assert told(answer, "warning") >= doubts, answer.err
+                assert {r for _, r in told(answer, "error")} <= {"SSS603"}, answer.err
+                assert answer.err.count(rule) == (2 if door == "diff" else 1), answer.err
 
 
-@pytest.mark.parametrize("door", PYTHON)
 @pytest.mark.parametrize(("text", "rule", "line"), (BAD | DOUBTFUL).values(), ids=BAD | DOUBTFUL)
-def test_every_door_in_python_has_the_same_gate(sssjob: Command, desk: Path, door: str, text: str, rule: str, line: int
-                                                ) -> None:
+def test_every_door_in_python_has_the_same_gate(sssjob: Command, desk: Path, text: str, rule: str, line: int) -> None:
     """As the commands: RejectedError with the same findings, or none; what gives findings gives the doubts too."""
     bad = any(text == one for one, _, _ in BAD.values())
-    found = Findings()
-    try:
-        PYTHON[door](text, found)
-        all_found = list(found)
-    except RejectedError as error:
-        all_found = list(error.findings)
-        assert bad or any(f.rule == "SSS603" for f in all_found)
-    else:
-        assert not bad or door in ("check", "explain")
-    places = {(f.rule, f.line, f.severity) for f in all_found}
-    if bad or door in ("check", "write", "convert", "explain"):
-        assert (rule, line, "error" if bad else "warning") in places, places
+    with Cases() as case:
+        for door, opened in PYTHON.items():
+            clear(desk)
+            with case(door):
+                findings = Findings()
+                try:
+                    opened(text, findings)
+                    all_found = list(findings)
+                except RejectedError as error:
+                    all_found = list(error.findings)
+                    assert bad or any(f.rule == "SSS603" for f in all_found)
+                else:
+                    assert not bad or door in ("check", "explain")
+                places = {(f.rule, f.line, f.severity) for f in all_found}
+                if bad or door in ("check", "write", "convert", "explain"):
+                    assert (rule, line, "error" if bad else "warning") in places, places
 
 
 def test_a_tree_has_the_same_gate(sssjob: Command, desk: Path) -> None:

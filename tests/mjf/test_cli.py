@@ -21,7 +21,7 @@ from sssjob.cli import main
 from sssjob.cli import mjf as cli
 from sssjob.mjf import web
 from sssjob.mjf.keys import VARIABLES, Area
-from sssjob.mjf.places import Place, Told
+from sssjob.mjf.places import InMetadata, Place
 from tests.mjf.support import NOW, Site
 
 Command = Callable[..., tuple[int, str, str]]
@@ -205,7 +205,7 @@ def test_metadata_are_asked_on_request(mjf: Command, monkeypatch: pytest.MonkeyP
 
     def metadata(url: str, limits: object) -> Mapping[Area, Place]:
         asked.append(url)
-        return {"job": Told({"job_id": "vm-7", "shutdowntime_job": "1000000000"})}
+        return {"job": InMetadata({"job_id": "vm-7", "shutdowntime_job": "1000000000"})}
 
     monkeypatch.setattr(web, "metadata", metadata)
     assert "vm-7" not in mjf(command)[1] and asked == []

@@ -375,7 +375,7 @@ def _why_not(where: str) -> str:
 
 def _run(program: str, folder: Path, words: list[str], start: str = _START) -> tuple[int, str, str]:
     done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
-                           start + program], capture_output=True, text=True, timeout=120, cwd=folder)
+                           start + program], capture_output=True, text=True, timeout=240, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

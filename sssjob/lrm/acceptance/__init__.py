@@ -47,16 +47,16 @@ class Judge:
         """What is refused of the options of a job; None stands for no value. partial: there are more options than
         these, so that nothing is said of what is missing or does not go together."""
         refused: list[Refusal] = []
-        said: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         values = self.values
         for name, value in options:
-            said[name] = value or ""
+            reasons[name] = value or ""
             if value is not None and name in values and (why := values[name](value)):
                 refused.append(Refusal(name, why))
         if partial:
             return refused
-        refused += self.together(said)
-        refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in said]
+        refused += self.together(reasons)
+        refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in reasons]
         return refused
 
 

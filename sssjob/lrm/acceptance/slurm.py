@@ -42,9 +42,9 @@ def _name(value: str) -> str:
 
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
     for names in _ONE_OF:
-        said = [name for name in names if name in options]
-        if len(said) > 1:
-            yield Refusal(said[-1], f"{' and '.join(said)} exclude each other")
+        stated = [name for name in names if name in options]
+        if len(stated) > 1:
+            yield Refusal(stated[-1], f"{' and '.join(stated)} exclude each other")
     if "--gpus-per-task" in options and "--ntasks" not in options and "--gpus" not in options \
             and "--ntasks-per-node" not in options:
         yield Refusal("--gpus-per-task", "--gpus-per-task wants --ntasks or --gpus")

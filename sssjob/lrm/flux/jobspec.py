@@ -174,20 +174,20 @@ def _inside(value: object) -> dict[str, int]:
 
 def _environment(value: object) -> dict[str, str]:
     """Variables; null stands for one that is not set."""
-    given = _object(value or {}, "environment")
-    for name in given:
+    members = _object(value or {}, "environment")
+    for name in members:
         if not name or "=" in _text(name, "environment"):
             raise JobspecError(f"environment: {name!a:.60} is no name")
-    return {name: _text(text, f"environment {name}") for name, text in given.items() if text is not None}
+    return {name: _text(text, f"environment {name}") for name, text in members.items() if text is not None}
 
 
 def _features(value: object) -> dict[str, str | int | float]:
     """Texts and numbers by key; whether they are right is the provider's to say."""
-    given = _object(value or {}, "attributes.user.mjf")
-    for name, stated in given.items():
+    members = _object(value or {}, "attributes.user.mjf")
+    for name, stated in members.items():
         if not isinstance(stated, str | int | float) or isinstance(stated, bool):
             raise JobspecError(f"attributes.user.mjf: {name!a:.60} is no text and no number")
-    return given
+    return members
 
 
 def _streams(options: dict[str, Any]) -> dict[str, str]:

@@ -165,9 +165,9 @@ def _nodelist(value: object, ranks: Idset) -> Iterator[str]:
 
 def _times(execution: dict[str, Any]) -> Iterator[str]:
     for key in ("starttime", "expiration"):
-        given = execution.get(key)
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)
-                                  or not 0 <= given < math.inf):
+        number = execution.get(key)
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)
+                                  or not 0 <= number < math.inf):
             yield f"{key} is no time"
     nslots = execution.get("nslots")
     if nslots is not None and (isinstance(nslots, bool) or not isinstance(nslots, int) or nslots < 1):
