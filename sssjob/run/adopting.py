@@ -112,7 +112,7 @@ class Adopting:
         try:
             backend = job.of.executor()
             if isinstance(backend, BatchSchedulerExecutor):
-                backend.expect(made, job.identity(part))
+                backend.expect(made, job.identity(part), job.cancel)
             backend.attach(made, reference)
         except psij.SubmitException as error:
             job.parts[part] = None

@@ -15,6 +15,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import psij
@@ -95,6 +96,7 @@ class Engine:
         self.leaves = False                     # jobs go on when a signal comes
         self.pace = _LONGEST_WAIT               # seconds between two looks at whether all is done
         self.told: set[str] = set()             # what cannot be written, told once
+        self.doubted: dict[int, Running] = {}   # cancelled by nobody knows whom, by identity; looked at again
         self.came: dict[tuple[int, int], psij.JobStatus] = {}   # by place and part, the last one that a callback told
         progress.total = len(self.jobs)
         several = len(submissions) > 1      # two of their jobs may have one label
@@ -292,6 +294,9 @@ class Engine:
                 self.adopting.adopt(submission)
                 self._take_wishes(submission)
         self.adopting.look_again(self.looked)
+        for job in self.doubted.values():
+            self.pend(job)
+        self.doubted.clear()
         listen(self.submissions)
 
     def _take_news(self, submission: Submission) -> None:
@@ -407,6 +412,9 @@ class Engine:
                 if verdict:
                     self.submitting.once_more(job)
                 return
+            if not verdict and self._may_be_unmet(job):     # its manager may have taken it out for that
+                self.doubted[id(job)] = job
+                return
         outcome = job.verdict()
         if outcome.word == "failed" and self.failing.begins_anew(job):
             return
@@ -420,6 +428,13 @@ class Engine:
         for why in job.not_its_own:
             self.findings.add(LEFT_OUT, job.plan.label, f"{job.plan.label}: {why}")
         self.end(job, outcome)
+
+    def _may_be_unmet(self, job: Running) -> bool:
+        """Whether what a job waits for may have ended already, of which only the end is not known yet: then nobody may
+        have cancelled the job, and its manager has taken it out of the queue because its turn could not come."""
+        return any(other.of.owned and other.word == "running" and not all(map(partial(self.heard, other),
+                                                                             range(len(other.seen))))
+                   for other in self.gates.open_sides(job))
 
     def end(self, job: Running, outcome: JobOutcome) -> None:
         """A job has ended, or will never start. One that got no native id is called in its document what it was called

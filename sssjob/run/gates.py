@@ -123,6 +123,11 @@ class Gates:
         broken = next((gate.need for gate in gates if gate.broken), None)
         return all(gate.decided for gate in gates) if broken is None else broken
 
+    def open_sides(self, job: Running) -> list[Running]:
+        """The jobs that a job still waits for."""
+        return [other for gate in self.of(job) if not gate.decided for side in gate.sides for other in side.jobs
+                if not other.ended]
+
     def ended(self, job: Running) -> list[Running]:
         """Take in the end of a job; those for which it has decided something."""
         found: dict[int, Running] = {}

@@ -23,6 +23,7 @@ from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.placing import native_name, place
+from sssjob.run.plan import Need
 from sssjob.run.seeking import can_search, search
 from sssjob.run.signals import STOPS
 from sssjob.run.standing import Running, intent
@@ -390,6 +391,8 @@ class Submitting:
         for job, part in due:
             if job.sought(part) in perhaps:
                 self.engine.adopting.look_for(job, part)
+            elif isinstance(self.engine.gates.verdict(job), Need) and not any(job.references):
+                self._anew(job, "what it waits for has ended otherwise meanwhile")
             elif job.array is not None:
                 arrays.setdefault(job.array.tag, []).append(job)
             elif job.together:

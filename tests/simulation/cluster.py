@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from psij.executors.batch._identity import COMMON
 from sssjob.run.specs import user_name
-from tests.fakes.lab import _virtual
+from tests.fakes.lab import _virtual, numbers
 from tests.fakes.slurm import _after, directives
 from tests.simulation.kernel import EPOCH, Kernel
 from tests.simulation.plans import STAGED
@@ -102,6 +103,18 @@ class NativeJob:
     gone: bool = False              # the controller has forgotten it
     eligible: float = 0.0           # when it was submitted, or requeued
     folder: Path | None = None      # where it works, as its script says
+    array: int = 0                  # the array's id of an element, and its number; 0 of others
+    element: int = 0
+    beside: int | None = None       # elements of its array that run at once
+    native_id: str = ""             # by which its manager knows it
+
+    def __post_init__(self) -> None:
+        self.native_id = self.native_id or str(self.number)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether it has a row of its own: elements of an array that wait have one together."""
+        return not self.array or self.state != "PENDING" or bool(self.runs) or self.over
 
     @property
     def over(self) -> bool:
@@ -163,6 +176,8 @@ class Cluster:
             return False
         if job.tag is not None and self._running() >= self.settings.slots:
             return False
+        if job.beside is not None and sum(one.state == "RUNNING" for one in self._array_of(job)) >= job.beside:
+            return False
         job.state = "RUNNING"
         job.runs.append(Run(job.eligible, now))
         self._record(job, ".start", f"{job.tag} {self._shown(now)}\n", now)
@@ -174,12 +189,12 @@ class Cluster:
 
     def _turn(self, job: NativeJob) -> bool:
         for kind, other_id in job.after:
-            other = self.find(other_id)
-            if other is None or other.submit >= job.submit or (other.over and kind == "any"):
+            others = [other for other in self.find_all(other_id) if other.submit < job.submit]
+            if not others or (kind == "any" and all(other.over for other in others)):
                 continue        # what bore the id when the job was submitted is meant
-            if not other.over:
+            if not all(other.over for other in others):
                 return False
-            if (other.state == "COMPLETED") != (kind == "ok"):
+            if all(other.state == "COMPLETED" for other in others) != (kind == "ok"):
                 job.state, job.end = "CANCELLED", self.kernel.now
                 job.canceled_by.append("dependency")
                 return False
@@ -259,7 +274,17 @@ class Cluster:
 
     def find(self, native_id: str) -> NativeJob | None:
         """The job that the controller knows by this id."""
-        return next((job for job in reversed(self.jobs) if str(job.number) == native_id and not job.gone), None)
+        return next((job for job in reversed(self.jobs) if job.native_id == native_id and not job.gone), None)
+
+    def find_all(self, native_id: str) -> list[NativeJob]:
+        """The same, or all elements of the array of this id."""
+        for job in reversed(self.jobs):
+            if not job.gone and native_id in (job.native_id, str(job.array)):
+                return [job] if native_id == job.native_id else [one for one in self._array_of(job) if not one.gone]
+        return []
+
+    def _array_of(self, job: NativeJob) -> list[NativeJob]:
+        return [one for one in self.jobs if one.array == job.array and one.script == job.script]
 
     def _number(self) -> int:
         taken = {job.number for job in self.jobs if not job.gone and not self._dropped(job)}
@@ -280,7 +305,7 @@ class Cluster:
             return
 
         def write() -> None:
-            place = Path(job.script).parent / f"{job.number}.{job.tag}{suffix}"
+            place = Path(job.script).parent / f"{job.native_id}.{job.tag}{suffix}"
             fresh = place.with_name(place.name + ".new")
             if fresh.parent.is_dir():
                 before = place.read_text() if suffix == ".start" and place.exists() else ""
@@ -314,8 +339,30 @@ class Cluster:
         """Whether a command asks the accounting."""
         return command == "sacct"
 
-    def _is_full(self) -> bool:
-        return sum(not job.over for job in self.jobs if job.user == US) >= self.settings.limit
+    def _is_full(self, more: int = 1) -> bool:
+        return sum(not job.over for job in self.jobs if job.user == US) + more > self.settings.limit
+
+    def _take_array(self, script: Path, elements: list[int], beside: int | None, *others: Any) -> int:
+        """A new array of ours: its id."""
+        jobs = [self._take(script, *others) for _ in elements]
+        for job, element in zip(jobs, elements, strict=True):
+            job.array, job.element, job.beside = jobs[0].number, element, beside
+            job.tag = f"{script.stem[:COMMON]}{element:08d}"
+            self._name_element(job)
+        return jobs[0].number
+
+    def _name_element(self, job: NativeJob) -> None:
+        job.native_id = f"{job.array}_{job.element}"
+
+    def _shown_id(self, job: NativeJob) -> str:
+        """The id of a row: that of the first of several elements that wait stands for all of them."""
+        if job.has_record:
+            return job.native_id
+        return f"{job.array}_[{','.join(str(one.element) for one in self._array_of(job) if not one.has_record)}]"
+
+    def _is_listed(self, job: NativeJob) -> bool:
+        """Whether a job has a row in a list that is not by elements."""
+        return job.has_record or job is next(one for one in self._array_of(job) if not one.has_record)
 
     def _take(self, script: Path, name: str, held: bool, after: list[tuple[str, str]], comment: str = "",
               begin: float = 0.0) -> NativeJob:
@@ -336,24 +383,28 @@ class Cluster:
         """Take a job."""
         script = Path(arguments[-1])
         options = directives(script)
-        if self._is_full():
+        listed, _, beside = options.get("array", "").partition("%")
+        elements = numbers(listed) if listed else []
+        if self._is_full(len(elements) or 1):
             return Answer(1, "", "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission "
                                  "failed: Job violates accounting/QOS policy (job submit limit, user's size and/or "
                                  "time limits)")
-        job = self._take(script, options.get("job-name", script.name), "hold" in options,
-                         _after(options.get("dependency", "")), options.get("comment", ""),
-                         float(options.get("begin", "uts0").removeprefix("uts")))
-        return Answer(0, f"{job.number}\n")
+        job = (options.get("job-name", script.name), "hold" in options, _after(options.get("dependency", "")),
+               options.get("comment", ""), float(options.get("begin", "uts0").removeprefix("uts")))
+        if elements:
+            return Answer(0, f"{self._take_array(script, elements, int(beside) if beside else None, *job)}\n")
+        return Answer(0, f"{self._take(script, *job).number}\n")
 
     def scancel(self, arguments: list[str]) -> Answer:
         """End jobs."""
         missing = []
         for native_id in (word for word in arguments if not word.startswith("-")):
-            job = self.find(native_id)
-            if job is None or self._dropped(job):
+            jobs = [job for job in self.find_all(native_id) if not self._dropped(job)]
+            if not jobs:
                 missing.append(native_id)
-            elif not job.over:
-                self._cancel(job, signal=15)
+            for job in jobs:
+                if not job.over:
+                    self._cancel(job, signal=15)
         return Answer(0, "", "".join(f"scancel: error: Kill job error on job id {one}: Invalid job id specified\n"
                                      for one in missing))
 
@@ -364,7 +415,11 @@ class Cluster:
         for job in self.jobs:
             if job.gone or self._dropped(job) or ("-u" in arguments and job.user != US):
                 continue
+            if "-r" not in arguments and not self._is_listed(job):
+                continue
             values = self._queued(job)
+            if "-r" not in arguments:
+                values["%i"] = self._shown_id(job)
             lines.append(re.sub("%.", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
         return Answer(0, "".join(f"{line}\n" for line in lines))
 
@@ -372,7 +427,8 @@ class Cluster:
         run = job.life
         reason = "None" if job.state != "PENDING" else "JobHeldUser" if job.held else \
             "Dependency" if job.after else "Priority"
-        return {"%i": str(job.number), "%A": str(job.number), "%F": str(job.number), "%T": job.state, "%r": reason,
+        return {"%i": job.native_id, "%A": str(job.number), "%F": str(job.array or job.number), "%T": job.state,
+                "%r": reason,
                 "%V": str(self._shown(job.submit if len(job.runs) < 1 else job.eligible)),
                 "%S": "N/A" if run is None else str(self._shown(run.start)),
                 "%e": "N/A" if job.end is None else str(self._shown(job.end)), "%C": "1", "%D": "1",
@@ -390,7 +446,8 @@ class Cluster:
         ids = arguments[arguments.index("-j") + 1].split(",") if "-j" in arguments else None
         lines = [] if "-n" in arguments else ["|".join(fields)]
         for job in self.jobs:
-            if (ids is not None and str(job.number) not in ids) or ("-u" in arguments and job.user != US):
+            if (ids is not None and not {job.native_id, str(job.array or job.number)} & set(ids)) or (
+                    "-u" in arguments and job.user != US) or not self._is_listed(job):
                 continue
             for values in self._rows(job, steps="-X" not in arguments, each="-D" in arguments):
                 lines.append("|".join(values.get(name, "") for name in fields))
@@ -407,7 +464,7 @@ class Cluster:
             row = self._row(job, run)
             yield row
             if steps and run is not None and run.end is not None and now >= run.end + settings.lag + settings.steps:
-                yield {**row, "JobID": f"{job.number}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
+                yield {**row, "JobID": f"{job.native_id}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
 
     def _row(self, job: NativeJob, run: Run | None) -> dict[str, str]:
         now, end = self.kernel.now, job.end if run is None else run.end
@@ -419,7 +476,7 @@ class Cluster:
         code = job.exit if end is not None and run is job.run else 0
         began = None if run is None else self._shown(run.start)
         elapsed = 0 if began is None else (self._shown(now) if end is None else self._shown(end)) - began
-        return {"JobID": str(job.number), "JobIDRaw": str(job.number), "JobName": job.name,
+        return {"JobID": self._shown_id(job), "JobIDRaw": str(job.number), "JobName": job.name,
                 "State": f"CANCELLED by {US}" if state == "CANCELLED" else state,
                 "ExitCode": f"{code - 128 if code >= 128 else code}:{job.signal if end is not None else 0}",
                 "Submit": str(self._shown(job.submit if run is None and not job.runs else
@@ -437,7 +494,8 @@ class Cluster:
         if arguments == ["show", "config"]:
             name = self.settings.name
             return Answer(0, f"Configuration data as of today\nClusterName             = {name}\n"
-                             f"SlurmctldHost[0]        = {self.host}\nSlurmctldPort           = 6817\n")
+                             f"SlurmctldHost[0]        = {self.host}\nSlurmctldPort           = 6817\n"
+                             "MaxArraySize            = 1001\n")
         job = self.find(arguments[-1])
         if job is None or self._dropped(job):
             return Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
@@ -448,7 +506,8 @@ class Cluster:
             job.held = True
             return Answer(0, "")
         values, run = self._queued(job), job.life
-        return Answer(0, f"JobId={job.number} JobName={job.name} UserId={name_of(job.user)}({job.user}) "
+        element = f"ArrayJobId={job.array} ArrayTaskId={job.element} " if job.array else ""
+        return Answer(0, f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "
                          f"JobState={job.state} Reason={values['%r']} Restarts={max(len(job.runs) - 1, 0)} "
                          f"ExitCode={job.exit}:{job.signal} SubmitTime={values['%V']} StartTime={values['%S']} "
                          f"EndTime={values['%e']} Partition=batch NodeList={'node1' if run else '(null)'} NumNodes=1 "

@@ -11,7 +11,9 @@ from __future__ import annotations
 import time
 from html import escape
 from pathlib import Path
+from typing import Any
 
+from tests.fakes.lab import numbers
 from tests.fakes.sge import directives
 from tests.simulation.cluster import US, Answer, Cluster, NativeJob, Run, name_of
 
@@ -45,22 +47,35 @@ class GridEngine(Cluster):
         """Take a job."""
         script = Path(arguments[-1])
         options = dict(directives(script))
+        elements = numbers(options["-t"]) if "-t" in options else []
         if self._is_full():
             return Answer(1, "", "Unable to run job: job rejected: only 2 jobs are allowed per user (current job "
                                  "count: 2)\nExiting.\n")
-        job = self._take(script, options["-N"], "-h" in options,
-                         [("any", one) for one in options.get("-hold_jid", "").split(",") if one])
-        return Answer(0, f"{job.number}\n")
+        job = (options["-N"], "-h" in options,
+               [("any", one) for one in options.get("-hold_jid", "").split(",") if one])
+        if not elements:
+            return Answer(0, f"{self._take(script, *job).number}\n")
+        beside = int(options["-tc"]) if "-tc" in options else None
+        return Answer(0, f"{self._take_array(script, elements, beside, *job)}.{_range(elements)}\n")
+
+    def _take_array(self, script: Path, elements: list[int], beside: int | None, *others: Any) -> int:
+        """A new array of ours, of which all tasks have one number."""
+        number = super()._take_array(script, elements, beside, *others)
+        self._next = number + 1 if number < self.settings.last else self.settings.first
+        return number
+
+    def _name_element(self, job: NativeJob) -> None:
+        job.number, job.native_id = job.array, f"{job.array}.{job.element}"
 
     def qdel(self, arguments: list[str]) -> Answer:
         """End jobs."""
         lines, missing = [], False
         for native_id in (word for word in arguments if word[0] != "-"):
-            job = self.find(native_id)
-            if job is None or job.over:
+            jobs = [job for job in self.find_all(native_id) if not job.over]
+            if not jobs:
                 missing = True
                 lines.append(f'denied: job "{native_id}" does not exist\n')
-            else:
+            for job in jobs:
                 lines.append(f"us has {'registered the job' if job.state == 'RUNNING' else 'deleted job'} "
                              f"{native_id}{' for deletion' if job.state == 'RUNNING' else ''}\n")
                 self._cancel(job, signal=9)
@@ -73,8 +88,10 @@ class GridEngine(Cluster):
             return self._contexts(arguments[1], jobs)
         lines = ["<?xml version='1.0'?>\n<job_info>\n  <queue_info>\n"]
         for job in jobs:
-            if job.user != US:
+            if job.user != US or not self._is_listed(job):
                 continue
+            rest = [one.element for one in self._array_of(job) if job.array and not one.has_record]
+            tasks = f"<tasks>{job.element if job.has_record else _range(rest)}</tasks>" if job.array else ""
             run, word = (job.run, "running") if job.state == "RUNNING" else (None, "pending")
             when = f"<JB_submission_time>{_xml(self._shown(job.submit))}</JB_submission_time>" if run is None else \
                 f"<JAT_start_time>{_xml(self._shown(run.start))}</JAT_start_time>"
@@ -83,15 +100,21 @@ class GridEngine(Cluster):
             lines.append(f"    <job_list state=\"{word}\"><JB_job_number>{job.number}</JB_job_number>"
                          f"<JB_name>{escape(job.name, quote=False)}</JB_name><JB_owner>{name_of(job.user)}</JB_owner>"
                          f"<state>{letters}</state>{when}<queue_name>{'all.q@node1' if run is not None else ''}"
-                         "</queue_name><slots>1</slots></job_list>\n")
+                         f"</queue_name><slots>1</slots>{tasks}</job_list>\n")
         return Answer(0, "".join(lines) + "  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>\n")
 
     def _contexts(self, wanted: str, jobs: list[NativeJob]) -> Answer:
-        some = [job for job in jobs if wanted == "*" or str(job.number) in wanted.split(",")]
+        some = {job.number: job for job in jobs if wanted == "*" or str(job.number) in wanted.split(",")}.values()
         if not some:
             return Answer(1, "", f"Following jobs do not exist: \n{wanted}\n")
-        return Answer(0, "".join(f"{'=' * 62}\njob_number:                 {job.number}\n" + (
-            f"context:                    sssjob={job.tag}\n" if job.tag is not None else "") for job in some))
+        contexts = {job.number: f"context:                    sssjob={Path(job.script).stem}\n"
+                    for job in some if job.tag is not None}
+        return Answer(0, "".join(f"{'=' * 62}\njob_number:                 {job.number}\n" +
+                                 contexts.get(job.number, "") for job in some))
+
+    def qconf(self, arguments: list[str]) -> Answer:
+        """The limits of arrays."""
+        return Answer(0, "#global:\nmax_aj_instances             2000\nmax_aj_tasks                 75000\n")
 
     def qacct(self, arguments: list[str]) -> Answer:
         """Records of runs that have ended."""
@@ -112,12 +135,19 @@ def _record(cluster: GridEngine, job: NativeJob, run: Run) -> str:
     failed = "25  : rescheduling" if not last else "100 : assumedly after job" if job.signal else "0"
     begin, end = cluster._shown(run.start), cluster._shown(run.end)
     values = {"qname": "all.q", "hostname": "node1", "owner": name_of(job.user), "jobname": job.name,
-              "jobnumber": str(job.number), "taskid": "undefined", "account": "sge",
+              "jobnumber": str(job.number), "taskid": str(job.element or "undefined"), "account": "sge",
               "qsub_time": _acct(cluster._shown(job.submit)), "start_time": _acct(begin), "end_time": _acct(end),
               "granted_pe": "NONE", "slots": "1", "failed": failed,
               "exit_status": str(128 + job.signal if last and job.signal else code),
               "ru_wallclock": f"{end - begin}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
     return "=" * 62 + "\n" + "".join(f"{name:<12} {value:<20}\n" for name, value in values.items())
+
+
+def _range(elements: list[int]) -> str:
+    """Numbers of tasks as ``1-3:1``; those that are no range one by one."""
+    if elements == list(range(elements[0], elements[-1] + 1)):
+        return f"{elements[0]}-{elements[-1]}:1"
+    return ",".join(map(str, elements))
 
 
 def _xml(value: int) -> str:

@@ -23,6 +23,7 @@ RETRIES = ("exit(3)=1", "exit=2", "failed=1", "node-failure=1 exit(200)=1")
 _FAULTS = ("refused", "lost request", "lost answer", "cut", "slow", "garbage", "empty", "disk", "late")
 _STEPS = ("submit", "submit", "again", "look", "wait", "cancel", "refresh", "stranger", "requeue", "break", "forget",
           "reset", "outage", "storm", "storm", "power")
+_ARRAYS = 0.3                   # of the plans have arrays
 _DEADLY = ("submit", "again", "look", "wait", "cancel")
 
 
@@ -44,6 +45,7 @@ def make_plan(seed: int) -> Plan:
     steps += [{"at": round(step["at"] + chance.uniform(0.5, 15), 1), "on": step["on"], "do": "look"}
               for step in steps if "die" in step and chance.random() < 0.4]
     steps += _no_disk(random.Random(f"disk {seed}"), steps)
+    _make_arrays(random.Random(f"arrays {seed}"), steps)
     return {"seed": seed, "clusters": clusters, "steps": sorted(steps, key=lambda step: float(step["at"]))}
 
 
@@ -56,6 +58,14 @@ def _no_disk(chance: random.Random, steps: Sequence[Mapping[str, Any]]) -> list[
     return [{"at": step["at"], "on": step["on"], "do": "storm", "seconds": round(chance.uniform(10, 30), 1),
              "what": "controller", "faults": ["disk"], "rate": 1.0},
             {"at": round(step["at"] + 1.0, 1), "on": step["on"], "do": "wait", "seconds": 60.0, "clients": 1}]
+
+
+def _make_arrays(chance: random.Random, steps: Sequence[Mapping[str, Any]]) -> None:
+    """In some plans jobs that are arrays. Those that leave files stay jobs: one file stands for each of them."""
+    if chance.random() < _ARRAYS:
+        for job in (job for step in steps for job in step.get("jobs", ())):
+            if "stage" not in job and chance.random() < 0.5:
+                job["array"] = chance.choice(("1-2", "1-3", "1-3%1", "1-4%2", "2-6:2"))
 
 
 def _details(chance: random.Random, what: str, submissions: int) -> dict[str, Any]:
@@ -125,6 +135,8 @@ def document(jobs: Sequence[Mapping[str, Any]], folder: Path, prefix: str = "a")
                 {"source": STAGED, "target": str(folder / "back" / name), "flags": "IF_PRESENT|ALWAYS"}))
         if job.get("stage") == "clean":
             more += _extension("PSIJ", "Cleanup", STAGED)
+        if "array" in job:
+            more += _extension("Scheduler", "Array", job["array"])
         if "retry" in job:
             more += _extension("Scheduler", "Retry", job["retry"])
         parts.append(f"<Job><Id>{name}</Id><Executable>/bin/sh</Executable><Arguments>-c '{job['script']}'</Arguments>"
@@ -180,7 +192,7 @@ def _fewer(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
         kept = [job for at, job in enumerate(jobs) if at != last]
         if kept and all(job.get("after", 0) < len(kept) for job in kept):
             yield kept
-        for name in ("stage", "retry"):
+        for name in ("stage", "retry", "array"):
             if name in jobs[last]:
                 plain = {key: value for key, value in jobs[last].items() if key != name}
                 yield [*jobs[:last], plain, *jobs[last + 1:]]

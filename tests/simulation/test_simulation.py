@@ -25,6 +25,18 @@ def test_the_end_of_a_cancelled_job_is_not_when_its_files_were_staged(seed: int,
     assert carry_out({"seed": seed, "clusters": [cluster], "steps": [step]}, tmp_path / "world") == []
 
 
+@pytest.mark.parametrize("seed", [21465, 40208])
+def test_what_a_manager_takes_out_for_a_dependency_is_left_out(seed: int, tmp_path: Path) -> None:
+    """A job that Slurm ends because its turn cannot come is skipped, not cancelled, also where that is learnt before
+    the end that it had waited for; and one whose submission got lost is not submitted again once it cannot start."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) -> None:
+    """That client died before the end was known, and the record of Grid Engine is that of any job that was killed."""
+    assert carry_out(make_plan(60023), tmp_path / "world") == []
+
+
 def test_one_seed_is_one_history(tmp_path: Path) -> None:
     """Or a failure could not be looked at again."""
     lives = []

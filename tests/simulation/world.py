@@ -435,8 +435,8 @@ def _settings(one: Mapping[str, Any]) -> Settings:
 
 
 def _is_endless(client: Client, row: Any) -> bool:
-    text = client.journal.entry(row.submission).document.split("<Job>")
-    return row.job + 1 < len(text) and ENDLESS in text[row.job + 1]
+    parts = client.journal.entry(row.submission).document.split("<Job>")
+    return any(f"<Id>{row.array or row.id}</Id>" in part and ENDLESS in part for part in parts)
 
 
 def _taking(take: Callable[[Entry], bool], world: World) -> Callable[[Entry], bool]:

@@ -41,7 +41,8 @@ class Evidence:
     which some source did not answer. runaway: the queue has not listed it for so long that a record by which it
     runs counts no more. gone: it was not there any more when its end was asked for here. canceled_at: when the
     resource manager agreed to its end, seconds since the epoch. shown: exit codes that the resource manager shows as
-    other ones, with these.
+    other ones, with these. wanted: we asked for its end, also where no answer came: an earlier client that was
+    killed may have ended it.
     """
 
     queue: JobStatus | None = None
@@ -56,6 +57,7 @@ class Evidence:
     runaway: bool = False
     gone: bool = False
     canceled_at: float | None = None
+    wanted: bool = False
 
 
 def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
@@ -159,9 +161,10 @@ def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, A
     """State and exit code. The exit file has the true code where the program ended in itself.
 
     A job that was killed, or never ran, after its end was asked for is CANCELED, where the resource manager does not
-    say so itself: we asked, or the queue showed it in the phase CANCELING.
+    say so itself: we asked, also where nobody heard it, or the queue showed it in the phase CANCELING.
     """
-    asked = known.canceled or (known.queue is not None and (known.queue.metadata or {}).get("phase") == "CANCELING")
+    queue = (known.queue.metadata if known.queue is not None else None) or {}
+    asked = known.canceled or known.wanted or queue.get("phase") == "CANCELING"
     if status.state is JobState.FAILED and asked and metadata.get("reason") in _BY_CANCEL and known.exit is None:
         metadata.pop("reason")
         return JobState.CANCELED, None

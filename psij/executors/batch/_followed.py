@@ -50,7 +50,7 @@ class Followed:
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
                  "executor", "gone", "identity", "job", "left_out", "missed", "missed_at", "native_id", "own", "queue",
-                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until")
+                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -75,6 +75,7 @@ class Followed:
         self.silent_s = 0.0                     # how much of the time since then sources were silent
         self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
         self.cancels = 0
+        self.wanted = False                     # its end was asked for, also in vain
         self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
         self.starts = 0
         self.reread = False                     # the answer that spoke of it before it was followed

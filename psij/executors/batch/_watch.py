@@ -161,6 +161,7 @@ class Watcher:
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:
+                followed.wanted = True
                 followed.canceling += 1
         try:
             yield
@@ -572,7 +573,8 @@ class Watcher:
         known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                          now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
                          item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
-                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at))
+                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
+                         item.wanted)
         status = decide(known, executor._accounting_delay(), patience_s)
         if status is None:
             return

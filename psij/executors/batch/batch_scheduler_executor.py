@@ -67,7 +67,7 @@ class BatchSchedulerExecutor(BatchAsking):
         self._parts: dict[str, Sequence[Job]] = {}  # by id of the first: jobs that are being submitted together
         self._submissions = Submissions(self)
         self._staging = BatchStaging(self)
-        self._expected: dict[str, Identity] = {}    # of jobs that are attached to next
+        self._expected: dict[str, tuple[Identity | None, bool]] = {}    # of jobs that are attached to next
         self._elements = Elements(self)
         self.files_removable = False                # keep_files only until remove_files
         _forks.tell(self)
@@ -327,7 +327,7 @@ class BatchSchedulerExecutor(BatchAsking):
         apart(partial(self._attach, job, native_id))
 
     def _attach(self, job: Job, native_id: str) -> None:
-        identity = self._expected.pop(job.id, None)
+        identity, wanted = self._expected.pop(job.id, (None, False))
         job._attach(self)
         job._native_id = native_id
         if not self._is_native_id(native_id):
@@ -338,7 +338,9 @@ class BatchSchedulerExecutor(BatchAsking):
         own = self._script_path(job).exists() or self._elements.took_over(job, identity)
         if not own:
             keep_exit_file(self, native_id, job)
-        follow(Followed(self, job, native_id, own, identity), 0.0)
+        followed = Followed(self, job, native_id, own, identity)
+        followed.wanted = wanted
+        follow(followed, 0.0)
 
     def _forked(self) -> None:
         """In a forked child: a thread of the parent may have held the lock."""
@@ -354,9 +356,10 @@ class BatchSchedulerExecutor(BatchAsking):
         identity = left.identity
         follow(Followed(self, job, left.native_id, own=False, identity=identity), self._first_delay())
 
-    def expect(self, job: Job, identity: Identity) -> None:
-        """Say what is known of a job that is attached to next, by which it is told from others of its native id."""
-        self._expected[job.id] = identity
+    def expect(self, job: Job, identity: Identity, wanted: bool = False) -> None:
+        """Say what is known of a job that is attached to next, by which it is told from others of its native id.
+        wanted: its end was asked for before, so that one that was killed was canceled."""
+        self._expected[job.id] = identity, wanted
 
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
