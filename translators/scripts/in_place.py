@@ -129,7 +129,8 @@ class Page:
     def _one_of(self, lines: Sequence[int], name: str) -> int:
         """The line of an option among those that its row comes from: that of a directive which says the like."""
         names, by_name = self._names, _alike(self.source.name, self.target.name)
-        alike = [names[n] for n in by_name.get(name, by_name.get(name[:2], frozenset())) if n in names]   # -oo is like -o
+        same = by_name.get(name) or by_name.get(name[:2], frozenset())      # -oo is like -o
+        alike = [names[n] for n in same if n in names]
         return min([line for line in alike if line in lines] or lines or alike, default=0)
 
     def restored(self, asking: Asking, options: Sequence[str]) -> list[tuple[str, str | None]]:
