@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CENTRE = (ROOT / "docs" / "centre.md").read_text()
 SITES = (ROOT / "docs" / "sites.md").read_text()
+SCRIPTS = (ROOT / "docs" / "scripts.md").read_text()
 
 
 def examples(page: str) -> list[tuple[str, str]]:
@@ -32,7 +33,8 @@ def examples(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4)], ids=["README", "centre", "sites"])
+@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4), (SCRIPTS, 2)],
+                         ids=["README", "centre", "sites", "scripts"])
 def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
     place = tmp_path / "bin"
     place.mkdir()

@@ -43,6 +43,8 @@ __all__ = ["command"]
               help="An option of the command line that wins over those of a script: --set '--time=5'.")
 @click.option("--body", type=click.Choice(["keep", "translate", "shim"]),
               help="What becomes of the commands of a script (default: shim).")
+@click.option("--layout", type=click.Choice(["in-place", "canonical"]),
+              help="Where directives of a script go (default: in-place, where those of a script stood).")
 @click.option("--comments", is_flag=True, help="Put what a script cannot say into it as comments.")
 @click.option("--id-map", "id_map", metavar="FILE", shell_complete=files,
               help="New ids of jobs that dependencies name: CSV of OLD,NEW or a JSON object.")
@@ -58,7 +60,7 @@ __all__ = ["command"]
 @output_option
 @common
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
-            overrides: tuple[str, ...], body: str | None, comments: bool, id_map: str | None,
+            overrides: tuple[str, ...], body: str | None, layout: str | None, comments: bool, id_map: str | None,
             privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,
             jobs: int | None, report: str | None, output: str) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
@@ -72,7 +74,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     if diff and directory is not None:
         raise UsageError("--diff and --out exclude each other")
     given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
-        {"body": body} if body else {}) | ({"comments": "yes"} if comments else {})
+        {"body": body} if body else {}) | ({"layout": layout} if layout else {}) | (
+        {"comments": "yes"} if comments else {})
     how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given),
                      load_site(site_file)[0],
                      load_ids(id_map))

@@ -297,11 +297,11 @@ def test_comments_hold_what_was_lost_and_give_it_back(sssjob: Command, tree: Pat
     """There, back and there again: the script is what it was, and the comments do not pile up."""
     (tree / "a.sh").write_text(LOSSY)
     there = sssjob("convert", "-q", "--comments", "-f", "slurm", "-t", "pbspro", "scripts/a.sh").out
-    assert there == ("#!/bin/sh\n#PBS -N a\n"
-                     "# untranslated (slurm): --qos=high\n# untranslated (slurm): --switches=2\ncd /x\ndate\n")
+    assert there == ("#!/bin/sh\n# untranslated (slurm): --qos=high\n# untranslated (slurm): --switches=2\n"
+                     "#PBS -N a\ncd /x\ndate\n")
     Path("b").write_text(there)
     back = sssjob("convert", "-q", "--comments", "-f", "pbspro", "-t", "slurm", "b").out
-    assert back == "#!/bin/sh\n#SBATCH --job-name=a\n#SBATCH --qos=high\n#SBATCH --switches=2\ncd /x\ndate\n"
+    assert back == "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH --switches=2\n#SBATCH --job-name=a\ncd /x\ndate\n"
     Path("c").write_text(back)
     assert sssjob("convert", "-q", "--comments", "-f", "slurm", "-t", "pbspro", "c").out == there
     assert "untranslated" not in sssjob("convert", "-q", "-f", "slurm", "-t", "pbspro", "c").out

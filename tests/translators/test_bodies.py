@@ -748,12 +748,11 @@ srun ./a > $SLURM_JOB_ID
 def test_there_and_back(target: str) -> None:
     there, told = converted(SCRIPT, "slurm", target)
     assert told == [("SSS512", 7)]
-    assert "".join(there.partition("# <<< sssjob shim\n")[2]) == SCRIPT.replace("#SBATCH --job-name=fit\n", "").replace(
-        "#!/bin/bash\n", "")
+    assert there.startswith("#!/bin/bash\n# a comment\n#PBS -N fit\n# >>> sssjob shim")
+    assert there.partition("# <<< sssjob shim\n")[2] == SCRIPT.partition("=fit\n")[2]
     assert converted(there, target, target) == (there, [])
     back, _ = converted(there, target, "slurm")
-    assert back == "#!/bin/bash\n#SBATCH --job-name=fit\n" + SCRIPT.replace("#SBATCH --job-name=fit\n", "").replace(
-        "#!/bin/bash\n", "")
+    assert back == SCRIPT
 
 
 def test_the_job_s_own_amounts_are_known() -> None:

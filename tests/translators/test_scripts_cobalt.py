@@ -32,7 +32,7 @@ def convert(text: str, source: str, target: str) -> tuple[list[str], list[tuple[
 def cobalt(text: str, **options: str) -> list[str]:
     """The directives that a script of Cobalt is written with."""
     document, _ = read(text if text.startswith("#!") else SH + text, **options)
-    lines = get("cobalt").write(document, WriteContext()).splitlines()
+    lines = get("cobalt").write(document, WriteContext(options={"layout": "canonical"})).splitlines()
     return [line.removeprefix("#COBALT ") for line in lines if line.startswith("#COBALT ")]
 
 

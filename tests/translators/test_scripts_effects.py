@@ -10,24 +10,24 @@ from tests.translators.test_scripts_shapes import converted
 
 CASES = [
     ("pbspro", "slurm", "#PBS -N x\n#PBS -o log/$PBS_JOBNAME.o$PBS_ARRAY_INDEX\n#PBS -J 1-3\n#PBS -j oe\n",
-     ["--job-name=x", "--array=1-3", "--output=log/%x.o%a"],
+     ["--job-name=x", "--output=log/%x.o%a", "--array=1-3"],
      ["-o log/$PBS_JOBNAME.o$PBS_ARRAY_INDEX: OutputFile: PBS Pro fills in no variables in file names; "
       "log/{name}.o{index} is what is meant"]),
     ("slurm", "sge", "#SBATCH -o log/$USER-%j.out\n#SBATCH -e /dev/null\n",
-     ["-cwd", "-o log/$USER-$JOB_ID.out", "-e /dev/null"],
+     ["-o log/$USER-$JOB_ID.out", "-e /dev/null", "-cwd"],
      ["--output log/$USER-%j.out: OutputFile: Grid Engine fills in $USER in file names, Slurm takes it as it stands"]),
     ("slurm", "sge", "#SBATCH -a 0-3 -o p-%A-%a.txt -e /dev/null\n",
-     ["-t 1-4", "-cwd", "-o p-$JOB_ID-$TASK_ID.txt", "-e /dev/null"],
+     ["-t 1-4", "-o p-$JOB_ID-$TASK_ID.txt", "-e /dev/null", "-cwd"],
      ["--output p-%A-%a.txt: OutputFile: the index in it is one more than before, as that of the tasks",
       "--array 0-3: tasks are counted from 1: 1-4, each one more than was asked for",
       "--output p-%A-%a.txt: the id of the array is written as $JOB_ID"]),
     ("slurm", "sge", "#SBATCH -a 2-9:3\n", ["-t 2-8:3", "-cwd"],
      ["--array 2-9:3: 2-8:3, for SGE_TASK_LAST is what stands there, elsewhere it is the last index"]),
     ("slurm", "sge", "#SBATCH -a 2-8:3\n", ["-t 2-8:3", "-cwd"], []),
-    ("slurm", "sge", "#SBATCH -o x -e y\n", ["-cwd", "-o x", "-e y"],
+    ("slurm", "sge", "#SBATCH -o x -e y\n", ["-o x", "-e y", "-cwd"],
      [f"{tag}: Grid Engine appends to a file that is there, where Slurm empties it"
       for tag in ("OutputFile", "ErrorFile")]),
-    ("slurm", "sge", "#SBATCH -o x -e /dev/null --open-mode=append\n", ["-cwd", "-o x", "-e /dev/null"],
+    ("slurm", "sge", "#SBATCH -o x -e /dev/null --open-mode=append\n", ["-o x", "-e /dev/null", "-cwd"],
      ["OutputFile: Grid Engine always appends", "ErrorFile: Grid Engine always appends"]),
     ("sge", "slurm", "#$ -o run.log -j y\n", ["--output=run.log", "--open-mode=append"], []),
     ("sge", "slurm", "#$ -o run.$JOB_ID -j y\n", ["--output=run.%j"], []),
@@ -72,7 +72,7 @@ qsub c.sh
 
 
 @pytest.mark.parametrize(("target", "header"), [
-    ("sge", ["#$ -N child", "#$ -cwd"]), ("slurm", ["#SBATCH --job-name=child"]), ("pbspro", ["#PBS -N child"])])
+    ("sge", ["#$ -cwd"]), ("slurm", ["#SBATCH --job-name=child"]), ("pbspro", ["#PBS -N child"])])
 def test_here_documents_keep_their_text(target: str, header: list[str]) -> None:
     lines, _ = converted("sge", target, DRIVER)
     assert lines[:len(header)] == header

@@ -38,7 +38,7 @@ def convert(text: str, source: str, target: str, site: Site | None = None) -> tu
 def lsf(text: str, site: Site | None = None, **options: str) -> list[str]:
     """The directives that a script of LSF is written with."""
     document, _ = read(SH + text, site=site, **options)
-    lines = get("lsf").write(document, WriteContext(site=site)).splitlines()
+    lines = get("lsf").write(document, WriteContext(site=site, options={"layout": "canonical"})).splitlines()
     return [line.removeprefix("#BSUB ") for line in lines if line.startswith("#BSUB ")]
 
 

@@ -184,7 +184,7 @@ def _parse(reading: Reading, words: list[Word], text: str, letters: str, strict:
             message = f"{at.text!r} is no option; a comment cannot follow a directive"
             if strict:
                 reading.refuse(message, at.line, at.column, at.text, text)
-            else:
+            elif not at.text.startswith("#"):       # a comment is nothing that gets lost
                 reading.findings.add(APPROXIMATED, at.text, f"{at.text!r} and what follows are ignored",
                                      line=at.line, column=at.column, excerpt=text)
             return

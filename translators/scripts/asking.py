@@ -31,6 +31,7 @@ from sssjob.translators.scripts.rows import (
 
 if TYPE_CHECKING:
     from sssjob.lrm.variables import Given
+    from sssjob.translators.scripts.in_place import Page
 
 __all__ = ["SUSPECT", "Asking", "is_fact"]
 
@@ -41,6 +42,7 @@ class Asking(Asked):
                  group: TaskGroup | None) -> None:
         self.document, self.context, self.dialect, self.policy = document, context, dialect, policy
         self.body = ""
+        self.page: Page | None = None                   # where directives are to stand; None: in one block
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
         self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity

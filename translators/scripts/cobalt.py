@@ -461,5 +461,5 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
     (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",), folders=False,
-    files=("{jobid}.output", "{jobid}.error"))
+    gapless=True, files=("{jobid}.output", "{jobid}.error"))
 TRANSLATOR: Final = translator(DIALECT)

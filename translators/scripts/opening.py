@@ -166,19 +166,20 @@ def _submitted(asking: Asking) -> str:
     return next((f"${name}" for name, meaning in names if meaning == "submit_dir"), "")
 
 
-def interpreted(asking: Asking, shebang: str, body: str) -> tuple[str, str]:
-    """The first line of the script, which names the shell where no option does, and the rest."""
+def interpreted(asking: Asking, shebang: str) -> tuple[str, str]:
+    """The first line of the script, which names the shell where no option does, and the one that stood there, which
+    stays below it."""
     entry = _unsaid(asking, "Shell")
     if entry is None or not re.fullmatch(r"/[\w./+-]{1,100}", entry.text):
-        return shebang, body
+        return shebang, ""
     entry.used = True
     if shebang.split()[:1] == [f"#!{entry.text}"]:
         asking.note(_APPROXIMATED, entry, "the first line of the script says it", "info")
-        return shebang, body
+        return shebang, ""
     asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the first line of the script says "
                 "it")
     stated = any(file.content().startswith(b"#!") for file in asking.document.files.values())
-    return f"#!{entry.text}\n", shebang + body if stated else body
+    return f"#!{entry.text}\n", shebang if stated else ""
 
 
 def _input(asking: Asking) -> list[str]:

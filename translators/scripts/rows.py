@@ -182,6 +182,7 @@ class Dialect:
     adds: tuple[str, ...] = ()      # options that add to what was said before when they are given again
     filled: tuple[str, ...] = ()    # shell variables that the manager itself replaces in the values of directives
     late: bool = False              # directives are obeyed in the whole file, in here-documents too
+    gapless: bool = False           # directives are obeyed right below the first line alone, without a gap
     checks: tuple[str, ...] = ()    # rules of lint that apply beside those for all dialects
     examples: Mapping[str, str] = field(default_factory=dict)   # attribute of a job -> options that state it
     gaps: Mapping[str, str] = field(default_factory=dict)       # attribute -> why its option is kept for this dialect

@@ -37,11 +37,13 @@ def wanted(asking: Asking) -> bool:
     return said == "yes"
 
 
-def comments(asked: Sequence[Asking]) -> str:
-    """A line for each property that was lost, as its own dialect says it, else by name and value."""
-    lines = [f"# untranslated ({asking.source or 'sss'}): {escape(_said(asking, entry, origin), _LENGTH)}\n"
+def comments(asked: Sequence[Asking]) -> list[tuple[int, str]]:
+    """For each property that was lost the line of its directive (0: none) and a comment, as its own dialect says it,
+    else by name and value."""
+    lines = [(0 if origin is None else origin.line,
+              f"# untranslated ({asking.source or 'sss'}): {escape(_said(asking, entry, origin), _LENGTH)}\n")
              for asking in asked for entry, origin in asking.lost]
-    return "".join(dict.fromkeys(lines))
+    return list(dict.fromkeys(lines))
 
 
 def _said(asking: Asking, entry: Entry, origin: Option | None) -> str:

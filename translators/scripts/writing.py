@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from sssjob.document.element import Container
@@ -17,6 +18,7 @@ from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
 from sssjob.translators.scripts.copies import SHEBANG, launched
+from sssjob.translators.scripts.in_place import Piece, page_of
 from sssjob.translators.scripts.opening import argument, interpreted, moves, opened
 from sssjob.translators.scripts.raw import lines_of, shell_words
 from sssjob.translators.scripts.rows import (
@@ -39,21 +41,38 @@ def write(dialect: Dialect, document: Document, context: WriteContext) -> str:
     """The script of the one job in a document; what it cannot say is in ``context.findings``."""
     mode_of(context.options.get("body"))
     asked = asking_for(dialect, document, context)
-    shebang, asked[0].body = _body(asked, _groups_line(asked))
+    first, page = asked[0], page_of(asked, document, context)
+    first.page = page
+    shebang, first.body = _body(asked, _groups_line(asked))
     options = accepted(asked, express(asked))
-    body = opened(asked[0], shebang, asked[0].body)
-    shebang, body = interpreted(asked[0], shebang, body)
-    _defaults(asked[0])
+    body = opened(first, shebang, first.body)
+    shebang, old = interpreted(first, shebang)
+    _defaults(first)
     leftovers(asked)
-    commented = untranslated.wanted(asked[0])
+    commented = untranslated.wanted(first)
     if commented:
-        again, body = untranslated.restored(asked[0], [name for name, _, _ in options], body)
-        first = next((n for n, o in enumerate(options) if o[2] is not asked[0]), len(options))      # of the next part
-        options[first:first] = [(name, value, asked[0]) for name, value in again]
-    directives = [line for name, value, asking in options if (line := directive_of(dialect, name, value, asking))]
-    if commented:
-        body = untranslated.comments(asked) + body
-    return shebang + "".join(directives) + _disarmed(asked[0], shebang, directives, body)
+        body = _with_restored(asked, options, body)
+    written = [(name, value, line) for name, value, asking in options
+               if (line := directive_of(dialect, name, value, asking))]
+    comments = untranslated.comments(asked) if commented else []
+    if page is None:
+        whole = "".join(text for _, text in comments) + old + body
+        pieces = [*((text, True) for _, _, text in written), (whole, False)]
+    else:
+        pieces = page.pieces(written, comments, old, body)
+    return _disarmed(first, [(shebang, True), *pieces])
+
+
+def _with_restored(asked: Sequence[Asking], options: list[tuple[str, str | None, Asking]], body: str) -> str:
+    """Take options out of comments about what another dialect could not say, among those of the first part; gives the
+    body without them."""
+    first = asked[0]
+    again, body = untranslated.restored(first, [name for name, _, _ in options], body)
+    if first.page is not None:
+        again += first.page.restored(first, [name for name, _, _ in options] + [name for name, _ in again])
+    at = next((n for n, o in enumerate(options) if o[2] is not first), len(options))      # of the next part
+    options[at:at] = [(name, value, first) for name, value in again]
+    return body
 
 
 def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> list[Asking]:
@@ -76,7 +95,7 @@ def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> l
 
 def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
     """The options of a job in the order of writing: name, value (None: without one), and the part that they are of."""
-    dialect = asked[0].dialect
+    dialect, page = asked[0].dialect, asked[0].page
     options: list[tuple[str, str | None, Asking]] = []
     for number, asking in enumerate(asked):
         if number:
@@ -92,10 +111,15 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
             if len(made) > 1:
                 order = row.names.index
                 made.sort(key=lambda option: order(option[0]))
+            if page is not None:
+                page.row(asking, made)
             for name, value in made:
                 options.append((name, value, asking))
         asking.silent = False
-        options += [(*m, asking) for m in asking.open()]
+        kept = list(asking.open())
+        if page is not None:
+            page.row(asking, kept)
+        options += [(*m, asking) for m in kept]
     return options
 
 
@@ -149,13 +173,13 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
                         subject="TaskGroup")
         first, end, rest = script.partition("\n")
         if first.startswith("#!") and end:
-            return first + end, carry(asking, first, rest, 1)
+            return first + end, _carried(asking, first, rest, 1)
         if asking.source == asking.dialect.name:
-            return "", carry(asking, "", script, 0)     # it runs as it did
+            return "", _carried(asking, "", script, 0)     # it runs as it did
         if asking.source and "Shell" not in asking.tags:
             asking.note(_LOGIN, None, f"Shell: the script has no #! line: under {asking.origin} the login shell of its "
                         "user runs it, here sh", subject="Shell")
-        return SHEBANG, carry(asking, "", script, 0)
+        return SHEBANG, _carried(asking, "", script, 0)
     command = [str(word(text))] if text else []
     if entry is not None and "://" in text:
         asking.note(DROPPED, entry, f"{text[:80]} would have to be fetched, which no script does by itself")
@@ -169,6 +193,12 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
             command.append(word(arguments.text))
     line = f"{launched(asked)}{' '.join(command)}" if command else ""
     return _runs(line), f"{line}\n" if line else ""
+
+
+def _carried(asking: Asking, shebang: str, text: str, first: int) -> str:
+    """The body for the target, without the comments and blank lines that stay among the directives of its page."""
+    lines = 0 if asking.page is None else asking.page.cut
+    return carry(asking, shebang, text.split("\n", lines)[-1] if lines else text, first + lines)
 
 
 def _runs(line: str) -> str:
@@ -224,26 +254,33 @@ def _much(dialect: Dialect) -> str:
     return "all" if dialect.exports else "few"
 
 
-def _disarmed(asking: Asking, shebang: str, directives: list[str], body: str) -> str:
-    """The body with ``#`` before each line that the target would take for a directive."""
+def _disarmed(asking: Asking, pieces: Sequence[Piece]) -> str:
+    """The script, with ``#`` before each line that the target would take for a directive and that is none."""
     marks = asking.dialect.marks
-    if asking.dialect.late and asking.source == asking.dialect.name and "<<" in body:
-        return body         # here-documents keep their text, and its directives were obeyed before
-    if marks and not any(mark in body for mark in marks):
-        return body
-    text = shebang + "".join(directives) + body
+    text = "".join(map(_TEXT, pieces))
+    others = [text for text, directive in pieces if not directive]
+    if asking.dialect.late and asking.source == asking.dialect.name and any("<<" in other for other in others):
+        return text         # here-documents keep their text, and its directives were obeyed before
+    if marks and not any(mark in other for other in others for mark in marks):
+        return text
     lines = list(lines_of(text))
-    live = {line.number for line in asking.dialect.live(lines)}
-    first = sum(text.count("\n") for text in (shebang, *directives)) + 1
-    hit = [line for line in lines[first - 1:] if line.number in live]
-    if not hit:
-        return body
-    for line in hit:
-        asking.findings.add(APPROXIMATED, "directive", f"{asking.dialect.title} would obey this comment of the script; "
-                            f"it is written with {asking.dialect.disarm} before it", line=line.number, column=1,
-                            excerpt=line.text)
+    number, ours = 0, set[int]()
+    for piece, directive in pieces:
+        count = piece.count("\n")
+        if directive:
+            ours.update(range(number + 1, number + count + 1))
+        number += count
+    live = {line.number for line in asking.dialect.live(lines) if line.number not in ours}
+    for line in lines if live else ():
+        if line.number in live:
+            asking.findings.add(APPROXIMATED, "directive", f"{asking.dialect.title} would obey this comment of the "
+                                f"script; it is written with {asking.dialect.disarm} before it", line=line.number,
+                                column=1, excerpt=line.text)
     before = asking.dialect.disarm
-    return "".join((before if line.number in live else "") + line.text + line.end for line in lines[first - 1:])
+    return "".join((before if line.number in live else "") + line.text + line.end for line in lines) if live else text
+
+
+_TEXT: Final = itemgetter(0)       # of a piece
 
 
 def _tell_of_export(asked: Sequence[Asking]) -> None:

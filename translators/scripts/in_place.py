@@ -1,0 +1,285 @@
+"""The page that a script was: where its directives, comments and blank lines stood, so that what is written looks like
+it.
+
+Each directive takes the place of the one that said the same. What has to be one directive in the target stands where
+the first of its parts stood, what had no directive before stands after the last, and a directive that nothing is
+carried of leaves its comment. Directives move up where the target would not obey them: above the first command.
+
+``--layout canonical`` writes one block in the order of the dialect's table instead, as for a job that comes from no
+script.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from sssjob.translators.base import ReadContext
+from sssjob.translators.scripts import untranslated
+from sssjob.translators.scripts.examples import EXAMPLES
+from sssjob.translators.scripts.raw import Line, Option
+from sssjob.translators.scripts.rows import SCRIPT, Dialect, ScriptDocument, dialect_of
+
+if TYPE_CHECKING:
+    from sssjob.document.model import Document
+    from sssjob.request.asked import Entry
+    from sssjob.translators.base import WriteContext
+    from sssjob.translators.scripts.asking import Asking
+
+__all__ = ["LAYOUTS", "OPTION", "Page", "Piece", "page_of"]
+
+#: The option of script formats, and its values.
+OPTION: Final = "layout"
+LAYOUTS: Final = ("in-place", "canonical")
+
+
+#: Some whole lines of the script that is written, and whether they are directives.
+Piece = tuple[str, bool]
+
+_LINE: Final[Callable[[Option], int]] = itemgetter(2)
+_WHOLE: Final[Callable[[Option], str]] = itemgetter(4)
+_SAID: Final = itemgetter(0, 1, 2)
+_AT: Final = itemgetter(0)
+_Placed = tuple[int, Piece]     # at the double of a line, behind it at one more
+
+
+class Page:
+    """Where the lines of a script stood, by their numbers from 1.
+
+    head: comments and blank lines that stood above the last directive; cut: how many lines of the File Script those
+    are; last: the line of that directive, 0 where none stands above the first command; first: that of the first one,
+    where those of several parts of a job stay together, else 0.
+    """
+
+    def __init__(self, document: ScriptDocument, script: str | None, source: Dialect, target: Dialect, *, parts: bool
+                 ) -> None:
+        self.source, self.target, self.own = source, target, source is target
+        self.options = options = list(filter(_LINE, document.options))
+        stood = list(map(_LINE, options))
+        self.first = min(stood, default=0) if parts else 0
+        self._anchors: dict[tuple[str, str | None], int] = {}
+        self._origins = document.origins
+        self._pending: list[tuple[Entry, Option]] = []      # of which nothing is written yet
+        self._asked = False
+        self._names = {name: line for name, _, line, _, _ in options}
+        self._lines = {(name, value): line for name, value, line, _, _ in reversed(options)} if self.own else {}
+        numbers = document.lines if script is not None else []
+        lines = [] if script is None else script.split("\n")
+        first = 1 if lines and lines[0].startswith("#!") else 0
+        sign = _sign(options[0].text) if self.own and options else "#"
+        command = next((number for number, line in zip(numbers[first:], lines[first:], strict=False)
+                        if not line.startswith(sign) and line.strip()), 0)
+        self.last = max(stood, default=0)
+        if 0 < command < self.last:
+            self.last = max([line for line in stood if line < command], default=0)
+        self.cut = bisect_left(numbers, self.last) - first if self.last else 0
+        self.head = [(number, f"{line}\n") for number, line in zip(
+            numbers[first:first + self.cut], lines[first:first + self.cut], strict=True)]
+        #: Directives below the first command, of a script that stays one of its dialect and is obeyed to its end.
+        below = first + self.cut if self.own and target.late and command else len(numbers)
+        self._below = {number: f"{line}\n" for number, line in zip(numbers[below:], lines[below:], strict=False)}
+        if self._below and len(lines) == len(numbers):      # the last one has no end
+            self._below[numbers[-1]] = lines[-1]
+
+    # -- where options go
+    def row(self, asking: Asking, options: Sequence[tuple[str, str | None]]) -> None:
+        """Note where the options of one row stand: where that stood which they were made of."""
+        if self.first:
+            return
+        if self.own:
+            for name, value in options:
+                line = self._lines.get((name, value)) or self._names.get(name)
+                if line is None:
+                    others = [o.line for o in self._fresh(asking) if o.name not in self._names or not any(
+                        o.name == written for written, _ in (*self._anchors, *options))]
+                    line = self._one_of(others, name)
+                self._anchors.setdefault((name, value), line)
+            return
+        fresh = self._fresh(asking)
+        if not options:
+            return
+        lines = [o.line or self._names.get(o.name, 0) for o in fresh]       # one of the command line stands for another
+        if lines and (len(options) == 1 or lines.count(lines[0]) == len(lines)):
+            line = min(lines)
+            for option in options:
+                self._anchors.setdefault(option, line)
+            return
+        for option in options:
+            self._anchors.setdefault(option, self._one_of(lines, option[0]))
+
+    def _fresh(self, asking: Asking) -> list[Option]:
+        """The directives of what was used since this was asked before."""
+        if not self._asked:
+            self._asked, origins = True, self._origins
+            self._pending = [(e, origins[id(e.item)][1]) for e in asking.entries if id(e.item) in origins]
+        fresh: list[Option] = []
+        pending: list[tuple[Entry, Option]] = []
+        for pair in self._pending:
+            if pair[0].used:
+                fresh.append(pair[1])
+            else:
+                pending.append(pair)
+        self._pending = pending
+        return fresh
+
+    def _one_of(self, lines: Sequence[int], name: str) -> int:
+        """The line of an option among those that its row comes from: that of a directive which says the like."""
+        names, by_name = self._names, _alike(self.source.name, self.target.name)
+        same = by_name.get(name) or by_name.get(name[:2], frozenset())      # -oo is like -o
+        alike = [names[n] for n in same if n in names]
+        return min([line for line in alike if line in lines] or lines or alike, default=0)
+
+    def restored(self, asking: Asking, options: Sequence[str]) -> list[tuple[str, str | None]]:
+        """The options that comments among the directives say, in whose places they stand from now on. options: those
+        that are said already."""
+        again: list[tuple[str, str | None]] = []
+        for line, text in [head for head in self.head if head[1].startswith("# untranslated")]:
+            some, rest = untranslated.restored(asking, [*options, *(name for name, _ in again)], text)
+            if not rest:
+                self.head.remove((line, text))
+            self._anchors.update(dict.fromkeys(some, line))
+            again += some
+        return again
+
+    # -- the page
+    def pieces(self, directives: Iterable[tuple[str, str | None, str]], comments: Iterable[tuple[int, str]], old: str,
+               body: str) -> list[Piece]:
+        """The script below its first line: comments and blank lines, with directives and with comments of what was lost
+        (line of the directive, text) in their places, then the body. directives: name, value, whole lines; old: what
+        was the first line."""
+        stood, last = dict(self.head), self.last
+        if self._below and body == "".join(self._below.values()):
+            stood.update(self._below)
+            last, body = max(map(_LINE, self.options)), ""
+        end = 2 * self.last + 1         # behind the last directive
+        placed: list[_Placed] = []
+        for name, value, text in directives:
+            line = self.first or self._anchors.get((name, value), 0)
+            if line in stood:           # of a here-document, which is no place for another
+                if (name, value, line) in map(_SAID, self.options):
+                    continue
+                line = 0
+            placed.append((2 * line if 0 < line <= last else end, (text, True)))
+        if tails := self._tails(last):
+            placed = self._with_tails(placed, tails)
+        placed += [(2 * line if 0 < line <= last and line not in stood else end, (text, False))
+                   for line, text in comments]
+        pieces = [piece for _, piece in sorted([*((2 * line, (text, False)) for line, text in stood.items()), *placed],
+                                               key=_AT)]
+        if self.target.gapless:
+            return [*(p for p in pieces if p[1]), (old, False), *(p for p in pieces if not p[1]), (body, False)]
+        return [(old, False), *pieces, (body, False)]
+
+    def _with_tails(self, placed: list[_Placed], tails: dict[int, str]) -> list[_Placed]:
+        """The directives with the comments behind those whose places they have, by line: behind the first of each line
+        where the target takes one there, else before it."""
+        made: list[_Placed] = []
+        for at, (text, _) in placed:
+            tail = tails.pop(at // 2, "") if at % 2 == 0 else ""
+            if tail and self._holds(text, tail):
+                made.append((at, (f"{text[:-1]}{tail}\n", True)))
+                continue
+            made += [*([(at, (f"{tail.lstrip()}\n", False))] if tail else []), (at, (text, True))]
+        if self.own:
+            return made
+        return [*((2 * line, (f"{tail.lstrip()}\n", False)) for line, tail in tails.items()), *made]
+
+    def _tails(self, last: int) -> dict[int, str]:
+        """The comments behind directives, with the blanks before them."""
+        tails: dict[int, str] = {}
+        if "".join(map(_WHOLE, self.options)).count("#") == len(self.options):
+            return tails
+        for option in self.options:
+            text = option.text
+            if option.line <= last and option.line not in tails and text.count("#") > 1:
+                at = next((at for at in _signs(text) if _same(self.source, text[:at], text)), 0)
+                if at:
+                    blanks = text[len(text[:at].rstrip()):at]
+                    tails[option.line] = (blanks or " ") + text[at:].rstrip()
+        return tails
+
+    def _holds(self, directive: str, tail: str) -> bool:
+        """Whether the target takes a comment behind a directive; only one that has it already may do so grudgingly."""
+        line = directive[:-1]
+        return "\n" not in line and _same(self.target, line, line + tail, grudging=self.own)
+
+
+def _sign(text: str) -> str:
+    """What a comment begins with, seen from a directive: all but Flux in Lua and the like have ``#``."""
+    hit = re.match(r"[^\w\s]+", text)
+    return "#" if hit is None or hit[0].startswith("#") else hit[0]
+
+
+def _signs(text: str) -> list[int]:
+    """Where a comment may begin behind a directive: at the first word that begins with ``#``, else at the first ``#``,
+    outside of quotes."""
+    quote, signs = "", list[int]()
+    for at, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign == "#" and text[:at].strip():
+            signs.append(at)
+            if text[at - 1].isspace():
+                break
+    return [*signs[-1:], *signs[:1]]
+
+
+def _same(dialect: Dialect, bare: str, text: str, *, grudging: bool = True) -> bool:
+    """Whether a directive asks for the same with a comment behind it. grudging: the command may say that it leaves
+    something out."""
+    from sssjob.translators.scripts.reading import Reading
+
+    seen = []
+    for one in (bare, text):
+        reading = Reading(dialect, ReadContext())
+        scan = dialect.scan(reading, [Line(1, "#!/bin/sh"), Line(2, one)])
+        seen.append([(option.name, option.value) for option in scan.components[0]])
+    return seen[0] == seen[1] and not reading.findings.rejected and (grudging or not list(reading.findings))
+
+
+@lru_cache(maxsize=128)
+def _alike(source: str, target: str) -> dict[str, frozenset[str]]:
+    """Option of the target -> options of the source that state the same attribute of a job."""
+    alike: dict[str, set[str]] = {}
+    for by in EXAMPLES.values():
+        if source in by and target in by:
+            theirs = _names(source, by[source])
+            for name in _names(target, by[target]):
+                alike.setdefault(name, set()).update(theirs)
+    return {name: frozenset(names) for name, names in alike.items()}
+
+
+def _names(dialect: str, text: str) -> list[str]:
+    """The options of an example."""
+    from sssjob.translators.scripts.reading import Reading
+
+    known = dialect_of(dialect)
+    if known is None or "\n" in text:
+        return []
+    return [option.name for option in known.arguments(Reading(known, ReadContext()), text)]
+
+
+def page_of(asked: Sequence[Asking], document: Document, context: WriteContext) -> Page | None:
+    """The page of a job that comes from a script; None where directives are to stand in one block.
+
+    Raises ValueError for another layout, and where there is no script whose place they could take.
+    """
+    layout = context.options.get(OPTION)
+    if layout not in (None, *LAYOUTS):
+        raise ValueError(f"{OPTION} is {' or '.join(LAYOUTS)}")
+    source = asked[0].source_dialect
+    came = isinstance(document, ScriptDocument) and document.lines and source is not None
+    if layout == "in-place" and not came:
+        raise ValueError(f"{OPTION} in-place is for scripts: no directive stands anywhere in what is read")
+    if layout == "canonical" or not came:
+        return None
+    assert isinstance(document, ScriptDocument) and source is not None
+    file = document.files.get(SCRIPT)
+    return Page(document, None if file is None else file.content().decode("utf-8", "surrogateescape"), source,
+                asked[0].dialect, parts=len(asked) > 1)
