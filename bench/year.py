@@ -95,9 +95,9 @@ def jobs_of(count: int, span_s: int = _YEAR_S, seed: int = 1) -> Iterator[tuple[
             ident, str(9000 + n), choose.choice(("vasp", "train.py", "my job")), f"u{choose.randrange(9)}{project}",
             "g1", project, "colony", kind, choose.choice(("normal", "high")), _iso(start - waited),
             _iso(start - waited), _iso(start), _iso(end), str(wall), "00:00:00", states[number], codes[number],
-            str(nodes), str(processors),
-            str(processors), f"{memory}M", asked, given, str(limit), _clock(int(wall * processors * choose.random())),
-            str(energy or ""), str(again), f"n{host:04}" if nodes == 1 else f"n[{host:04}-{host + nodes - 1:04}]",
+            str(nodes), str(processors), str(processors), f"{memory}M", asked, given, str(limit),
+            _clock(int(wall * processors * choose.random())), str(energy or ""), str(again),
+            f"n{host:04}" if nodes == 1 else f"n[{host:04}-{host + nodes - 1:04}]",
         )), Truth(project, start, end, wall, processors, gpus, energy, states[number] not in (
             "COMPLETED", "PREEMPTED", "CANCELLED by 1007"))
 

@@ -46,9 +46,13 @@ _WORD: Final = 1 << 63
 def blocks(file: BinaryIO, job: Callable[[bytes], bytes], size: int = _BLOCK) -> Iterator[bytes]:
     """Blocks of whole lines; the last job of one, with its steps and runs, is the first of the next. job: of a line.
     Where no job ends, more than _MOST bytes are a block of their own, wherever that ends."""
-    rest = b""
-    while piece := file.read(size):
+    rest, piece = b"", file.read(size)
+    while piece:
+        following = file.read(size)
         rest += piece
+        if not following:
+            break
+        piece = following
         at, last = rest.rfind(b"\n") + 1, None
         while at > 0:
             before = rest.rfind(b"\n", 0, at - 1) + 1

@@ -155,6 +155,10 @@ class Postings:
             raise LedgerError(f"there is no entry {number}")
         return entry_of(row)
 
+    def last(self) -> int:
+        """The number of the last entry, 0 where there is none."""
+        return int(self.store.one("SELECT number FROM head")[0])
+
     def source(self, name: str) -> str | None:
         """What was kept of a source of records, so that reading goes on where it ended."""
         row = self.store.one("SELECT state FROM sources WHERE name = ?", (name,))

@@ -1,14 +1,20 @@
-"""A page of totals with plots: one HTML file that needs nothing else and runs no script.
+"""A page of totals with plots: one HTML file that needs nothing else.
 
-The plots are SVG by matplotlib (extra ``report``), the page is ``templates/account.html.j2``.
+The plots are SVG by matplotlib (extra ``report``), the page is ``templates/account.html.j2``. Its only script,
+``templates/account.js``, sorts and filters the table; the page allows no other one to run, by its digest, and is whole
+without it.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -37,10 +43,13 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
                               autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
     records = [g.record(whole) for g in groups]
     names = [name for name in FIGURES if any(record.get(name) for record in records)]
-    rows = [(g.period, g.key, [cell(record.get(name)) for name in names])
+    rows = [(g.period, g.key, [(cell(record.get(name)), _number(record.get(name))) for name in names])
             for g, record in zip(groups[:_ROWS], records, strict=False)]
     template = environment.get_template("account.html.j2")
+    script = "\n" + files("sssjob.templates").joinpath("account.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(
+        script=script, script_hash=f"sha256-{digest}",
         title=title, source=source, left_out=left_out, not_charged=not_charged, by=by, rows=rows,
         figures=[(n, FIGURES[n]) for n in names],
         more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by, periods),
@@ -52,6 +61,13 @@ def cell(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{_money(Decimal(amount))} {currency or 'credits'}" for currency, amount in value.items())
     return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _number(value: Any) -> str:
+    """A figure as the script of the page reads it; charges of several currencies are added, only to sort by."""
+    if isinstance(value, dict):
+        return f"{sum(map(Decimal, value.values())):f}"
+    return "" if value is None else str(value)
 
 
 def _money(amount: Decimal) -> str:
@@ -88,21 +104,44 @@ def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -
     settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "text.parse_math": False,
         "axes.spines.top": False, "axes.spines.right": False}
-    named = ", ".join(by) or "all jobs"
     with matplotlib.rc_context(settings):
         keys = _by_key(groups)
-        found = [
-            ("Usage over time", f"processors x hours by {named}", _over_time(groups, keys, periods)),
-            ("Requested against delivered", "processors x hours, of the jobs that say what they request",
-             _bars([("requested", [s.requested for s in keys.values()]),
-                    ("delivered", [s.requested_used for s in keys.values()])], keys, 3600)),
-            ("Efficiency", "CPU time by processors x time",
-             _bars([("", [s.cpu_paired / s.cpu_basis if s.cpu_basis else 0 for s in keys.values()])], keys, 1, 1)),
-            *((f"Charges in {currency or 'credits'}", f"by {named}",
-               _bars([("", [s.charges.get(currency, 0) for s in keys.values()])], keys, 1))
-              for currency in sorted({c for s in keys.values() for c in s.charges})),
-        ]
-    return [(title, what, svg) for title, what, svg in found if svg]
+        plots = [("Usage over time", f"processors x hours by {', '.join(by) or 'all jobs'}",
+                  _over_time(groups, keys, periods))]
+        named = {key: sums for key, sums in keys.items() if not _is_rest(key)}
+        more = "".join(f"; {rest} are not shown" for (rest,) in filter(_is_rest, keys))
+        plots += [(title, f"{what}{more}", _bars(series, named, per, whole))
+                  for title, what, series, per, whole in _compared(list(named.values()))]
+    return [(title, what, svg) for title, what, svg in plots if svg]
+
+
+def _is_rest(key: tuple[str, ...]) -> bool:
+    """Whether a key stands for those beyond the first few."""
+    return len(key) == 1 and key[0].endswith(" more")
+
+
+_Series = Sequence[tuple[str, Sequence[Any]]]
+
+
+def _compared(sums: Sequence[Sums]) -> list[tuple[str, str, _Series, int, float]]:
+    """(title, what it shows, series of bars, units of one, how far the axis goes at least) of each plot that compares
+    groups."""
+    currencies = sorted({currency for s in sums for currency in s.charges})
+    return [
+        ("Requested against delivered", "processors x hours, of the jobs that say what they request",
+         [("requested", [s.requested for s in sums]), ("delivered", [s.requested_used for s in sums])], 3600, 0),
+        ("Efficiency", "CPU time by processors x time",
+         [("", [s.cpu_paired / s.cpu_basis if s.cpu_basis else 0 for s in sums])], 1, 1),
+        ("GPUs", "GPUs x hours", [("", [s.gpus for s in sums])], 3600, 0),
+        ("Energy", "kWh", [("", [s.energy for s in sums])], 3_600_000, 0),
+        ("Waiting", "hours from submission to start, of half of the jobs and of 95 % of them at most",
+         [("half", [s.waited_at_most(Fraction(1, 2)) or 0 for s in sums]),
+          ("95 %", [s.waited_at_most(Fraction(95, 100)) or 0 for s in sums])], 1, 0),
+        ("Failures", "jobs that failed by all jobs, in per cent",
+         [("", [Fraction(100 * s.failed, s.jobs) if s.jobs else 0 for s in sums])], 1, 0),
+        *((f"Charges in {currency or 'credits'}", "what jobs cost", [("", [s.charges.get(currency, 0) for s in sums])],
+           1, 0) for currency in currencies),
+    ]
 
 
 def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every: Sequence[str]) -> str:
@@ -111,7 +150,7 @@ def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every
         return ""
     at = {period: n for n, period in enumerate(periods)}
     heights = {key: [0.0] * len(periods) for key in keys}
-    rest = next((key for key in keys if key and key[0].endswith(" more")), None)
+    rest = next(filter(_is_rest, keys), None)
     for g in groups:
         key = g.key if g.key in heights else rest
         if key is not None and g.period in at:
@@ -124,11 +163,12 @@ def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every
     step = max(1, len(periods) // 12)
     axes.set_xticks(range(0, len(periods), step), periods[::step], rotation=30, ha="right", fontsize=8)
     axes.set_ylabel("processor hours")
+    axes.yaxis.set_major_formatter(_tick)
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return _svg(figure)
 
 
-def _bars(series: Sequence[tuple[str, Sequence[Any]]], keys: dict[tuple[str, ...], Sums], per: int,
+def _bars(series: _Series, keys: dict[tuple[str, ...], Sums], per: int,
           whole: float = 0) -> str:
     """Bars side by side, one group a key. whole: how far the axis goes at least."""
     if not any(value for _, values in series for value in values):
@@ -142,9 +182,15 @@ def _bars(series: Sequence[tuple[str, Sequence[Any]]], keys: dict[tuple[str, ...
     axes.set_yticks(middles, [_label(k) for k in keys], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, max(whole, axes.get_xlim()[1]))
+    axes.xaxis.set_major_formatter(_tick)
     if len(series) > 1:
         axes.legend(fontsize=8, frameon=False)
     return _svg(figure)
+
+
+def _tick(value: float, _: int | None = None) -> str:
+    """A number beside an axis."""
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:g}"
 
 
 def _figure(height: float) -> tuple[Any, Any]:

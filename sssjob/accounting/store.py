@@ -93,6 +93,7 @@ class Store:
 
     def __init__(self, place: str, connection: Any, sign: str, begin: str, errors: type[Exception]) -> None:
         self.place, self._connection, self._sign, self._begin, self._errors = place, connection, sign, begin, errors
+        self._within = False
 
     def __enter__(self) -> Self:
         return self
@@ -134,8 +135,12 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; other writers wait. Raises AccessError."""
+        """All or nothing; other writers wait. One within another belongs to that. Raises AccessError."""
+        if self._within:
+            yield
+            return
         self.execute(self._begin)
+        self._within = True
         try:
             self.execute("UPDATE head SET version = version")
             yield
@@ -144,6 +149,8 @@ class Store:
             with suppress(AccessError):
                 self.execute("ROLLBACK")
             raise
+        finally:
+            self._within = False
 
     def _trouble(self, error: Exception) -> AccessError:
         return AccessError(shown(self.place), " ".join(str(error).split())[:300])

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_FORMATS: Final = ("csv", "html", "json")
+_FORMATS: Final = ("csv", "html", "json", "pdf", "ubl", "ubl-credit-note")
+#: Option -> the formats that say it.
+_ONLY: Final = {"--seller": ("pdf", "ubl", "ubl-credit-note"), "--font": ("pdf",)}
 _TITLES: Final = ("jobs", "processor_h", "amount", "entry", "job", "why")
 
 
@@ -45,28 +47,47 @@ def close(until: str, reason: str, timezone: str | None, place: str | None, as_j
 @click.option("-t", "--to", "target", type=click.Choice(_FORMATS), default="csv", help="Format (default: csv).")
 @click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
 @click.option("--by", "by", multiple=True, metavar="PROPERTY", help="A line for each value (Queue); may repeat.")
+@click.option("--seller", metavar="NAME", help="Who asks for the money: of pdf, and needed for ubl.")
+@click.option("--font", metavar="FILE", help="A TrueType file with the letters of pdf (default: Helvetica, Latin-1).")
 @timezone
 @place
 @output_option
 @plain
-def invoice(account: str, period: str, target: str, currency: str | None, by: tuple[str, ...], timezone: str | None,
-            place: str | None, output: str, as_json: bool) -> int:
+def invoice(account: str, period: str, target: str, currency: str | None, by: tuple[str, ...], seller: str | None,
+            font: str | None, timezone: str | None, place: str | None, output: str, as_json: bool) -> int:
     """Print what ACCOUNT has to pay for PERIOD, a month (2026-01) or a year (2026): what its jobs cost that ended then,
     and corrections of what was paid before."""
     from sssjob.accounting.invoice import invoice as invoice_of
 
-    zone = _zone(timezone)
+    zone, target = _zone(timezone), "json" if as_json else target
+    for option, value in (("--seller", seller), ("--font", font)):
+        if value is not None and target not in _ONLY[option]:
+            raise UsageError(f"{option} is for {', '.join(_ONLY[option])}, not for {target}")
+    if target.startswith("ubl") and not (seller or "").strip():
+        raise UsageError(f"{target} needs the name of who asks for the money: --seller NAME")
     with opened_ledger(place, create=False) as ledger:
         unit = unit_of(ledger, account, currency)
         try:
             bill = invoice_of(ledger, account, unit, period, zone, by=by or ("Queue",))
         except (ValueError, OverflowError) as error:
             raise UsageError(str(error)) from None
-    if as_json or target == "json":
-        emit(json.dumps(bill.record()) + "\n", output)
-    else:
-        emit(_csv(bill) if target == "csv" else _html(bill, zone), output)
+    emit(_written(bill, target, zone, seller or "", font), output)
     return 0
+
+
+def _written(bill: Invoice, target: str, zone: tzinfo, seller: str, font: str | None) -> str | bytes:
+    """An invoice in one of the formats."""
+    if target == "pdf":
+        from sssjob.accounting.invoice_pdf import pdf_of
+
+        return pdf_of(bill, zone, seller=seller, font=font)
+    if target.startswith("ubl"):
+        from sssjob.accounting.ubl import ubl_credit_note, ubl_invoice
+
+        return (ubl_invoice if target == "ubl" else ubl_credit_note)(bill, seller, zone)
+    if target == "json":
+        return json.dumps(bill.record()) + "\n"
+    return _csv(bill) if target == "csv" else _html(bill, zone)
 
 
 def _zone(name: str | None) -> tzinfo:

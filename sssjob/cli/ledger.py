@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sssjob.cli import _ledger_accounts, _ledger_invoice, _ledger_looking, _ledger_posting
+from sssjob.cli import _ledger_accounts, _ledger_import, _ledger_invoice, _ledger_looking, _ledger_posting
 from sssjob.cli._ledger_charging import charge
 
 __all__ = ["charge", "command"]
@@ -16,5 +16,5 @@ def command() -> None:
 
 
 for _each in (*_ledger_posting.COMMANDS, charge, *_ledger_accounts.COMMANDS,
-              *_ledger_looking.COMMANDS, *_ledger_invoice.COMMANDS):
+              *_ledger_looking.COMMANDS, *_ledger_invoice.COMMANDS, *_ledger_import.COMMANDS):
     command.add_command(_each)

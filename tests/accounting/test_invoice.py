@@ -136,6 +136,6 @@ def test_the_commands(ledger: Command, tmp_path: Path) -> None:
     assert [a["account"] for a in map(json.loads, ledger("balance --json").out.splitlines())] == ["chem"]
     assert ledger("verify").code == 0
     for wrong in ("invoice chem 1970-1", "invoice nobody 1970-01", "invoice chem 1970-01 --by Nothing",
-                  "invoice chem 1970-01 --timezone Nowhere", "invoice chem 1970-01 -t pdf", "close soon"):
+                  "invoice chem 1970-01 --timezone Nowhere", "invoice chem 1970-01 -t doc", "close soon"):
         assert ledger(wrong).code == 2, wrong
     assert ledger("close 2999-01-01T00:00:00Z").code == 1
