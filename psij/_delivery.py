@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import queue
 
-__all__ = ["deliver"]
+__all__ = ["PATIENCE_S", "deliver", "delivering"]
 
 PATIENCE_S = 1.0        # a call that lasts between once and twice this long holds nobody up any more
 _Call = Callable[[], None]
@@ -135,7 +135,16 @@ class _Deliverer:
             seen = self._number
 
 
+_mine = threading.local()
+
+
+def delivering() -> bool:
+    """Whether the caller is a callback, in a thread of psij's."""
+    return hasattr(_mine, "delivering")
+
+
 def _make(key: Hashable, call: _Call) -> None:
+    _mine.delivering = True
     try:
         call()
     except BaseException:       # SystemExit too: it would end the thread and nothing else

@@ -130,10 +130,12 @@ class _Later:
                 self._working.release()
 
     def finish(self) -> None:
-        """At the end of the program: wait until all is done."""
+        """At the end of the program: wait until all is done, but not for ever."""
         if self._working.acquire(timeout=_LAST_S):
             self._working.release()
             self._work()
+        if count := self._calls.qsize():
+            _log.warning("The program ends before %d more calls that signal handlers asked for are made", count)
 
 
 def _guarded(call: Callable[[], object]) -> None:

@@ -14,6 +14,7 @@ when they are submitted; all else are parameters of the executor's configuration
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -24,12 +25,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from psij._plugins import EXECUTORS
+from psij._validate import check_spec
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 
-__all__ = ["Site", "site_of"]
+__all__ = ["Filled", "Site", "site_of"]
 
 _TABLE: Final = "executors"
 _TEXTS: Final = ("account", "queue_name", "reservation_id")
@@ -38,8 +41,21 @@ _OF_JOBS: Final = (*_TEXTS, "launcher", "custom_attributes")
 _VARIABLES: Final = {"work_directory": "PSIJ_WORK_DIRECTORY", "keep_files": "PSIJ_BATCH_KEEP_FILES",
                      "queue_polling_interval": "SSSJOB_POLLING_INTERVAL",
                      "questions_a_minute": "SSSJOB_QUESTIONS_A_MINUTE"}
+_ABOVE_ZERO: Final = ("queue_polling_interval", "command_timeout", "questions_a_minute")      # not even 0
 _KINDS: Final = {str: "a text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false",
                  dict: 'a table of options with their executor before each, as {"slurm.constraint" = "knl"}'}
+
+
+class Filled(NamedTuple):
+    """A specification with the defaults of a site, and that of the program which they were filled into."""
+
+    spec: JobSpec
+    stated: JobSpec
+    site: Site
+
+    def untouched(self, spec: object) -> bool:
+        """Whether a specification is this one, as it was filled."""
+        return spec is self.spec and spec == self.site.fill(self.stated)
 
 
 class Site(NamedTuple):
@@ -47,6 +63,10 @@ class Site(NamedTuple):
 
     jobs: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
+
+    def filled(self, spec: JobSpec, stated: JobSpec) -> Filled:
+        """What is known of a specification that was filled."""
+        return Filled(spec, stated, self)
 
     def fill(self, spec: JobSpec) -> JobSpec:
         """The specification, or a copy of it with what it does not say."""
@@ -152,6 +172,15 @@ def _taken(name: str, value: Any, known: Mapping[str, Any], prefix: str, path: P
     if not _fits(value, kinds):
         meaning = " or ".join(_KINDS[kind] for kind in kinds)
         raise ValueError(f"{path}: {prefix}{name} is to be {meaning}, not {value!r}")
+    if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0 and (
+            value or name not in _ABOVE_ZERO or isinstance(value, bool))):
+        bound = "above zero" if name in _ABOVE_ZERO else "zero or more"
+        raise ValueError(f"{path}: {prefix}{name} is to be {bound}, not {value!r}")
+    if name in _OF_JOBS:
+        try:
+            check_spec(Site({name: value}).fill(JobSpec("/bin/true")))
+        except InvalidJobException as e:
+            raise ValueError(f"{path}: {prefix}{name}: {e}") from e
     return os.path.expanduser(value) if Path in kinds else value
 
 

@@ -18,8 +18,8 @@ from functools import cache, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
-from psij import _forks
-from psij._delivery import deliver
+from psij import _delivery, _forks
+from psij._delivery import deliver, delivering
 from psij.exceptions import InvalidStateException, SubmitException
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["FunctionJobStatusCallback", "Job", "JobNewsCallback", "JobStatusCallback"]
 
 _WAITERS = "_waiters"       # attribute of jobs for which somebody waits
+_DUE, _TOLD = "_due", "_told"       # of jobs with callbacks: the last status that these are to be told, and were told
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
 
@@ -127,8 +128,7 @@ class Job:
             for state in _skipped(current, status.state, _ran(status), _stages(self.spec)):
                 self._advance(JobStatus(state, time=_time_of(state, status)))
             self._advance(status)
-        for waiter in tuple(self.__dict__.get(_WAITERS, ())):
-            waiter.wake()
+        self._wake()
         return True
 
     def _renew(self, status: JobStatus) -> None:
@@ -140,8 +140,11 @@ class Job:
                     deliver(self._id, partial(self._cb.job_news, self, status))
 
     def _advance(self, status: JobStatus) -> None:
+        told = self._cb is not None or (self.executor is not None and self.executor._cb is not None)
+        if told:
+            self.__dict__[_DUE] = status        # first: who sees the status is to see that callbacks are due
         self._status = status
-        if self._cb is not None or (self.executor is not None and self.executor._cb is not None):
+        if told:
             deliver(self._id, partial(self._notify, status))
 
     def _notify(self, status: JobStatus) -> None:
@@ -150,8 +153,16 @@ class Job:
                 self._cb.job_status_changed(self, status)
         finally:
             cb = self.executor._cb if self.executor is not None else None
-            if cb is not None:
-                cb.job_status_changed(self, status)
+            try:
+                if cb is not None:
+                    cb.job_status_changed(self, status)
+            finally:
+                self.__dict__[_TOLD] = status
+                self._wake()
+
+    def _wake(self) -> None:
+        for waiter in tuple(self.__dict__.get(_WAITERS, ())):
+            waiter.wake()
 
     def set_job_status_callback(self, cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> None:
         """Have cb told of every later change of status: a JobStatusCallback or a function; None removes it."""
@@ -193,7 +204,8 @@ class Job:
             if self._forks == _forks.count:
                 return
             self._lock = threading.RLock()
-            self.__dict__.pop(_WAITERS, None)
+            for name in (_WAITERS, _DUE):       # callbacks that were due are the parent's
+                self.__dict__.pop(name, None)
             try:
                 if self.executor is not None and self._bound and not self._status.final:
                     self.executor._follow_in_fork(self)
@@ -241,23 +253,40 @@ class Job:
         """Wait for a target state, any state after one of them, or any final state.
 
         timeout: None waits without limit; zero looks once; a number is seconds. target_states: one or several; None
-        means the final ones.
+        means the final ones. The callbacks for what is seen have been called when it returns, unless they take more
+        than a second or it is a callback that waits.
         Returns the status that ended the wait, or None when the time was up.
         """
         targets = _targets(target_states)
         deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
-        if _reached(self.status.state, targets):
-            return self._status
-        if deadline is not None and deadline <= time.monotonic():
+        if not _reached(self.status.state, targets) and not self._sleep(
+                lambda: _reached(self._status.state, targets), deadline):
             return None
+        status = self._status
+        if _DUE in self.__dict__ and not delivering():
+            patience = time.monotonic() + _delivery.PATIENCE_S
+            self._sleep(partial(self._is_told, self.__dict__[_DUE]),
+                        patience if deadline is None else min(deadline, patience))
+        return status
+
+    def _is_told(self, status: JobStatus) -> bool:
+        told: JobStatus | None = self.__dict__.get(_TOLD)
+        return told is not None and not status.state.is_greater_than(told.state)
+
+    def _sleep(self, over: Callable[[], bool], deadline: float | None) -> bool:
+        """Until it is over, which every change of status may bring about; False when the time was up."""
+        if over():
+            return True
+        if deadline is not None and deadline <= time.monotonic():
+            return False
         waiter = _Waiter()
         with self._waiting(waiter):
-            while not _reached(self._status.state, targets):
+            while not over():
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
-                    return None
+                    return False
                 waiter.sleep(-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
-        return self._status
+        return True
 
     @contextmanager
     def _waiting(self, waiter: _Wakes) -> Iterator[None]:

@@ -15,7 +15,7 @@ from psij.job_executor_config import JobExecutorConfig
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from psij._site import Site
+    from psij._site import Filled, Site
     from psij.descriptor import Descriptor
     from psij.job_launcher import Launcher
     from psij.job_spec import JobSpec
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JobExecutor"]
 
+_FILLED = "_filled"     # attribute of jobs that an executor has filled defaults into
 _Names = list[str]      # the method ``list`` hides the built-in inside the class
 
 
@@ -141,9 +142,15 @@ class JobExecutor(ABC):
         check_interpreter()
         job._follow_here()
         job._check_unbound()
+        before: Filled | None = job.__dict__.pop(_FILLED, None)
+        if before is not None and before.untouched(job.spec):       # by another executor, which did not take it
+            job.spec = before.stated
         spec = check_spec(job.spec)
         if self._defaults is not None:
-            spec = job.spec = self._defaults.fill(spec)
+            stated, spec = spec, self._defaults.fill(spec)
+            if spec is not stated:
+                job.spec = spec
+                job.__dict__[_FILLED] = self._defaults.filled(spec, stated)
         job._candidate = self
         return spec
 

@@ -10,6 +10,7 @@ import click
 from sssjob.cli._files import emit
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.errors import UsageError
+from sssjob.packages import check_psij
 
 if TYPE_CHECKING:
     import psij
@@ -26,6 +27,7 @@ _PATIENCE_S = 10.0          # how long each resource manager may take to answer
 @click.option("--json", "as_json", is_flag=True, help="A JSON array; with --check a record an executor.")
 def command(as_json: bool, check: bool, timeout: float | None) -> int:
     """List the executors that jobs can be run with, one a line."""
+    check_psij()
     from psij import JobExecutor
 
     if timeout is not None and not check:
@@ -45,7 +47,10 @@ def command(as_json: bool, check: bool, timeout: float | None) -> int:
 
 
 def trouble(name: str, seconds: float) -> str:
-    """Why jobs cannot be run with an executor just now, in one line; empty where they can."""
+    """Why jobs cannot be run with an executor just now, in one line; empty where they can.
+
+    Raises ForeignPackageError where the package psij is not ours."""
+    check_psij()
     from psij import JobExecutor, SubmitException
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
     from sssjob.findings import escape

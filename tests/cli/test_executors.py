@@ -19,12 +19,12 @@ def test_which_can_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("psij.JobExecutor.get_executor_names", lambda: {"slurm", "local"})
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     try:
-        assert main(["executors", "--check", "--json"]) == 0
+        assert main(["executors", "--check", "--json", "--timeout", "60"]) == 0
         found = {row["executor"]: row for row in map(json.loads, capfd.readouterr().out.splitlines())}
         assert found["local"] == {"executor": "local", "works": True, "why": None}
         assert found["slurm"]["works"] is True
         made.fault("squeue", times=-1, exit=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
-        assert main(["executors", "--check", "--timeout", "20"]) == 0
+        assert main(["executors", "--check", "--timeout", "60"]) == 0
         said = dict(line.split(None, 1) for line in capfd.readouterr().out.splitlines())
         assert said["slurm"] == "slurm_load_jobs error: Unable to contact slurm controller"
         assert said["local"] == "works"

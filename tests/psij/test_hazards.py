@@ -290,7 +290,7 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "True []\n"),
     "a handler that submits just before the end": (
         "jobs = []\n"
-        "def handle(*_): jobs.append(submit('echo x >>out'))\n"
+        "def handle(*_): len(jobs) < 30 and jobs.append(submit('echo x >>out'))\n"
         "signal.signal(signal.SIGALRM, handle); signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\n"
         "for _ in range(20): submit('exit 0')\n"
         "signal.setitimer(signal.ITIMER_REAL, 0)\n"
@@ -298,6 +298,15 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "atexit._run_exitfuncs()\n"
         "print({job.status.state.name for job in jobs} <= {'ACTIVE', 'COMPLETED'}, len(jobs) > 0)\n",
         "True True\n"),
+    "an end of the program that does not wait for ever for what handlers asked for": (
+        "from psij import _handlers\n"
+        "_handlers._LAST_S, go, jobs = 0.05, threading.Event(), []\n"
+        "_handlers.hand_over(lambda: go.wait(9))\n"
+        "for _ in range(3): _handlers.hand_over(lambda: submit('exit 0'))\n"
+        "while _handlers._later._calls.qsize() > 3: time.sleep(0.001)\n"
+        "import atexit, logging; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+        "atexit._run_exitfuncs(); print(executor.list()); go.set()\n",
+        "The program ends before 3 more calls that signal handlers asked for are made\n[]\n"),
     "a handler that forks while the program submits, and goes on in the child": (
         "pids = []\n"
         "def handle(*_): pids.append(os.fork())\n"

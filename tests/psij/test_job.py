@@ -203,6 +203,47 @@ def test_a_blocking_callback_holds_up_only_its_own_job(monkeypatch: pytest.Monke
         assert ended.wait(5) and order == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
+def test_callbacks_have_been_called_when_a_wait_returns() -> None:
+    """Programs look at what their callbacks noted as soon as the job has ended."""
+    job, seen, go = Job(), list[JobState](), threading.Event()
+
+    def note(job: Job, status: JobStatus) -> None:
+        assert go.wait(30)
+        seen.append(status.state)
+
+    job.set_job_status_callback(note)
+    job.status = JobStatus(JobState.COMPLETED)
+    assert job.wait(0.001) is job.status and seen == []        # its time was up
+    threading.Timer(0.01, go.set).start()
+    assert job.wait() is job.status and seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    assert job.wait(0) is job.status
+
+
+def test_a_wait_in_a_callback_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psij._delivery.PATIENCE_S", 1000)
+    job, other, statuses = Job(), Job(), list[JobStatus | None]()
+    job.set_job_status_callback(lambda job, status: statuses.extend((job.wait(), other.wait())))
+    other.set_job_status_callback(lambda job, status: None)
+    for one in (other, job):
+        one.status = JobStatus(JobState.COMPLETED)
+    assert job.wait() is job.status and statuses == [job.status, other.status] * 3
+
+
+def test_a_wait_does_not_wait_long_for_a_callback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psij._delivery.PATIENCE_S", 0.02)
+    job, lock, states = Job(), threading.RLock(), list[JobState]()
+
+    def note(job: Job, status: JobStatus) -> None:
+        with lock:
+            states.append(status.state)
+
+    job.set_job_status_callback(note)
+    with lock:
+        job.status = JobStatus(JobState.COMPLETED)
+        assert job.wait() is job.status and states == []
+    assert job.wait(30) is job.status
+
+
 def test_a_removed_callback_is_not_called() -> None:
     first, second, recorder = Job(), Job(), Recorder()
     first.set_job_status_callback(recorder)

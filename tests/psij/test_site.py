@@ -71,6 +71,22 @@ def test_the_specification_of_the_program_stays_as_it_is() -> None:
 
 
 @pytest.mark.usefixtures("config")
+def test_what_one_executor_filled_in_does_not_reach_another() -> None:
+    """A program that cannot submit to one tries the next: srun and the queue are those of the first."""
+    spec = JobSpec("/bin/true", attributes=JobAttributes(account="mine"))
+    job = Job(spec)
+    for name, expected in (("slurm", ("mine", "batch", "srun")), ("local", ("mine", None, "mpirun")),
+                           ("slurm", ("mine", "batch", "srun"))):
+        JobExecutor.get_instance(name)._check_job(job)
+        assert job.spec is not None and job.spec.attributes is not None
+        assert (job.spec.attributes.account, job.spec.attributes.queue_name, job.spec.launcher) == expected
+    assert job.spec is not None
+    job.spec.launcher = "single"        # the program's own from now on
+    assert JobExecutor.get_instance("local")._check_job(job).launcher == "single"
+    assert job.spec.attributes is not None and job.spec.attributes.queue_name == "batch"
+
+
+@pytest.mark.usefixtures("config")
 def test_settings() -> None:
     slurm, sge = JobExecutor.get_instance("slurm").config, JobExecutor.get_instance("sge").config
     assert isinstance(slurm, SlurmExecutorConfig) and isinstance(sge, SGEExecutorConfig)
@@ -123,11 +139,19 @@ def test_the_file_of_the_system_counts_less(config: Path, tmp_path: Path, monkey
     ("[executors.slrum]\naccount = 'x'", "executors.slrum: no such executor (did you mean 'slurm'?)"),
     ("executors = 1", "executors is to be a table of tables, as [executors.slurm]"),
     ("account = ''", "account is to be a text, not ''"), ("account = 5", "account is to be a text, not 5"),
+    ("lost_after = -1", "lost_after is to be zero or more, not -1"),
+    ("accounting_delay = nan", "accounting_delay is to be zero or more, not nan"),
+    ("queue_polling_interval = 0", "queue_polling_interval is to be above zero, not 0"),
+    ("command_timeout = inf", "command_timeout is to be above zero, not inf"),
     ("lost_after = true", "lost_after is to be a number, not True"),
     ("keep_files = 1", "keep_files is to be true or false, not 1"),
     ("work_directory = 1", "work_directory is to be a text or a path, not 1"),
     ("custom_attributes = {slurm = {qos = 'x'}}", "custom_attributes is to be a table of options with their executor "
      "before each, as {\"slurm.constraint\" = \"knl\"}, not {'slurm': {'qos': 'x'}}"),
+    ("custom_attributes = {'slrum.qos' = 'x'}", "custom_attributes: custom attribute 'slrum.qos': no executor is "
+     "called 'slrum'; did you mean 'slurm.qos'?"),
+    ("[executors.slurm]\nlauncher = '../srun'",
+     "executors.slurm.launcher: launcher '../srun' is not the name of a launcher"),
     ("account = " + 2000 * "[", "nested too deep"),
     ("account", "Expected '=' after a key in a key/value pair (at end of document)")])
 def test_refused_files(config: Path, text: str, message: str) -> None:

@@ -129,14 +129,22 @@ def test_a_foreign_package(files: list[str], trouble: str, tmp_path: Path, monke
         check_psij()
 
 
-def test_a_command_with_a_foreign_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [
+    ["run", "HELLO", "--executor", "local"], ["submit", "HELLO", "--executor", "slurm"], ["executors"],
+    ["executors", "--check"], ["list"], ["convert", "-t", "psij", "HELLO"], ["sites", "check", "SITE"]],
+    ids=" ".join)
+def test_a_command_with_a_foreign_package(words: list[str], tmp_path: Path) -> None:
     for name in ("__init__.py", "version.py"):
         (tmp_path / "psij").mkdir(exist_ok=True)
         (tmp_path / "psij" / name).write_text("__version__ = '0.9.11'\n")
     example = Path(__file__).parents[2] / "examples" / "hello.xml"
+    site = tmp_path / "here.toml"
+    site.write_text('name = "here"\nmanager = "slurm"\n')
+    paths = {"HELLO": str(example), "SITE": str(site)}
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-                           "from sssjob.cli import main; sys.exit(main(sys.argv[1:]))", "run", str(example),
-                           "--executor", "local"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+                           "from sssjob.cli import main; sys.exit(main(sys.argv[1:]))",
+                           *(paths.get(word, word) for word in words)],
+                          capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"sssjob: the package psij in {tmp_path}/psij is that of psij-python and not sssjob's: {_DO}"]

@@ -79,6 +79,14 @@ _REFUSED = {
     "V": "use inherit_environment", "F": "use arguments",
     **dict.fromkeys(("d", "w", "D"), "use directory")}
 
+# Attributes of jobs for which qsub has a letter: what is asked for by -W is the same ("Job Attributes",
+# pbs_job_attributes(7B)). In small letters, for in any they are the same.
+_LETTERS = {
+    "account_name": "A", "array_indices_submitted": "J", "checkpoint": "c", "error_path": "e", "execution_time": "a",
+    "hold_types": "h", "interactive": "I", "job_name": "N", "join_path": "j", "keep_files": "k", "mail_points": "m",
+    "mail_users": "M", "output_path": "o", "priority": "p", "queue": "q", "remove_files": "R", "rerunable": "r",
+    "resource_list": "l", "shell_path_list": "S", "user_list": "u", "variable_list": "v"}
+_ASKED = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)\s*=")     # the names in a value of -W
 _LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; options have one letter
 _GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
 
@@ -404,9 +412,16 @@ def _sequence(native_id: str) -> int:
 
 
 def _attribute(custom: Directive) -> Directive:
-    """What qsub has no letter for is an attribute of the job: ``-W name=value`` (qsub(1B), additional_attributes)."""
+    """What qsub has no letter for is an attribute of the job: ``-W name=value`` (qsub(1B), additional_attributes).
+
+    Raises InvalidJobException for those that cannot be given by their letter."""
     if not _LONG.fullmatch(custom.option):
         return custom
+    letter = _LETTERS.get(custom.option.lower())
+    if letter in _REFUSED:
+        raise InvalidJobException(f"{custom.field} cannot be used: {_REFUSED[letter]}")
+    if letter is not None:
+        return Directive(letter, custom.value, custom.field)
     return Directive("W", f"{custom.option}={'true' if custom.value is None else custom.value}", custom.field)
 
 
@@ -414,6 +429,10 @@ def _check_custom(custom: Directive, others: list[Directive]) -> None:
     """Refuse an option that says what another member of the job says too, and one that holds up qsub."""
     if custom.option == "W" and re.search(r"(?:^|,)\s*block\s*=", custom.value or ""):
         raise InvalidJobException(f"{custom.field} cannot be used: block would hold up submit(); use Job.wait()")
+    for name in _ASKED.findall(custom.value or "") if custom.option == "W" else ():
+        if (letter := _LETTERS.get(name.lower())) is not None:
+            raise InvalidJobException(f"{custom.field} cannot be used for {name}: "
+                                      f"{_REFUSED.get(letter, f'write pbs.{letter}')}")
     for other in others:
         if custom.option == other.option == "l":
             twice = _resources(custom.value) & _resources(other.value)
