@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
+from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape, xml_root
 from sssjob.lrm.sge import memory, seconds
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ _LIMIT: Final = re.compile(r"^(qname|[hs]_rt)\s+([^\s,]+)", re.MULTILINE)
 def hosts_shown(text: str) -> list[Node]:
     """The hosts of the XML answer, each with its slots in every queue. Raises ValueError where it cannot be understood.
     """
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, encoding="utf-8")
-    try:
-        root = etree.fromstring(text.encode("utf-8", "surrogateescape"), parser)
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"it is no XML: {error}") from None
+    root = xml_root(text)
     return [_node(host) for host in root.findall("host") if host.get("name") != "global"]
 
 
