@@ -15,16 +15,24 @@ from sssjob.lrm.sge import memory, seconds
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-__all__ = ["HOSTS", "QUEUES", "QUEUE_NAMES", "hosts_shown", "queues_shown"]
+__all__ = ["COMPLEXES", "ENVIRONMENT", "ENVIRONMENT_NAMES", "HOSTS", "QUEUES", "QUEUE_NAMES", "allocation_rule",
+           "complexes_shown", "hosts_shown", "queues_shown"]
 
 HOSTS: Final = ("qhost", "-q", "-xml")
 QUEUE_NAMES: Final = ("qconf", "-sql")
 #: Before the names of queues, with commas between them.
 QUEUES: Final = ("qconf", "-sq")
+ENVIRONMENT_NAMES: Final = ("qconf", "-spl")
+#: Before the name of a parallel environment.
+ENVIRONMENT: Final = ("qconf", "-sp")
+COMPLEXES: Final = ("qconf", "-sc")
 #: Letters of a queue on a host that takes no job: unknown, disabled, error, ambiguous, orphaned, suspended.
 _OUT: Final = frozenset("udDEcoSC")
 _MIB: Final = 1 << 20
 _DIGITS: Final = 9          # of a number of slots that is believed
+_RULE: Final = re.compile(r"^allocation_rule\s+(\S+)", re.MULTILINE)
+#: name, shortcut, type, relop, requestable, consumable (complex(5)).
+_COMPLEX: Final = re.compile(r"^(\w\S*)\s+\S+\s+(\w+)\s+\S+\s+\w+\s+(NO|YES|JOB|HOST)\s", re.MULTILINE)
 _LIMIT: Final = re.compile(r"^(qname|[hs]_rt)\s+([^\s,]+)", re.MULTILINE)
 
 
@@ -82,3 +90,16 @@ def _queues(text: str) -> Iterator[tuple[str, list[str]]]:
 def _limit(text: str) -> int:
     found = seconds(text)
     return TEN_YEARS_S if found is None else found
+
+
+def allocation_rule(text: str) -> str | int | None:
+    """How a parallel environment spreads its slots (sge_pe(5)); None where the answer does not say."""
+    found = _RULE.search(text)
+    if found is None:
+        return None
+    return int(found[1]) if found[1].isdecimal() and len(found[1]) <= _DIGITS else found[1]
+
+
+def complexes_shown(text: str) -> dict[str, tuple[str, str]]:
+    """Name -> type and whether it is consumed: NO, YES (by each slot), JOB or HOST."""
+    return {name: (kind, consumable) for name, kind, consumable in _COMPLEX.findall(text)}
