@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.conversion.site import read_site
+from sssjob.conversion.site_drafting import SiteFacts, draft_site
 from tests.cli.conftest import Command
 
 
@@ -140,7 +142,7 @@ allocation_rule = 2
 # parallel environment odd: allocation_rule $mine is none that can be used
 [sge.complex]                          # consumables: GPU, Memory or License
 #gpu = "GPU"
-#matlab = "License per job"
+#matlab = "License"
 mem = "Memory"
 """),
 }
@@ -162,8 +164,18 @@ def test_draft(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch, ma
     head, _, text = (sites / "new.toml").read_text().partition("right value.\n")
     text, _, tail = text.partition("\n\n# Names that scripts")
     assert head.startswith("# A site profile, drafted from the answers") and '#"their name" = "our name"' in tail
-    assert f"{text}\n" == expected
+    assert f"{text}\n".splitlines() == expected.splitlines()
     assert sssjob("offers", sites / "new.toml").code == 0
+
+
+def test_complexes_that_a_job_consumes_once() -> None:
+    facts = SiteFacts("x", "sge", complexes={"lic": ("INT", "JOB"), "h_vmem": ("MEMORY", "YES"), "gpus": ("INT", "JOB"),
+                                             "a b": ("MEMORY", "JOB"), "bad\n": ("MEMORY", "JOB")})
+    text = draft_site(facts)
+    assert text.partition("[sge]\n")[2].partition("\n\n")[0] == (
+        'h_vmem_per_slot = true\n[sge.complex]                          # consumables: GPU, Memory or License\n'
+        '#lic = "License per job"\n#gpus = "GPU per job"\n"a b" = "Memory per job"')
+    assert read_site(text).sge.complex == {"a b": "Memory per job"}
 
 
 def test_draft_without_an_answer(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
