@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -43,8 +44,8 @@ class SilentError(Exception):
 def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -> int:
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
-    A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm and Grid Engine can be
-    asked. Exit status 4: it gave no answer.
+    A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm, Grid Engine, PBS,
+    Torque, HTCondor and Flux can be asked. Exit status 4: it gave no answer.
     """
     from sssjob.xml.writer import write_document
 
@@ -79,7 +80,7 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
     if site.manager not in _ASKED:
-        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {' and '.join(sorted(_ASKED))} can; "
+        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
     try:
         nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds))
@@ -105,10 +106,36 @@ def _sge(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
     return hosts_shown(ask(*HOSTS)), queues_shown(ask(*QUEUES, ",".join(names))) if names else {}
 
 
+def _pbs(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+    from sssjob.lrm.pbs_nodes import NODES, QUEUES, in_queues, nodes_shown, queues_shown
+
+    queues = queues_shown(ask(*QUEUES))
+    return in_queues(nodes_shown(ask(*NODES)), queues), queues
+
+
+def _htcondor(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+    import json
+
+    from sssjob.lrm.condor_nodes import MACHINES, machines_of
+    from sssjob.lrm.nodes import ANYWHERE, TEN_YEARS_S, Limits
+
+    # a pool has no limit of time unless its policies have one, which no command tells
+    return machines_of(json.loads(ask(*MACHINES))), {ANYWHERE: Limits(open=True, duration=TEN_YEARS_S)}
+
+
+def _flux(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+    import json
+
+    from sssjob.lrm.flux.nodes import FREE, UP, nodes_of
+
+    free = {node.name for node in nodes_of(json.loads(ask(*FREE)))}
+    return [replace(node, busy=node.name not in free) for node in nodes_of(json.loads(ask(*UP)))], {}
+
+
 #: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
 #: raise ValueError.
 _ASKED: Final[dict[str, Callable[[Callable[..., str]], tuple[list[Node], dict[str, Limits]]]]] = {
-    "slurm": _slurm, "sge": _sge}
+    "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor, "flux": _flux}
 
 
 def answer(command: tuple[str, ...], seconds: float) -> str:

@@ -6,23 +6,29 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import click
 
-from sssjob.cli._complete import files
+from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
+from sssjob.cli._options import output_option
 from sssjob.cli._profiles import load_site
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._tables import table
-from sssjob.errors import AccessError
+from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
+from sssjob.lrm.reasons import EXECUTORS
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
+    from sssjob.conversion.site_drafting import SiteFacts
 
 __all__ = ["command"]
 
+_MOST_ENVIRONMENTS = 100    # parallel environments that are asked about
+_LONGEST_NAME = 200
 _PATIENCE_S = 10.0          # how long each resource manager may take to answer
 
 
@@ -94,6 +100,77 @@ def check(name: str, timeout: float, as_json: bool) -> int:
     else:
         emit("".join(f"{escape(site.name)}: {what}\n" for what in missing))
     return 1 if missing else 0
+
+
+@command.command("draft")
+@click.argument("manager", metavar="MANAGER", shell_complete=executors)
+@click.option("--name", metavar="NAME", help="What the site is called (default: as its cluster).")
+@click.option("--timeout", type=MORE_THAN_NONE, default=_PATIENCE_S, metavar="SECONDS",
+              help="The longest to wait for each answer (default: 10).")
+@click.option("--json", "as_json", is_flag=True, help="Messages as JSON.")
+@output_option
+def draft(manager: str, name: str | None, timeout: float, as_json: bool, output: str) -> int:
+    """Write a profile of the site that is here, from the answers of its resource MANAGER (slurm, sge, pbs ...).
+
+    What the manager does not say stands there as a comment. Exit status 4: it gave no answer.
+    """
+    from sssjob.cli.offers import SilentError
+    from sssjob.conversion.site import read_site
+    from sssjob.conversion.site_drafting import draft_site
+
+    try:
+        text = draft_site(_facts(manager, name, timeout))
+    except SilentError as error:
+        problem(str(error), as_json=as_json, status=4)
+        return 4
+    read_site(text, "the draft")
+    emit(text, output)
+    return 0
+
+
+def _facts(manager: str, name: str | None, seconds: float) -> SiteFacts:
+    """What a manager says of its site. Raises UsageError, SilentError."""
+    from sssjob.cli.offers import answer, ask_machine
+    from sssjob.conversion.site import Site
+    from sssjob.conversion.site_drafting import SiteFacts
+    from sssjob.lrm.sge_nodes import COMPLEXES, ENVIRONMENT, ENVIRONMENT_NAMES, allocation_rule, complexes_shown
+
+    if manager not in EXECUTORS:
+        raise UsageError(f"there is no manager {manager!r} (known: {', '.join(sorted(EXECUTORS))})")
+    nodes, queues = ask_machine(Site(name=name or manager, manager=manager), manager, seconds)
+    machine = _machine_of(manager, seconds)
+    rules: dict[str, str | int] = {}
+    complexes: dict[str, tuple[str, str]] = {}
+    if manager == "sge":
+        for environment in answer(ENVIRONMENT_NAMES, seconds).split()[:_MOST_ENVIRONMENTS]:
+            rule = allocation_rule(answer((*ENVIRONMENT, environment), seconds))
+            rules |= {environment: rule} if rule is not None else {}
+        complexes = complexes_shown(answer(COMPLEXES, seconds))
+    return SiteFacts(name or machine or manager, manager, machine, _zone(), nodes, queues, rules, complexes)
+
+
+def _machine_of(manager: str, seconds: float) -> str | None:
+    """What the manager calls its cluster; None where it does not say."""
+    from psij import JobExecutor, SubmitException
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+
+    executor = JobExecutor.get_instance(manager, config=BatchSchedulerExecutorConfig(command_timeout=seconds))
+    try:
+        cluster = executor.cluster() if isinstance(executor, BatchSchedulerExecutor) else None
+    except SubmitException:
+        return None
+    return None if cluster is None else "".join(c for c in cluster.name if c.isprintable())[:_LONGEST_NAME] or None
+
+
+def _zone() -> str | None:
+    """The name of the zone of this host's clock, where the system knows it."""
+    import os
+
+    named = os.environ.get("TZ", "").removeprefix(":") or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    try:
+        return ZoneInfo(named).key if named else None
+    except (OSError, ValueError, LookupError):
+        return None
 
 
 def _unreachable(site: Site, seconds: float) -> str:

@@ -1,15 +1,18 @@
 """The nodes of a cluster and what its queues allow, in terms that no resource manager owns: what offers are made of.
 
-Each manager's answers are read in a module of its own (``slurm_nodes``, ``sge_nodes``).
+Each manager's answers are read in a module of its own (``slurm_nodes``, ``sge_nodes``, ``pbs_nodes`` and others).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["TEN_YEARS_S", "UNKNOWN", "Limits", "Node", "Pool", "Shape", "pools"]
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+__all__ = ["ANYWHERE", "TEN_YEARS_S", "UNKNOWN", "Limits", "Node", "Pool", "Shape", "pools", "xml_root"]
 
 #: How long a job may run where its manager says that there is no limit.
 TEN_YEARS_S: Final = 10 * 365 * 86400
@@ -17,21 +20,24 @@ TEN_YEARS_S: Final = 10 * 365 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a queue allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes: that a
-    job may have; both None where that is not known."""
+    """What a queue allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes,
+    processors: that a job may have; None where that is not known."""
 
     open: bool
     duration: int | None = None
     nodes: int | None = None
+    processors: int | None = None
 
 
+#: The queue of nodes that are asked for without one, or of which nobody says to which queues they belong.
+ANYWHERE: Final = ""
 #: Of a queue of which nothing was said.
 UNKNOWN: Final = Limits(open=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one node has for the jobs of a queue. memory: MiB; features: sorted."""
+    """What one node has for the jobs of a queue. memory: MiB, 0 where that is not known; features: sorted."""
 
     processors: int
     memory: int
@@ -41,38 +47,60 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node. shapes: queue -> what it has for its jobs, without queues whose jobs it does not take; busy: whether
-    anything runs on it."""
+    """A node, or several that are alike and have no names. shapes: queue -> what each has for its jobs, without queues
+    whose jobs it does not take; busy: whether anything runs on it; name: empty where nobody says it; count: how many
+    such nodes there are."""
 
     name: str
     shapes: Mapping[str, Shape]
     busy: bool = False
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Nodes of one queue that all have a shape at least; names: as the manager orders them."""
+    """Nodes of one queue that all have a shape at least; names: as the manager orders them, without those that have
+    none; count: of all of them."""
 
     queue: str
     shape: Shape
     names: tuple[str, ...]
+    count: int
 
 
 def pools(nodes: Iterable[Node], *, idle: bool = False) -> Iterator[Pool]:
     """The pools of each queue, in the order of the nodes: first all its nodes with what every one of them has, then,
     where they differ, those of each shape. idle: without nodes on which anything runs."""
-    queues: dict[str, dict[Shape, list[str]]] = {}
-    whole: dict[str, list[str]] = {}
+    queues: dict[str, dict[Shape, list[Node]]] = {}
+    whole: dict[str, list[Node]] = {}
     for node in nodes:
-        if not (idle and node.busy):
+        if node.count and not (idle and node.busy):
             for queue, shape in node.shapes.items():
-                queues.setdefault(queue, {}).setdefault(shape, []).append(node.name)
-                whole.setdefault(queue, []).append(node.name)
+                queues.setdefault(queue, {}).setdefault(shape, []).append(node)
+                whole.setdefault(queue, []).append(node)
     for queue, shapes in queues.items():
         if len(shapes) > 1:
-            yield Pool(queue, _common(list(shapes)), tuple(whole[queue]))
+            yield _pool(queue, _common(list(shapes)), whole[queue])
         for shape, own in shapes.items():
-            yield Pool(queue, shape, tuple(own))
+            yield _pool(queue, shape, own)
+
+
+def _pool(queue: str, shape: Shape, nodes: list[Node]) -> Pool:
+    return Pool(queue, shape, tuple([node.name for node in nodes if node.name]), sum(node.count for node in nodes))
+
+
+def xml_root(text: str) -> _Element:
+    """The root of an answer in XML. Raises ValueError where it is none, or has a DOCTYPE."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, encoding="utf-8")
+    try:
+        root = etree.fromstring(text.encode("utf-8", "surrogateescape"), parser)
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"it is no XML: {error}") from None
+    if "<!DOCTYPE" in text:
+        raise ValueError("it has a DOCTYPE")
+    return root
 
 
 def _common(shapes: list[Shape]) -> Shape:

@@ -9,35 +9,37 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
+from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape, xml_root
 from sssjob.lrm.sge import memory, seconds
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-__all__ = ["HOSTS", "QUEUES", "QUEUE_NAMES", "hosts_shown", "queues_shown"]
+__all__ = ["COMPLEXES", "ENVIRONMENT", "ENVIRONMENT_NAMES", "HOSTS", "QUEUES", "QUEUE_NAMES", "allocation_rule",
+           "complexes_shown", "hosts_shown", "queues_shown"]
 
 HOSTS: Final = ("qhost", "-q", "-xml")
 QUEUE_NAMES: Final = ("qconf", "-sql")
 #: Before the names of queues, with commas between them.
 QUEUES: Final = ("qconf", "-sq")
+ENVIRONMENT_NAMES: Final = ("qconf", "-spl")
+#: Before the name of a parallel environment.
+ENVIRONMENT: Final = ("qconf", "-sp")
+COMPLEXES: Final = ("qconf", "-sc")
 #: Letters of a queue on a host that takes no job: unknown, disabled, error, ambiguous, orphaned, suspended.
 _OUT: Final = frozenset("udDEcoSC")
 _MIB: Final = 1 << 20
 _DIGITS: Final = 9          # of a number of slots that is believed
+_RULE: Final = re.compile(r"^allocation_rule\s+(\S+)", re.MULTILINE)
+#: name, shortcut, type, relop, requestable, consumable (complex(5)).
+_COMPLEX: Final = re.compile(r"^(\w\S*)\s+\S+\s+(\w+)\s+\S+\s+\w+\s+(NO|YES|JOB|HOST)\s", re.MULTILINE)
 _LIMIT: Final = re.compile(r"^(qname|[hs]_rt)\s+([^\s,]+)", re.MULTILINE)
 
 
 def hosts_shown(text: str) -> list[Node]:
     """The hosts of the XML answer, each with its slots in every queue. Raises ValueError where it cannot be understood.
     """
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, encoding="utf-8")
-    try:
-        root = etree.fromstring(text.encode("utf-8", "surrogateescape"), parser)
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"it is no XML: {error}") from None
+    root = xml_root(text)
     return [_node(host) for host in root.findall("host") if host.get("name") != "global"]
 
 
@@ -88,3 +90,16 @@ def _queues(text: str) -> Iterator[tuple[str, list[str]]]:
 def _limit(text: str) -> int:
     duration = seconds(text)
     return TEN_YEARS_S if duration is None else duration
+
+
+def allocation_rule(text: str) -> str | int | None:
+    """How a parallel environment spreads its slots (sge_pe(5)); None where the answer does not say."""
+    rule = _RULE.search(text)
+    if rule is None:
+        return None
+    return int(rule[1]) if rule[1].isdecimal() and len(rule[1]) <= _DIGITS else rule[1]
+
+
+def complexes_shown(text: str) -> dict[str, tuple[str, str]]:
+    """Name -> type and whether it is consumed: NO, YES (by each slot), JOB or HOST."""
+    return {name: (kind, consumable) for name, kind, consumable in _COMPLEX.findall(text)}

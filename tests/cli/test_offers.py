@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob import read
 from tests.cli.conftest import Command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -116,7 +117,7 @@ def test_queues_of_grid_engine_that_take_no_job(sssjob: Command, grid_engine: Pa
     ("<qhost", "it is no XML: "), ("<qhost><host name='global'/></qhost>", "the answer names no nodes"),
     ("<qhost><host name='h'><queue name='q'/></host></qhost>", "host h: slots '' is no number"),
     ("<!DOCTYPE q [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><qhost><host name='h'><queue name='q'><queuevalue "
-     "name='slots'>&e;</queuevalue></queue></host></qhost>", "host h: slots '' is no number"),
+     "name='slots'>&e;</queuevalue></queue></host></qhost>", "it has a DOCTYPE"),
 ])
 def test_answers_of_grid_engine_that_are_none(sssjob: Command, grid_engine: Path, answer: str, message: str) -> None:
     grid_engine.write_text(answer)
@@ -161,7 +162,7 @@ def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, mes
 
 @pytest.mark.parametrize(("profile", "message"), [
     ("", "manager is missing: it is not known whom to ask"),
-    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, sge and slurm can"),
+    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, flux, htcondor, pbs, pbs_classic, sge, slurm can"),
 ])
 def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
     Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")
@@ -175,3 +176,39 @@ def test_no_command(sssjob: Command, scontrol: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "/nowhere")
     answer = sssjob("offers", "alpha.toml")
     assert (answer.code, answer.err) == (4, "sssjob: alpha: scontrol: No such file or directory\n")
+
+
+#: Manager -> commands that answer as real ones did, and queue, nodes, processors and duration of what is offered.
+OTHERS: dict[str, tuple[dict[str, str], list[tuple[str, ...]]]] = {
+    "pbs": ({"pbsnodes": f"cat {FIXTURES}/openpbs-23.06.06/machine/pbsnodes.json",
+             "qstat": f"cat {FIXTURES}/openpbs-23.06.06/machine/qstat-Qf.json"},
+            [("workq", "1", "8", "315360000"), ("highq", "1", "8", "600")]),
+    "pbs_classic": ({"pbsnodes": f"cat {FIXTURES}/slurm-torque-22.05.8/machine/pbsnodes.txt",
+                     "qstat": f"cat {FIXTURES}/slurm-torque-22.05.8/machine/qstat-Qf.txt"},
+                    [("batch", "3", "12", "315360000"), ("batch", "2", "8", "315360000"),
+                     ("batch", "1", "4", "315360000")]),
+    "htcondor": ({"condor_status": f"cat {FIXTURES}/htcondor-constructed/machine/condor_status.json"},
+                 [("", "2", "4", "315360000"), ("", "1", "16", "315360000"), ("", "1", "2", "315360000")]),
+    "flux": ({"flux": f"cat {FIXTURES}/flux-0.88/machine/resource-R.json"}, [("", "2", "4", "")]),
+}
+
+
+@pytest.mark.parametrize("manager", OTHERS)
+def test_other_managers_are_asked(sssjob: Command, scontrol: Path, manager: str) -> None:
+    commands, expected = OTHERS[manager]
+    for name, text in commands.items():
+        (scontrol.parent / name).write_text(f"#!/bin/sh\n{text}\n")
+        (scontrol.parent / name).chmod(0o755)
+    Path("alpha.toml").write_text(f"name = 'alpha'\nmanager = '{manager}'\nmachine = 'a'\n")
+    answer = sssjob("offers", "alpha.toml", "-o", "alpha.xml")
+    assert (answer.code, answer.err) == (0, "")
+    offers = [job for job, _ in read(Path("alpha.xml")).jobs()]
+    assert [tuple(str(job.value(name) if job.value(name) is not None else "") for name in (
+        "Queue", "NodeCount", "Processors", "Duration")) for job in offers][:len(expected)] == expected
+    Path("one.sh").write_text("#!/bin/sh\n#SBATCH -N 1 -n 4 -t 2-0\ndate\n")
+    assert sssjob("route", "-q", "one.sh", "--sites", "alpha.toml").code == int(manager == "flux")
+    for name in commands:
+        (scontrol.parent / name).write_text("#!/bin/sh\necho '{'\n")
+    answer = sssjob("offers", "alpha.toml")
+    assert answer.code == 4
+    assert "the answer cannot be understood: " in answer.err or "no nodes" in answer.err

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.conversion.site import read_site
+from sssjob.conversion.site_drafting import SiteFacts, draft_site
 from tests.cli.conftest import Command
 
 
@@ -92,3 +94,92 @@ def test_the_manager_is_the_executor(sssjob: Command, sites: Path) -> None:
     shown = {record["name"]: record["value"]
              for record in map(json.loads, sssjob("config", "show", "--json", "--site", "a").out.splitlines())}
     assert shown["executor"] == "slurm"
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+#: Manager -> its commands as shell text, and the profile that is drafted.
+DRAFTS: dict[str, tuple[dict[str, str], str]] = {
+    "slurm": ({"scontrol": f"""case "$*" in
+  "-o show node") cat {FIXTURES}/slurm-22.05.8/machine/show-node.txt ;;
+  "-o show partition") cat {FIXTURES}/slurm-22.05.8/machine/show-partition.txt ;;
+  "show config") printf 'ClusterName = delta\\nSlurmctldHost[0] = head\\nSlurmctldPort = 6817\\n' ;;
+esac"""}, """name = "delta"
+manager = "slurm"
+machine = "delta"
+#rates = "rates.toml"                  # what it charges: a file beside this one
+timezone = "Europe/Paris"
+cores_per_node = 4
+
+# batch has no limit of time
+# closed takes no jobs now
+[queues.debug]
+duration = 600
+"""),
+    "sge": ({"qhost": f"cat {FIXTURES}/gridengine-8.1.9/machine/qhost-q.xml", "qconf": f"""case "$1" in
+  -sql) echo all.q short.q ;;
+  -sq) cat {FIXTURES}/gridengine-8.1.9/machine/qconf-sq.txt ;;
+  -spl) printf 'mpi\\nsmp\\nodd\\n' ;;
+  -sp) case "$2" in mpi) echo 'allocation_rule    2' ;; odd) echo 'allocation_rule  $mine' ;;
+       *) cat {FIXTURES}/gridengine-8.1.9/machine/qconf-sp.txt ;; esac ;;
+  -sc) cat {FIXTURES}/gridengine-8.1.9/machine/qconf-sc.txt ;;
+esac"""}, """name = "here"
+manager = "sge"
+#machine = "its name in accounting"
+#rates = "rates.toml"                  # what it charges: a file beside this one
+timezone = "Europe/Paris"
+cores_per_node = 8
+
+# all.q has no limit of time
+[queues."short.q"]
+duration = 60
+
+[sge]
+h_vmem_per_slot = false
+[sge.pe.smp]
+allocation_rule = "$pe_slots"
+[sge.pe.mpi]
+allocation_rule = 2
+# parallel environment odd: allocation_rule $mine is none that can be used
+[sge.complex]                          # consumables: GPU, Memory or License
+#gpu = "GPU"
+#matlab = "License"
+mem = "Memory"
+"""),
+}
+
+
+@pytest.mark.parametrize("manager", DRAFTS)
+def test_draft(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch, manager: str) -> None:
+    """What the manager says, as a profile that commands take; what it does not say as comments."""
+    commands, expected = DRAFTS[manager]
+    (sites / "bin").mkdir()
+    for name, text in commands.items():
+        (sites / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (sites / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sites / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    named = [] if manager == "slurm" else ["--name", "here"]
+    answer = sssjob("sites", "draft", manager, "-o", sites / "new.toml", *named)
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    head, _, text = (sites / "new.toml").read_text().partition("right value.\n")
+    text, _, tail = text.partition("\n\n# Names that scripts")
+    assert head.startswith("# A site profile, drafted from the answers") and '#"their name" = "our name"' in tail
+    assert f"{text}\n".splitlines() == expected.splitlines()
+    assert sssjob("offers", sites / "new.toml").code == 0
+
+
+def test_complexes_that_a_job_consumes_once() -> None:
+    facts = SiteFacts("x", "sge", complexes={"lic": ("INT", "JOB"), "h_vmem": ("MEMORY", "YES"), "gpus": ("INT", "JOB"),
+                                             "a b": ("MEMORY", "JOB"), "bad\n": ("MEMORY", "JOB")})
+    text = draft_site(facts)
+    assert text.partition("[sge]\n")[2].partition("\n\n")[0] == (
+        'h_vmem_per_slot = true\n[sge.complex]                          # consumables: GPU, Memory or License\n'
+        '#lic = "License per job"\n#gpus = "GPU per job"\n"a b" = "Memory per job"')
+    assert read_site(text).sge.complex == {"a b": "Memory per job"}
+
+
+def test_draft_without_an_answer(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = sssjob("sites", "draft", "slurm")
+    assert (answer.code, answer.out) == (4, "") and "scontrol: No such file" in answer.err
+    assert sssjob("sites", "draft", "lsf").code == sssjob("sites", "draft", "none").code == 2

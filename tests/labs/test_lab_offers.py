@@ -49,3 +49,26 @@ def test_offers_of_a_grid_engine(options: str, met: bool, tmp_path: Path, monkey
     tested = subprocess.run(["qsub", "-w", "v", "job.sh"], cwd=tmp_path, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, timeout=60)
     assert ("found suitable queue" in tested.stdout) == met, tested.stdout
+
+
+@pytest.mark.parametrize("manager", ["slurm", "sge"])
+def test_a_drafted_profile_works(manager: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile that was made of a manager's answers finds its queues, and a job that is routed by it runs."""
+    enter_lab(manager, monkeypatch)
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    (tmp_path / "job.sh").write_text(
+        f"#!/bin/sh\n{'#SBATCH -n 1 -t 1' if manager == 'slurm' else '#$ -N routed'}\nexit 3\n")
+
+    def sssjob(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "sssjob", *words], cwd=tmp_path, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120)
+
+    drafted = sssjob("sites", "draft", manager, "--name", "lab", "-o", "lab.toml")
+    assert drafted.returncode == 0, drafted.stdout
+    routed = sssjob("route", "-q", "job.sh", "--sites", "lab.toml", "--starts")
+    assert routed.returncode == 0 and "starts in" in routed.stdout, routed.stdout
+    submitted = sssjob("submit", "-q", "job.sh", "--sites", "lab.toml")
+    assert submitted.returncode == 0, submitted.stdout
+    waited = sssjob("wait", "@1", "--timeout", "90")
+    assert waited.returncode == 3, waited.stdout
+    assert ' lab ' in sssjob("list", "--all", "--offline").stdout

@@ -1,25 +1,65 @@
 """Offers, as documents that ``match`` and ``route`` hold requests against: what the formats of machines' answers share.
 
-A JobGroup with a Job for each queue: its nodes with what every one of them has. Where they differ there are Jobs for
-the nodes of each kind too, ``batch.2`` and on. Processors are those of all nodes together; Memory and GPUs those of
+A JobGroup with a Job for each queue, or one without a Queue where nobody says to which queues nodes belong: its nodes
+with what every one of them has. Where they differ there are Jobs for the nodes of each kind too, ``batch.2`` and on.
+Processors are those of all nodes together; Memory and GPUs those of
 each node.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sssjob.document.element import new_property
-from sssjob.document.model import Job, JobGroup
+from sssjob.document.model import Document, Job, JobGroup
+from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
-from sssjob.lrm.nodes import UNKNOWN, Limits, Node, Pool, pools
+from sssjob.lrm.nodes import ANYWHERE, UNKNOWN, Limits, Node, Pool, pools
+from sssjob.translators.base import ReadContext, Translator, WriteContext
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
+    from sssjob.translators.recognise import Fit, Sample
 
-__all__ = ["offers"]
+__all__ = ["offer_format", "offers"]
+
+_Machine = tuple[Iterable[Node], Mapping[str, Limits]]
+
+
+def offer_format(name: str, title: str, parse: Callable[[str], _Machine],
+                 recognise: Callable[[Sample], Fit | None]) -> Translator:
+    """A format of what a machine answers, which is read as offers. parse: its nodes and the limits of its queues, by
+    the text; raises ValueError with a sentence where it cannot be understood.
+
+    Option ``nodes``: usable (the default), or idle for nodes on which nothing runs. The machine is that of the site
+    profile, or option ``machine``.
+    """
+
+    def read(data: bytes, context: ReadContext) -> Document:
+        which = context.options.get("nodes", "usable")
+        if which not in ("usable", "idle"):
+            raise UsageError(f"nodes is one of usable, idle, not {which!r}")
+        site = context.site
+        machine = context.options.get("machine") or (None if site is None else site.machine)
+        group = JobGroup()
+        try:
+            group = offers(*parse(data.decode("utf-8-sig", "surrogateescape")), machine, site, idle=which == "idle")
+        except json.JSONDecodeError as error:
+            context.findings.add("SSS111", "JSON", error.msg, line=error.lineno, column=error.colno)
+        except RecursionError:
+            context.findings.add("SSS110", "depth", "the JSON is nested too deeply")
+        except ValueError as error:
+            context.findings.add("SSS111", "nodes", str(error))
+        context.findings.raise_if_rejected()
+        return Document(group, {}, context.path, context.profile, context.findings)
+
+    def write(document: Document, context: WriteContext) -> str:
+        raise UsageError(f"{name} is read, and not written")
+
+    return Translator(name, title, "offer", read, write, (), recognise)
 
 
 def offers(nodes: Iterable[Node], queues: Mapping[str, Limits], machine: str | None, site: Site | None, *,
@@ -29,7 +69,7 @@ def offers(nodes: Iterable[Node], queues: Mapping[str, Limits], machine: str | N
     group = JobGroup()
     group.set_as_is("Id", machine or "offers")
     found = [pool for pool in pools(nodes, idle=idle) if queues.get(pool.queue, UNKNOWN).open]
-    for pool, name in zip(found, _names([pool.queue for pool in found]), strict=True):
+    for pool, name in zip(found, _names([pool.queue or machine or "offer" for pool in found]), strict=True):
         group.items.append(_offer(pool, name, machine, site, queues.get(pool.queue, UNKNOWN)))
     return group
 
@@ -52,14 +92,17 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
     shape, job = pool.shape, Job()
     longest = site.queues[pool.queue].duration if site is not None and pool.queue in site.queues else None
     longest = limits.duration if longest is None else longest
-    count = len(pool.names) if limits.nodes is None else min(len(pool.names), limits.nodes)
+    count = pool.count if limits.nodes is None else min(pool.count, limits.nodes)
+    processors = shape.processors * count
+    processors = processors if limits.processors is None else min(processors, limits.processors)
     values: list[tuple[str, Any, dict[str, str]]] = [
-        ("Id", name, {}), *([("Machine", machine, {})] if machine else []), ("Queue", pool.queue, {}),
-        ("NodeCount", count, {}), ("Processors", shape.processors * count, {}),
-        ("Memory", shape.memory, {"units": "MB", "metric": "PerNode"}),
+        ("Id", name, {}), *([("Machine", machine, {})] if machine else []),
+        *([("Queue", pool.queue, {})] if pool.queue != ANYWHERE else []),
+        ("NodeCount", count, {}), ("Processors", processors, {}),
+        *([("Memory", shape.memory, {"units": "MB", "metric": "PerNode"})] if shape.memory else []),
         *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
         *([("Duration", longest, {})] if longest is not None else []),
-        ("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})]
+        *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
