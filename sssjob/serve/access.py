@@ -36,6 +36,7 @@ RIGHTS: Final = {
     "cancel-all": "cancels, holds and releases the jobs of all users",
     "act-for": "submits documents that name another User",
     "ledger": "sees the accounts of the ledger",
+    "bank": "deposits, withdraws, quotes, reserves, charges and refunds in SSSRMAP",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST: Final = re.compile("sha256:([0-9a-f]{64})")

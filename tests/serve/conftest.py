@@ -29,7 +29,7 @@ from sssjob.sssrmap.signing import Keys
 
 #: Name of a user -> rights; the token is the name with a T before it.
 USERS: Final = {"amy": ("submit",), "bob": ("submit",), "eve": (), "root": (
-    "submit", "see-all", "cancel-all", "act-for", "ledger")}
+    "submit", "see-all", "cancel-all", "act-for", "ledger", "bank")}
 KEY: Final = b"oraclekey"
 RATES: Final = ('name = "site"\nversion = "1"\ncurrency = ""\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
                 'per = "second"\n')

@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sssjob.limits import Limits
 from sssjob.run.journal import open_journal
 from sssjob.serve.access import Pace
-from sssjob.serve.operations import OPERATIONS
+from sssjob.serve.operations import OPERATIONS, Operation
 from tests.serve.conftest import Place, Serving, served
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
@@ -316,3 +319,27 @@ def test_the_description_is_of_all_operations(place: Place) -> None:
     assert sorted(ids) == sorted(operation.name for operation in OPERATIONS)
     submit = described["paths"]["/v1/jobs"]["post"]
     assert {"200", "201", "400", "401", "403", "409", "413", "422", "429"} <= submit["responses"].keys()
+
+
+ALPHABET = st.sampled_from(["<Job>", "</Job>", "<Id>a</Id>", "<", "&", "{", "}", "[", '"', "\x00", "\ud800", "\u20ac",
+                            "a", "1", " ", "\n", "#!/bin/sh\n", "#SBATCH -n 1\n", "Query ", "Job ", "Get ", "Where ",
+                            "Id", "="])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(operation=st.sampled_from([one for one in OPERATIONS if one.name != "events"]),
+       body=st.lists(ALPHABET, max_size=12).map("".join), id_=st.text(max_size=5), data=st.data(),
+       user=st.sampled_from(["amy", "root"]))
+def test_any_request_is_answered_and_never_with_500(place: Place, operation: Operation, body: str, id_: str, user: str,
+                                                    data: st.DataObject) -> None:
+    """With parameters that may be right or wrong, and bodies that may mean something."""
+    chosen = data.draw(st.lists(st.sampled_from(operation.parameters), unique=True, max_size=3)) if \
+        operation.parameters else []
+    values = [(one.name, data.draw(st.sampled_from([*one.choices, "1", "slurm", "x", id_])))
+              for one in chosen if one.where == "query"]
+    query = "&".join(f"{name}={quote(value, safe='', errors='replace')}" for name, value in values)
+    path = operation.path.replace("{id}", quote(id_ or "a", safe="", errors="replace"))
+    sent = body.encode("utf-8", "replace") if operation.method == "POST" else None
+    reply = place.call(user, operation.method, f"{path}?{query}", sent, Content_Type=(operation.takes or ("x/y",))[0])
+    assert reply.status in {200, 201, 400, 403, 404, 409, 415, 422} or (
+        reply.status == 503 and operation.name in ("balance", "query")), "there is no ledger"
