@@ -63,7 +63,7 @@ class Place(NamedTuple):
             connection.request(method, path, body.encode() if isinstance(body, str) else body, stated)
             response = connection.getresponse()
             text = response.read().decode()
-            is_json = response.headers.get("content-type", "").startswith("application/json")
+            is_json = response.headers.get("content-type", "").endswith("json")
             return Reply(response.status, json.loads(text) if is_json else text, dict(response.headers))
         finally:
             connection.close()

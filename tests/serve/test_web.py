@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from sssjob.limits import Limits
 from sssjob.run.journal import open_journal
 from sssjob.serve.access import Pace
-from sssjob.serve.operations import OPERATIONS, Operation
+from sssjob.serve.contract import EVERYTHING
+from sssjob.serve.operations import Operation
 from tests.serve.conftest import Place, Serving, served
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
@@ -218,7 +219,8 @@ def test_without_a_token_there_is_a_status_code(place: Place, path: str, headers
     ("POST", "/v1/jobs?from=klingon", job("x"), {}, 400, "klingon"),
     ("POST", "/v1/jobs?from=sss", "\xff\xfe", {}, 422, ""),
     ("POST", "/v1/convert?to=klingon", job("x"), {}, 400, "klingon"),
-    ("POST", "/v1/match", "[]", {"Content_Type": "application/json"}, 400, "members request, offers"),
+    ("POST", "/v1/match", "[]", {"Content_Type": "application/json"}, 400, "no JSON object"),
+    ("POST", "/v1/match", "{}", {"Content_Type": "application/json"}, 400, "members request, offers"),
     ("POST", "/v1/match", "{", {"Content_Type": "application/json"}, 400, "no JSON"),
     ("POST", "/v1/match", "[" * 100_000, {"Content_Type": "application/json"}, 400, "no JSON"),
     ("POST", "/v1/match", '{"request": "", "offers": [], "offers": []}', {"Content_Type": "application/json"}, 400,
@@ -316,7 +318,7 @@ def test_the_description_is_of_all_operations(place: Place) -> None:
     described = place.call("eve", "GET", "/openapi.json").body
     assert described["openapi"] == "3.1.0"
     ids = [operation["operationId"] for path in described["paths"].values() for operation in path.values()]
-    assert sorted(ids) == sorted(operation.name for operation in OPERATIONS)
+    assert sorted(ids) == sorted(operation.name for operation in EVERYTHING)
     submit = described["paths"]["/v1/jobs"]["post"]
     assert {"200", "201", "400", "401", "403", "409", "413", "422", "429"} <= submit["responses"].keys()
 
@@ -327,7 +329,7 @@ ALPHABET = st.sampled_from(["<Job>", "</Job>", "<Id>a</Id>", "<", "&", "{", "}",
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(operation=st.sampled_from([one for one in OPERATIONS if one.name != "events"]),
+@given(operation=st.sampled_from([one for one in EVERYTHING if one.name != "events"]),
        body=st.lists(ALPHABET, max_size=12).map("".join), id_=st.text(max_size=5), data=st.data(),
        user=st.sampled_from(["amy", "root"]))
 def test_any_request_is_answered_and_never_with_500(place: Place, operation: Operation, body: str, id_: str, user: str,
