@@ -114,7 +114,10 @@ def _spec_of(call: Call) -> Plain:
         raise RequestError(422, "container is not supported here")
     if spec.executable is None:
         raise RequestError(422, "executable: a job has to say what runs")
-    return spec.model_dump(exclude_unset=True, exclude_none=True)
+    stated: Plain = spec.model_dump(exclude_unset=True, exclude_none=True)
+    if spec.resources is not None:      # where nothing is said, nodes are exclusive; in PSI/J they are not
+        stated["resources"]["exclusive_node_use"] = spec.resources.exclusive_node_use
+    return stated
 
 
 def _status(desk: Desk, call: Call) -> Answer:
@@ -207,7 +210,9 @@ def _spec(desk: Desk, row: Row) -> Plain:
     if seconds is not None:
         attributes["duration"] = int(seconds[1])
     members["attributes"] = attributes
-    members.get("resources", {}).pop("__version", None)
+    if "resources" in members:
+        members["resources"].pop("__version", None)
+        members["resources"].setdefault("exclusive_node_use", False)
     members.pop("__version", None)
     return members
 

@@ -19,6 +19,8 @@ import uvicorn
 
 from sssjob.accounting import read_rates
 from sssjob.limits import LIMITS, Limits
+from sssjob.run.journal import Entry
+from sssjob.run.keeper import keep
 from sssjob.serve import running
 from sssjob.serve.access import Audit, Pace, User, Users
 from sssjob.serve.desk import Desk
@@ -107,6 +109,19 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
         server.workers.close()
         server.audit.close()
         assert not thread.is_alive()
+
+
+@contextmanager
+def still(folder: Path) -> Iterator[Place]:
+    """A server whose jobs are in its journal and never begin, which spares a process for each of them."""
+    def kept(entry: Entry) -> None:
+        if entry.journal.path.parent != folder:
+            keep(entry)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sssjob.run.client.keep", kept)
+        with served(folder) as place:
+            yield place
 
 
 def _until_started(process: uvicorn.Server, thread: threading.Thread) -> None:

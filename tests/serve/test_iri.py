@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sssjob.serve.iri import VERSIONS
-from tests.serve.conftest import Place, Reply, served
+from tests.serve.conftest import Place, Reply, served, still
 
 SPEC: dict[str, Any] = {
     "executable": "/bin/sh", "arguments": ["-c", "exit $CODE"], "name": "three", "inherit_environment": True,
@@ -21,6 +21,13 @@ SPEC: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with served(tmp_path_factory.mktemp("iri")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server whose jobs never begin."""
+    with still(tmp_path_factory.mktemp("quiet")) as made:
         yield made
 
 
@@ -68,11 +75,11 @@ def test_many_jobs_are_asked_for(place: Place) -> None:
         assert call(place, "DELETE", f"/compute/cancel/local/{id_}", user="bob").status == 204
 
 
-def test_a_job_is_launched_once(place: Place) -> None:
+def test_a_job_is_launched_once(quiet: Place) -> None:
     spec = SPEC | {"name": "once"}
-    ids = {call(place, "POST", "/compute/job/local", spec, Idempotency_Key="k").body["id"] for _ in range(5)}
+    ids = {call(quiet, "POST", "/compute/job/local", spec, Idempotency_Key="k").body["id"] for _ in range(5)}
     assert len(ids) == 1
-    other = call(place, "POST", "/compute/job/local", spec | {"name": "twice"}, Idempotency_Key="k")
+    other = call(quiet, "POST", "/compute/job/local", spec | {"name": "twice"}, Idempotency_Key="k")
     assert other.status == 422 and "different body" in other.body["detail"]
 
 
@@ -85,14 +92,14 @@ def test_a_job_is_launched_once(place: Place) -> None:
     ({"environment": {"A=B": "c"}}, "A=B"), ({"resources": {"node_count": -1}}, "node_count"),
     ({"resources": {"node_count": 10**30}}, ""), ({"launcher": ""}, "launcher"),
     ({"name": "a\u0000b"}, ""), ({"attributes": {"custom_attributes": {"slurm.x": 1}}}, "custom_attributes")])
-def test_what_is_not_taken_is_named(place: Place, change: dict[str, Any], why: str) -> None:
+def test_what_is_not_taken_is_named(quiet: Place, change: dict[str, Any], why: str) -> None:
     """As problem details, and nothing is submitted."""
-    before = place.call("root", "GET", "/v1/jobs?ended=true").body["total"]
-    reply = call(place, "POST", "/compute/job/local", SPEC | change)
+    before = quiet.call("root", "GET", "/v1/jobs?ended=true").body["total"]
+    reply = call(quiet, "POST", "/compute/job/local", SPEC | change)
     assert reply.status in (400, 422) and reply.headers["content-type"] == "application/problem+json", reply
     assert why in reply.body["detail"] and reply.body["status"] == reply.status
     assert reply.body["instance"] == "/api/v2/compute/job/local" and reply.body["type"] == "about:blank"
-    assert place.call("root", "GET", "/v1/jobs?ended=true").body["total"] == before
+    assert quiet.call("root", "GET", "/v1/jobs?ended=true").body["total"] == before
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), [
@@ -118,6 +125,16 @@ def test_executors_are_resources(place: Place) -> None:
     assert place.call(None, "GET", "/api/v2/status/resources")[:2] == (401, "")
 
 
-def test_jobs_are_not_changed(place: Place) -> None:
-    launched = call(place, "POST", "/compute/job/local", SPEC)
-    assert call(place, "PUT", f"/compute/job/local/{launched.body['id']}", SPEC).status == 501
+@pytest.mark.parametrize("stated", [None, True, False])
+def test_nodes_are_exclusive_where_nothing_is_said(quiet: Place, stated: bool | None) -> None:
+    """Which is the opposite in PSI/J."""
+    resources = {"node_count": 1} | ({} if stated is None else {"exclusive_node_use": stated})
+    launched = call(quiet, "POST", "/compute/job/local", SPEC | {"resources": resources})
+    assert launched.status == 200, launched
+    spec = call(quiet, "GET", f"/compute/status/local/{launched.body['id']}?include_spec=true").body["job_spec"]
+    assert spec["resources"]["exclusive_node_use"] is (stated is not False)
+
+
+def test_jobs_are_not_changed(quiet: Place) -> None:
+    launched = call(quiet, "POST", "/compute/job/local", SPEC)
+    assert call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", SPEC).status == 501
