@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import sys
 import threading
 import time
 import traceback
@@ -290,10 +289,7 @@ class _Connection:
                     pass
 
     def _note(self, address: str, actor: str | None, code: str | None, action: str | None = None) -> None:
-        try:
-            self.server.audit.note(user=actor, address=address, operation=f"SSSRMAP {action or 'none'}", status=code)
-        except OSError as error:
-            print(f"sssjob: the audit log cannot be written: {error.strerror}", file=sys.stderr)
+        self.server.audit.note(user=actor, address=address, operation=f"SSSRMAP {action or 'none'}", status=code)
 
 
 def _changes(octets: bytes) -> bool:

@@ -132,6 +132,14 @@ class Server:
         await self.workers.do("follow", lambda desk: desk.follow(min(self.follow_s, 5.0)))
 
 
+class _JSON(JSONResponse):
+    """JSON in ASCII: a script may hold octets of no encoding, for which UTF-8 has no place."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content).encode("ascii")
+
+
 def application(server: Server) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """The ASGI application."""
     return _Application(server)
@@ -209,13 +217,13 @@ class _Application:
         if operation.name == "events":
             return self._stream(call)
         if operation.name == "openapi":
-            return JSONResponse(contract())
+            return _JSON(contract())
         status, answer = await self.server.workers.do(operation.pool, lambda desk: operation.function(desk, call))
         if status == 204:
             return Response(status_code=204)
         if isinstance(answer, str):
             return PlainTextResponse(answer, status, media_type="application/xml")
-        return JSONResponse(answer, status)
+        return _JSON(answer, status)
 
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:
@@ -274,7 +282,7 @@ def _refusal(error: Exception) -> Response:
 
 
 def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"status": status, "message": escape(message, 2000), "findings": records(findings)}, status,
+    return _JSON({"status": status, "message": escape(message, 2000), "findings": records(findings)}, status,
                         None if headers is None else dict(headers))
 
 
@@ -284,4 +292,4 @@ def _details(refusal: Response, request: Request) -> Response:
     causes = "; ".join(str(finding["message"]) for finding in told["findings"])
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or told["message"],
                    request.url.path)
-    return JSONResponse(body, refusal.status_code, media_type="application/problem+json")
+    return _JSON(body, refusal.status_code, media_type="application/problem+json")

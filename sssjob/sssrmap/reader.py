@@ -100,7 +100,8 @@ def status_of(findings: Findings, others: Findings | None = None) -> Status:
 def form_of(element: Any) -> str:
     """An element as XML in the form that libxml2 gives it and old peers sign: no declaration, empty elements with an
     end tag, attributes in double quotes. Empty elements of the tree get an empty text."""
-    for each in _EMPTY(element):
+    empty: Any = _EMPTY(element)
+    for each in empty:
         each.text = ""
     return etree.tostring(element, encoding="unicode", with_tail=False)
 

@@ -73,6 +73,13 @@ def test_documents_are_converted_matched_and_priced(place: Place) -> None:
     assert quoted.status == 200 and [q["charge"] for q in quoted.body["quotes"]] == ["2400.00"]
 
 
+def test_octets_of_no_encoding_come_back(quiet: Place) -> None:
+    """A comment in Latin-1 is no reason to refuse a script, nor to fail."""
+    script = SCRIPT.encode() + b"# Z\xfcrich\n"
+    reply = quiet.call("eve", "POST", "/v1/convert?to=pbspro&policy=Warn", script, Content_Type="text/plain")
+    assert reply.status == 200 and script.rpartition(b"# ")[2] in reply.body["text"].encode("utf-8", "surrogateescape")
+
+
 # --- jobs
 
 def test_a_job_is_submitted_followed_and_its_document_returned(place: Place) -> None:
