@@ -15,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ RIGHTS: Final = {
     "cancel-all": "cancels, holds and releases the jobs of all users",
     "act-for": "submits documents that name another User",
     "ledger": "sees the accounts of the ledger",
+    "bank": "deposits, withdraws, quotes, reserves, charges and refunds in SSSRMAP",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST: Final = re.compile("sha256:([0-9a-f]{64})")
@@ -167,12 +169,18 @@ class Audit:
             path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def note(self, **facts: Any) -> None:
-        """Write a line, whole; facts without a value are left out."""
+        """Write a line, whole; facts without a value are left out. A log that cannot be written is told, and stops
+        nothing."""
         if self._file < 0:
             return
         stated = {"time": round(self._clock(), 3)} | {name: value for name, value in facts.items() if value is not None}
-        with self._lock:
-            os.write(self._file, json.dumps(stated).encode() + b"\n")
+        line = json.dumps(stated).encode() + b"\n"
+        try:
+            with self._lock:
+                if os.write(self._file, line) < len(line):
+                    os.write(self._file, b"\n")
+        except OSError as error:
+            print(f"sssjob: the audit log cannot be written: {error.strerror}", file=sys.stderr)
 
     def close(self) -> None:
         """Close the file."""

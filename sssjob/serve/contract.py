@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sssjob.serve.iri import IRI_OPERATIONS
 from sssjob.serve.operations import OPERATIONS, Operation, Parameter
 from sssjob.version import __version__
 
-__all__ = ["contract"]
+__all__ = ["EVERYTHING", "contract"]
+
+#: All operations, in the order of the description.
+EVERYTHING: Final = (*OPERATIONS, *IRI_OPERATIONS)
 
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
 #: Every operation may be refused so -> what that says.
@@ -24,7 +28,7 @@ _FINDING: Final = {
 def contract() -> dict[str, Any]:
     """The whole description, as a JSON object."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
+    for operation in EVERYTHING:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -36,6 +40,9 @@ def contract() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 "Finding": _FINDING,
+                "Details": {"type": "object", "required": ["type", "status", "instance"], "properties": {
+                    "type": {"type": "string"}, "status": {"type": "integer"}, "title": {"type": "string"},
+                    "detail": {"type": "string"}, "instance": {"type": "string"}}},
                 "Problem": {"type": "object", "required": ["status", "message", "findings"], "properties": {
                     "status": {"type": "integer"}, "message": {"type": "string"},
                     "findings": {"type": "array", "items": {"$ref": "#/components/schemas/Finding"}}}}}}}
@@ -47,7 +54,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if operation.parameters:
         described["parameters"] = [_parameter(parameter) for parameter in operation.parameters]
     if operation.takes:
-        described["requestBody"] = {"required": True, "content": {
+        described["requestBody"] = {"required": operation.needs_body, "content": {
             type_: {"schema": _body(operation) if type_ == "application/json" else {"type": "string"}}
             for type_ in operation.takes}}
     return described
@@ -75,8 +82,10 @@ def _responses(operation: Operation) -> dict[str, Any]:
     content: dict[str, Any] = {type_: {}}
     if operation.name == "job":
         content["application/xml"] = {}
+    problem = {"content": {"application/json": {"schema": _PROBLEM}} if operation.style == "own" else
+               {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Details"}}}}
     responses: dict[str, Any] = {str(status): {"description": meaning} | (
-        {"content": content} if status < 300 else {"content": {"application/json": {"schema": _PROBLEM}}})
+        {} if status == 204 else {"content": content} if status < 300 else problem)
         for status, meaning in (_REFUSALS | dict(operation.answers)).items()}
     responses["401"] = {"description": _REFUSALS[401]}      # without a body
     return dict(sorted(responses.items()))

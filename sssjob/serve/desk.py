@@ -21,7 +21,7 @@ from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.run.client import Client
 from sssjob.run.configuring import complete
 from sssjob.run.journal import Journal, Row, open_journal
-from sssjob.run.listing import Filter, listed
+from sssjob.run.listing import Filter, Listed, listed
 from sssjob.serve.access import DeniedError, User
 
 if TYPE_CHECKING:
@@ -214,10 +214,14 @@ class Desk:
         """Whether a user may see a job."""
         return user.may("see-all") or self.owner(row.submission) == user.name
 
+    def listed(self, user: User, chosen: Filter) -> list[Listed]:
+        """The jobs that a user sees, of those that are chosen."""
+        return [one for one in listed(self.journal, chosen) if self.sees(user, one.row)]
+
     def jobs(self, user: User, chosen: Filter, offset: int = 0, limit: int = 1000) -> Plain:
         """The jobs that a user sees, of those that are chosen. total: how many there are of them."""
         now = time.time()
-        visible = [one for one in listed(self.journal, chosen) if self.sees(user, one.row)]
+        visible = self.listed(user, chosen)
         return {"total": len(visible), "jobs": [one.record(now) for one in visible[offset:offset + limit]]}
 
     def rows(self, user: User, name: str) -> list[Row]:

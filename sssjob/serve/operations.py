@@ -17,9 +17,9 @@ from sssjob.run.listing import COLUMNS, Filter
 from sssjob.serve.access import User
 from sssjob.serve.desk import Desk
 
-__all__ = ["OPERATIONS", "Call", "Operation", "Parameter", "RequestError"]
+__all__ = ["OPERATIONS", "Answer", "Call", "Operation", "Parameter", "RequestError"]
 
-Answer = tuple[int, dict[str, Any] | str]
+Answer = tuple[int, dict[str, Any] | list[dict[str, Any]] | str]
 _MOST: Final = 10_000           # jobs of one page
 _TYPES: Final = ("application/xml", "text/xml", "application/json", "text/plain", "application/octet-stream")
 _KEY: Final = re.compile("[!-~]{1,255}")
@@ -89,13 +89,20 @@ class Call:
         """The awarenessPolicy that was stated."""
         return Policy.of(self.values["policy"]) if "policy" in self.values else None
 
-    def json(self, **members: type[Any]) -> dict[str, Any]:
-        """The members of a JSON object, which has exactly these. Raises RequestError."""
+    def json_object(self) -> dict[str, Any]:
+        """The JSON object that the body is. Raises RequestError."""
         try:
             value = json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
             raise RequestError(400, f"the body is no JSON that is taken: {escape(str(error), 100)}") from None
-        if not isinstance(value, dict) or value.keys() != members.keys():
+        if not isinstance(value, dict):
+            raise RequestError(400, "the body is no JSON object")
+        return value
+
+    def json(self, **members: type[Any]) -> dict[str, Any]:
+        """The members of a JSON object, which has exactly these. Raises RequestError."""
+        value = self.json_object()
+        if value.keys() != members.keys():
             raise RequestError(400, f"the body is no JSON object with the members {', '.join(members)}")
         for name, type_ in members.items():
             if not isinstance(value[name], type_):
@@ -117,7 +124,7 @@ def _no_constant(text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Something that can be asked. pool: which threads do it; takes: types of its body, none: it has no body; answers:
-    status -> what that says."""
+    status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there."""
 
     name: str
     method: str
@@ -128,6 +135,8 @@ class Operation:
     takes: tuple[str, ...] = ()
     answers: Mapping[int, str] = field(default_factory=lambda: {200: "done"})
     pool: str = "read"
+    style: Literal["own", "iri"] = "own"
+    needs_body: bool = True
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""
@@ -158,7 +167,7 @@ class Operation:
         type_ = (stated or self.takes[0]).partition(";")[0].strip().lower()
         if type_ not in self.takes:
             raise RequestError(415, f"a body of type {escape(type_, 60)} is not taken (taken: {', '.join(self.takes)})")
-        if not has_body:
+        if not has_body and self.needs_body:
             raise RequestError(400, "there is no body")
 
 

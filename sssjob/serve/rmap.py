@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import sys
 import threading
 import time
 import traceback
@@ -24,6 +23,7 @@ from typing import Final
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, escape
 from sssjob.serve.access import DeniedError, User, Users
+from sssjob.serve.bank import ACTIONS, answer
 from sssjob.serve.desk import ConflictError, Desk
 from sssjob.serve.web import Server
 from sssjob.sssrmap import (
@@ -120,6 +120,11 @@ class Exchange:
             return [_submitted(desk, user, request)]
         if kind == "Job" and request.action in _WISHES:
             return [_wished(desk, user, request, _WISHES[request.action])]
+        if (kind, request.action) in ACTIONS:
+            with desk.ledger(create=False) as ledger:
+                return [answer(ledger, desk.rates, user, request, self.profile)]
+        if any(request.action == action for _, action in ACTIONS):
+            raise MessageError("740", f"{request.action} is not a valid action for a {escape(kind, 40)} object")
         raise MessageError("313", f"{escape(request.action or '', 40)} of {escape(kind, 40)} is not supported here")
 
     def _once(self, message: Envelope, request: Request) -> None:
@@ -284,10 +289,7 @@ class _Connection:
                     pass
 
     def _note(self, address: str, actor: str | None, code: str | None, action: str | None = None) -> None:
-        try:
-            self.server.audit.note(user=actor, address=address, operation=f"SSSRMAP {action or 'none'}", status=code)
-        except OSError as error:
-            print(f"sssjob: the audit log cannot be written: {error.strerror}", file=sys.stderr)
+        self.server.audit.note(user=actor, address=address, operation=f"SSSRMAP {action or 'none'}", status=code)
 
 
 def _changes(octets: bytes) -> bool:

@@ -67,7 +67,7 @@ def process_of(server: Server, listening: Listening) -> uvicorn.Server:
     """The ASGI server, ready to run."""
     certificate, key = listening.tls or (None, None)
     config = uvicorn.Config(
-        application(server), http=_Impatient, ws="none", lifespan="on", log_level="warning", access_log=False,
+        application(server), http=_Impatient, ws="none", lifespan="on", log_level="error", access_log=False,
         limit_concurrency=listening.connections, timeout_keep_alive=int(_HEAD_S), server_header=False,
         timeout_graceful_shutdown=_STOP_S, h11_max_incomplete_event_size=server.limits.head_bytes,
         proxy_headers=False, ssl_certfile=certificate, ssl_keyfile=key)

@@ -7,6 +7,7 @@ members of JSON, types of bodies. Errors are JSON objects ``{"status", "message"
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 import traceback
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -26,9 +28,11 @@ from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobErr
 from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.serve.access import Audit, DeniedError, Pace, User, Users
+from sssjob.serve.contract import EVERYTHING, contract
 from sssjob.serve.desk import ConflictError, Desk, records
 from sssjob.serve.events import Happening, Happenings, happenings
-from sssjob.serve.operations import OPERATIONS, Call, Operation, RequestError
+from sssjob.serve.iri import problem
+from sssjob.serve.operations import Call, Operation, RequestError
 
 __all__ = ["Server", "Workers", "application"]
 
@@ -128,6 +132,14 @@ class Server:
         await self.workers.do("follow", lambda desk: desk.follow(min(self.follow_s, 5.0)))
 
 
+class _JSON(JSONResponse):
+    """JSON in ASCII: a script may hold octets of no encoding, for which UTF-8 has no place."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content).encode("ascii")
+
+
 def application(server: Server) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """The ASGI application."""
     return _Application(server)
@@ -139,7 +151,7 @@ class _Application:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.router = Router([Route(operation.path, partial(self.answer, operation), methods=[operation.method])
-                              for operation in OPERATIONS], redirect_slashes=False)
+                              for operation in EVERYTHING], redirect_slashes=False)
         self._lifespan: Any = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -194,6 +206,8 @@ class _Application:
             response = await self._done(operation, call)
         except Exception as error:
             response = _refusal(error)
+            if operation.style == "iri":
+                response = _details(response, request)
         self.server.audit.note(
             user=user.name, address=None if request.client is None else request.client.host, subject=subject,
             operation=operation.name, status=response.status_code, seconds=round(time.monotonic() - begun, 3))
@@ -203,13 +217,13 @@ class _Application:
         if operation.name == "events":
             return self._stream(call)
         if operation.name == "openapi":
-            from sssjob.serve.contract import contract
-
-            return JSONResponse(contract())
+            return _JSON(contract())
         status, answer = await self.server.workers.do(operation.pool, lambda desk: operation.function(desk, call))
+        if status == 204:
+            return Response(status_code=204)
         if isinstance(answer, str):
             return PlainTextResponse(answer, status, media_type="application/xml")
-        return JSONResponse(answer, status)
+        return _JSON(answer, status)
 
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:
@@ -268,5 +282,14 @@ def _refusal(error: Exception) -> Response:
 
 
 def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"status": status, "message": escape(message, 2000), "findings": records(findings)}, status,
+    return _JSON({"status": status, "message": escape(message, 2000), "findings": records(findings)}, status,
                         None if headers is None else dict(headers))
+
+
+def _details(refusal: Response, request: Request) -> Response:
+    """A refusal as problem details of RFC 9457."""
+    told = json.loads(bytes(refusal.body))
+    causes = "; ".join(str(finding["message"]) for finding in told["findings"])
+    body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or told["message"],
+                   request.url.path)
+    return _JSON(body, refusal.status_code, media_type="application/problem+json")

@@ -152,6 +152,8 @@ class _Column:
         self.get, self.property, self.op = get, property_, get.op
         last = get.name.rpartition("/")[2].partition("[")[0].lstrip("@.")
         self.title = get.alias or (last if last.replace("-", "_").replace(".", "_").isidentifier() else "Value")
+        #: The name of the cell that answers as it is.
+        self._plain = property_.name if get.units is None and property_.plain else None
         if get.units is not None:
             if property_.type != "bytes":
                 raise MessageError("317", f"{property_.asked} has no units")
@@ -159,6 +161,8 @@ class _Column:
 
     def cell(self, thing: Thing, positional: bool) -> str:
         """Its elements, from the cells of an object; an empty one where there is none and positions count."""
+        if self._plain is not None and (text := thing.cells.get(self._plain)) is not None:
+            return _leaf(self.title, text)
         values = self.property.of(thing)
         return "".join(_leaf(self.title, self._text(one)) for one in values) or (
             _leaf(self.title, "") if positional else "")

@@ -65,6 +65,11 @@ class Property:
         self.type: Type = kind.properties.get(self.name or "", "text")
         self._unit = _UNITS.get(self.name or "", "")
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a name, and what stands under it the answer."""
+        return self._selector is None and self.name != JOB_CLASS
+
     def in_cells(self, thing: Thing) -> bool:
         """Whether the cells of an object answer for the property."""
         return self._selector is None and (self.name in thing.cells or self.name in self.kind.more

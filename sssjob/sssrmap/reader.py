@@ -57,6 +57,7 @@ _TRUTHS: Final = {"true": True, "false": False}
 _KNOWN: Final = {("Get", "op"): GET_OPS, ("Set", "op"): SET_OPS, ("Where", "op"): WHERE_OPS, ("Option", "op"): ("Not",),
                  ("Where", "conj"): CONJUNCTIONS, ("Option", "conj"): CONJUNCTIONS}
 _WHOLE: Final = re.compile("[+-]?[0-9]{1,18}")
+_EMPTY: Final = etree.XPath("descendant-or-self::*[not(node())]")
 _ON_ENVELOPE: Final = frozenset(("type", "component", "name", "version", "count"))
 
 
@@ -99,9 +100,9 @@ def status_of(findings: Findings, others: Findings | None = None) -> Status:
 def form_of(element: Any) -> str:
     """An element as XML in the form that libxml2 gives it and old peers sign: no declaration, empty elements with an
     end tag, attributes in double quotes. Empty elements of the tree get an empty text."""
-    for each in element.iter(etree.Element):
-        if each.text is None and not len(each):
-            each.text = ""
+    empty: Any = _EMPTY(element)
+    for each in empty:
+        each.text = ""
     return etree.tostring(element, encoding="unicode", with_tail=False)
 
 

@@ -53,8 +53,13 @@ def content_of(document: Document, profile: str) -> str:
     from sssjob.sssrmap.reader import form_of
     from sssjob.xml.xmlio import parse_tree
 
-    return "".join(form_of(parse_tree(write_document(body, profile=profile).encode(), findings=Findings(),
-                                      repairs=False)) for body in document.bodies())
+    pieces = []
+    for body in document.bodies():
+        alone = Document(body)
+        alone.findings = document.findings          # what was read is not checked again
+        text = write_document(alone, profile=profile)
+        pieces.append(form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
+    return "".join(pieces)
 
 
 def _whole(body: Request | Response) -> str:

@@ -19,6 +19,8 @@ import uvicorn
 
 from sssjob.accounting import read_rates
 from sssjob.limits import LIMITS, Limits
+from sssjob.run.journal import Entry
+from sssjob.run.keeper import keep
 from sssjob.serve import running
 from sssjob.serve.access import Audit, Pace, User, Users
 from sssjob.serve.desk import Desk
@@ -29,7 +31,7 @@ from sssjob.sssrmap.signing import Keys
 
 #: Name of a user -> rights; the token is the name with a T before it.
 USERS: Final = {"amy": ("submit",), "bob": ("submit",), "eve": (), "root": (
-    "submit", "see-all", "cancel-all", "act-for", "ledger")}
+    "submit", "see-all", "cancel-all", "act-for", "ledger", "bank")}
 KEY: Final = b"oraclekey"
 RATES: Final = ('name = "site"\nversion = "1"\ncurrency = ""\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n'
                 'per = "second"\n')
@@ -63,7 +65,7 @@ class Place(NamedTuple):
             connection.request(method, path, body.encode() if isinstance(body, str) else body, stated)
             response = connection.getresponse()
             text = response.read().decode()
-            is_json = response.headers.get("content-type", "").startswith("application/json")
+            is_json = response.headers.get("content-type", "").endswith("json")
             return Reply(response.status, json.loads(text) if is_json else text, dict(response.headers))
         finally:
             connection.close()
@@ -107,6 +109,19 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
         server.workers.close()
         server.audit.close()
         assert not thread.is_alive()
+
+
+@contextmanager
+def still(folder: Path) -> Iterator[Place]:
+    """A server whose jobs are in its journal and never begin, which spares a process for each of them."""
+    def kept(entry: Entry) -> None:
+        if entry.journal.path.parent != folder:
+            keep(entry)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sssjob.run.client.keep", kept)
+        with served(folder) as place:
+            yield place
 
 
 def _until_started(process: uvicorn.Server, thread: threading.Thread) -> None:

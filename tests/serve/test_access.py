@@ -78,6 +78,13 @@ def test_a_log_has_a_line_for_each(tmp_path: Path) -> None:
     Audit(None).note(user="nobody")
 
 
+def test_a_log_that_is_full_is_told_and_stops_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    audit = Audit("/dev/full")
+    audit.note(user="amy")
+    audit.close()
+    assert capsys.readouterr().err == "sssjob: the audit log cannot be written: No space left on device\n"
+
+
 @pytest.mark.parametrize(("request_", "user"), [
     (None, None), ("mine", None), ("serve:amy:key", "amy"), ("serve:amy:a:b", "amy"), ("server:amy:x", None)])
 def test_whose_a_submission_is(request_: str | None, user: str | None) -> None:

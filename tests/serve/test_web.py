@@ -10,14 +10,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sssjob.limits import Limits
 from sssjob.run.journal import open_journal
 from sssjob.serve.access import Pace
-from sssjob.serve.operations import OPERATIONS
-from tests.serve.conftest import Place, Serving, served
+from sssjob.serve.contract import EVERYTHING
+from sssjob.serve.operations import Operation
+from tests.serve.conftest import Place, Serving, served, still
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
 SCRIPT = "#!/bin/sh\n#SBATCH --ntasks=4 --time=10\n#SBATCH -J four\nsrun ./x\n"
@@ -28,6 +32,13 @@ REQUEST = "<Job><Requested><Processors>4</Processors><Duration>600</Duration></R
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A server for tests that only look, or look at what they made."""
     with served(tmp_path_factory.mktemp("serve")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server whose jobs never begin."""
+    with still(tmp_path_factory.mktemp("quiet")) as made:
         yield made
 
 
@@ -62,6 +73,13 @@ def test_documents_are_converted_matched_and_priced(place: Place) -> None:
     assert quoted.status == 200 and [q["charge"] for q in quoted.body["quotes"]] == ["2400.00"]
 
 
+def test_octets_of_no_encoding_come_back(quiet: Place) -> None:
+    """A comment in Latin-1 is no reason to refuse a script, nor to fail."""
+    script = SCRIPT.encode() + b"# Z\xfcrich\n"
+    reply = quiet.call("eve", "POST", "/v1/convert?to=pbspro&policy=Warn", script, Content_Type="text/plain")
+    assert reply.status == 200 and script.rpartition(b"# ")[2] in reply.body["text"].encode("utf-8", "surrogateescape")
+
+
 # --- jobs
 
 def test_a_job_is_submitted_followed_and_its_document_returned(place: Place) -> None:
@@ -79,26 +97,25 @@ def test_a_job_is_submitted_followed_and_its_document_returned(place: Place) -> 
     assert objects.body == {"code": "000", "objects": [{"Id": "one", "ExitCode": "3"}]}
 
 
-def test_users_see_their_own_jobs(place: Place) -> None:
+def test_users_see_their_own_jobs(quiet: Place) -> None:
     """What is another one's is as if it were not there, by every door."""
     for user, name in (("amy", "shared"), ("bob", "shared"), ("bob", "secret")):
-        assert place.call(user, "POST", "/v1/jobs", job(name)).status == 201
-        ended(place, user, name)
-    keys = {user: place.call(user, "GET", "/v1/jobs/shared").body["jobs"][0]["key"] for user in ("amy", "bob")}
+        assert quiet.call(user, "POST", "/v1/jobs", job(name)).status == 201
+    keys = {user: quiet.call(user, "GET", "/v1/jobs/shared").body["jobs"][0]["key"] for user in ("amy", "bob")}
     assert keys["amy"] != keys["bob"]
-    absent = place.call("amy", "GET", "/v1/jobs/nothing")
+    absent = quiet.call("amy", "GET", "/v1/jobs/nothing")
     for path in ("secret", keys["bob"], keys["bob"].partition(".")[0]):
-        reply = place.call("amy", "GET", f"/v1/jobs/{path}")
+        reply = quiet.call("amy", "GET", f"/v1/jobs/{path}")
         assert reply.status == absent.status == 404
         assert reply.body["message"] == absent.body["message"].replace("nothing", path)
-        assert place.call("amy", "POST", f"/v1/jobs/{path}/cancel").status == 404
-        assert place.call("amy", "GET", f"/v1/jobs/{path}?as=xml").status == 404
-    names = [row["id"] for row in place.call("amy", "GET", "/v1/jobs?ended=true").body["jobs"]]
+        assert quiet.call("amy", "POST", f"/v1/jobs/{path}/cancel").status == 404
+        assert quiet.call("amy", "GET", f"/v1/jobs/{path}?as=xml").status == 404
+    names = [row["id"] for row in quiet.call("amy", "GET", "/v1/jobs?ended=true").body["jobs"]]
     assert "secret" not in names and names.count("shared") == 1
     question = "Query Job Where Id=secret Get Id"
-    assert place.call("amy", "POST", "/v1/query", question, Content_Type="text/plain").body["objects"] == []
-    assert place.call("root", "POST", "/v1/query", question, Content_Type="text/plain").body["objects"]
-    assert place.call("root", "GET", "/v1/jobs/secret").status == 200
+    assert quiet.call("amy", "POST", "/v1/query", question, Content_Type="text/plain").body["objects"] == []
+    assert quiet.call("root", "POST", "/v1/query", question, Content_Type="text/plain").body["objects"]
+    assert quiet.call("root", "GET", "/v1/jobs/secret").status == 200
 
 
 def test_a_job_is_cancelled_by_its_owner_or_who_may(place: Place) -> None:
@@ -110,22 +127,22 @@ def test_a_job_is_cancelled_by_its_owner_or_who_may(place: Place) -> None:
         assert ended(place, "amy", name)["outcome"] == "canceled"
 
 
-def test_rights(place: Place) -> None:
-    assert place.call("eve", "POST", "/v1/jobs", job("x")).body["message"] == "eve has not the right submit"
+def test_rights(quiet: Place) -> None:
+    assert quiet.call("eve", "POST", "/v1/jobs", job("x")).body["message"] == "eve has not the right submit"
     other = job("x").replace("<Executable>", "<User>bob</User><Executable>")
-    assert place.call("amy", "POST", "/v1/jobs", other).status == 403
-    assert place.call("bob", "POST", "/v1/jobs", other.replace("<Id>x", "<Id>own")).status == 201
-    assert place.call("amy", "GET", "/v1/balance").status == 403
-    assert place.call("amy", "POST", "/v1/query", "Query Account", Content_Type="text/plain").status == 403
+    assert quiet.call("amy", "POST", "/v1/jobs", other).status == 403
+    assert quiet.call("bob", "POST", "/v1/jobs", other.replace("<Id>x", "<Id>own")).status == 201
+    assert quiet.call("amy", "GET", "/v1/balance").status == 403
+    assert quiet.call("amy", "POST", "/v1/query", "Query Account", Content_Type="text/plain").status == 403
 
 
-def test_a_submission_is_made_once(place: Place) -> None:
+def test_a_submission_is_made_once(quiet: Place) -> None:
     """However often it is sent with its key, at the same time too; another document under the key is refused."""
     replies: list[tuple[int, str]] = []
 
     def send() -> None:
         for _ in range(5):
-            reply = place.call("amy", "POST", "/v1/jobs", job("once"), Idempotency_Key="k-1")
+            reply = quiet.call("amy", "POST", "/v1/jobs", job("once"), Idempotency_Key="k-1")
             replies.append((reply.status, reply.body["submission"]))
 
     threads = [threading.Thread(target=send) for _ in range(4)]
@@ -135,9 +152,9 @@ def test_a_submission_is_made_once(place: Place) -> None:
         thread.join()
     assert len(replies) == 20 and len({submission for _, submission in replies}) == 1
     assert sorted(status for status, _ in replies) == [200] * 19 + [201]
-    assert place.call("amy", "POST", "/v1/jobs", job("twice"), Idempotency_Key="k-1").status == 409
-    assert place.call("bob", "POST", "/v1/jobs", job("once"), Idempotency_Key="k-1").status == 201, "a key is a user's"
-    with open_journal(place.journal) as journal:
+    assert quiet.call("amy", "POST", "/v1/jobs", job("twice"), Idempotency_Key="k-1").status == 409
+    assert quiet.call("bob", "POST", "/v1/jobs", job("once"), Idempotency_Key="k-1").status == 201, "a key is a user's"
+    with open_journal(quiet.journal) as journal:
         assert len([row for row in journal.rows() if row.id == "once"]) == 2
 
 
@@ -215,7 +232,8 @@ def test_without_a_token_there_is_a_status_code(place: Place, path: str, headers
     ("POST", "/v1/jobs?from=klingon", job("x"), {}, 400, "klingon"),
     ("POST", "/v1/jobs?from=sss", "\xff\xfe", {}, 422, ""),
     ("POST", "/v1/convert?to=klingon", job("x"), {}, 400, "klingon"),
-    ("POST", "/v1/match", "[]", {"Content_Type": "application/json"}, 400, "members request, offers"),
+    ("POST", "/v1/match", "[]", {"Content_Type": "application/json"}, 400, "no JSON object"),
+    ("POST", "/v1/match", "{}", {"Content_Type": "application/json"}, 400, "members request, offers"),
     ("POST", "/v1/match", "{", {"Content_Type": "application/json"}, 400, "no JSON"),
     ("POST", "/v1/match", "[" * 100_000, {"Content_Type": "application/json"}, 400, "no JSON"),
     ("POST", "/v1/match", '{"request": "", "offers": [], "offers": []}', {"Content_Type": "application/json"}, 400,
@@ -313,6 +331,30 @@ def test_the_description_is_of_all_operations(place: Place) -> None:
     described = place.call("eve", "GET", "/openapi.json").body
     assert described["openapi"] == "3.1.0"
     ids = [operation["operationId"] for path in described["paths"].values() for operation in path.values()]
-    assert sorted(ids) == sorted(operation.name for operation in OPERATIONS)
+    assert sorted(ids) == sorted(operation.name for operation in EVERYTHING)
     submit = described["paths"]["/v1/jobs"]["post"]
     assert {"200", "201", "400", "401", "403", "409", "413", "422", "429"} <= submit["responses"].keys()
+
+
+ALPHABET = st.sampled_from(["<Job>", "</Job>", "<Id>a</Id>", "<", "&", "{", "}", "[", '"', "\x00", "\ud800", "\u20ac",
+                            "a", "1", " ", "\n", "#!/bin/sh\n", "#SBATCH -n 1\n", "Query ", "Job ", "Get ", "Where ",
+                            "Id", "="])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(operation=st.sampled_from([one for one in EVERYTHING if one.name != "events"]),
+       body=st.lists(ALPHABET, max_size=12).map("".join), id_=st.text(max_size=5), data=st.data(),
+       user=st.sampled_from(["amy", "root"]))
+def test_any_request_is_answered_and_never_with_500(quiet: Place, operation: Operation, body: str, id_: str, user: str,
+                                                    data: st.DataObject) -> None:
+    """With parameters that may be right or wrong, and bodies that may mean something."""
+    chosen = data.draw(st.lists(st.sampled_from(operation.parameters), unique=True, max_size=3)) if \
+        operation.parameters else []
+    values = [(one.name, data.draw(st.sampled_from([*one.choices, "1", "slurm", "x", id_])))
+              for one in chosen if one.where == "query"]
+    query = "&".join(f"{name}={quote(value, safe='', errors='replace')}" for name, value in values)
+    path = operation.path.replace("{id}", quote(id_ or "a", safe="", errors="replace"))
+    sent = body.encode("utf-8", "replace") if operation.method == "POST" else None
+    reply = quiet.call(user, operation.method, f"{path}?{query}", sent, Content_Type=(operation.takes or ("x/y",))[0])
+    assert reply.status in {200, 201, 400, 403, 404, 409, 415, 422} or (
+        reply.status == 503 and operation.name in ("balance", "query")), "there is no ledger"

@@ -1,0 +1,140 @@
+"""The IRI Facility API: jobs of clients that know it, in both versions; no member of a body is ignored."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sssjob.serve.iri import VERSIONS
+from tests.serve.conftest import Place, Reply, served, still
+
+SPEC: dict[str, Any] = {
+    "executable": "/bin/sh", "arguments": ["-c", "exit $CODE"], "name": "three", "inherit_environment": True,
+    "environment": {"CODE": "3"}, "resources": {"node_count": 1, "process_count": 1, "exclusive_node_use": False},
+    "attributes": {"duration": 600}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with served(tmp_path_factory.mktemp("iri")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server whose jobs never begin."""
+    with still(tmp_path_factory.mktemp("quiet")) as made:
+        yield made
+
+
+def call(place: Place, method: str, path: str, body: object = None, user: str = "amy", version: str = "v2",
+         **headers: str) -> Reply:
+    text = None if body is None else json.dumps(body)
+    if text is not None:
+        headers.setdefault("Content_Type", "application/json")
+    return place.call(user, method, f"/api/{version}{path}", text, **headers)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_job_from_its_launch_to_its_end(place: Place, version: str) -> None:
+    """queued or active, then failed with its exit code; the JobSpec comes back in the form in which it was sent."""
+    launched = call(place, "POST", "/compute/job/local", SPEC, version=version)
+    assert launched.status == 200 and launched.body["status"]["state"] in ("queued", "active", "failed")
+    assert "job_spec" not in launched.body
+    path = f"/compute/status/local/{launched.body['id']}"
+    end = time.monotonic() + 30
+    while (job := call(place, "GET", path, version=version).body)["status"]["state"] in ("queued", "active"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert (job["status"]["state"], job["status"]["exit_code"]) == ("failed", 3)
+    spec = call(place, "GET", f"{path}?include_spec=true", version=version).body["job_spec"]
+    assert {name: spec[name] for name in ("executable", "arguments", "environment", "name")} == {
+        name: SPEC[name] for name in ("executable", "arguments", "environment", "name")}
+    assert spec["attributes"]["duration"] == 600 and "__version" not in spec["resources"]
+    assert call(place, "POST", "/compute/job/local", spec | {"name": "again"}, version=version).status == 200
+    assert call(place, "GET", f"{path}?historical=false", version=version).status == 404
+    assert call(place, "DELETE", f"/compute/cancel/local/{launched.body['id']}", version=version)[:2] == (204, "")
+
+
+def test_many_jobs_are_asked_for(place: Place) -> None:
+    """By state and name, in pages; nobody else's."""
+    held = {"executable": "/bin/sleep", "arguments": ["60"], "name": "sleeper", "attributes": {"duration": 600}}
+    ids = [call(place, "POST", "/compute/job/local", held, user="bob").body["id"] for _ in range(2)]
+    for body, query, expected in (
+            (None, "", 2), ({}, "", 2), ({"name": "sleep*"}, "", 2), ({"name": "other"}, "", 0),
+            ({"state": "failed"}, "?historical=true", 0), (None, "?limit=1", 1), (None, "?offset=2", 0)):
+        jobs = call(place, "POST", f"/compute/status/local{query}", body, user="bob").body
+        assert len(jobs) == expected and {job["id"] for job in jobs} <= set(ids)
+    assert ids[0] not in [job["id"] for job in call(place, "POST", "/compute/status/local").body]
+    assert call(place, "DELETE", f"/compute/cancel/local/{ids[0]}").status == 404
+    for id_ in ids:
+        assert call(place, "DELETE", f"/compute/cancel/local/{id_}", user="bob").status == 204
+
+
+def test_a_job_is_launched_once(quiet: Place) -> None:
+    spec = SPEC | {"name": "once"}
+    ids = {call(quiet, "POST", "/compute/job/local", spec, Idempotency_Key="k").body["id"] for _ in range(5)}
+    assert len(ids) == 1
+    other = call(quiet, "POST", "/compute/job/local", spec | {"name": "twice"}, Idempotency_Key="k")
+    assert other.status == 422 and "different body" in other.body["detail"]
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({"colour": "red"}, "colour: Extra inputs"), ({"resources": {"gpus": 1}}, "resources.gpus: Extra inputs"),
+    ({"attributes": {"duration": "600 s"}}, "attributes.duration"), ({"attributes": {"duration": 0}}, "duration"),
+    ({"attributes": {"duration": True}}, "duration"), ({"attributes": {"project_name": "p"}}, "project_name"),
+    ({"container": {"image": "x"}}, "container is not supported"), ({"executable": ""}, "executable"),
+    ({"executable": None}, "executable"), ({"arguments": "a b"}, "arguments"), ({"environment": {"A": 1}}, "A"),
+    ({"environment": {"A=B": "c"}}, "A=B"), ({"resources": {"node_count": -1}}, "node_count"),
+    ({"resources": {"node_count": 10**30}}, ""), ({"launcher": ""}, "launcher"),
+    ({"name": "a\u0000b"}, ""), ({"attributes": {"custom_attributes": {"slurm.x": 1}}}, "custom_attributes")])
+def test_what_is_not_taken_is_named(quiet: Place, change: dict[str, Any], why: str) -> None:
+    """As problem details, and nothing is submitted."""
+    before = quiet.call("root", "GET", "/v1/jobs?ended=true").body["total"]
+    reply = call(quiet, "POST", "/compute/job/local", SPEC | change)
+    assert reply.status in (400, 422) and reply.headers["content-type"] == "application/problem+json", reply
+    assert why in reply.body["detail"] and reply.body["status"] == reply.status
+    assert reply.body["instance"] == "/api/v2/compute/job/local" and reply.body["type"] == "about:blank"
+    assert quiet.call("root", "GET", "/v1/jobs?ended=true").body["total"] == before
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), [
+    ("POST", "/compute/job/slurm", SPEC, 404), ("GET", "/compute/status/local/@99", None, 404),
+    ("GET", "/compute/status/local/@1.1?spec=true", None, 400), ("POST", "/compute/status/local", {"queue": "a"}, 422),
+    ("POST", "/compute/status/local", {"state": "asleep"}, 422), ("POST", "/compute/status/local?limit=1001", {}, 400),
+    ("POST", "/compute/status/local", [], 400), ("PUT", "/compute/job/local/@99", SPEC, 404),
+    ("GET", "/status/resources/slurm", None, 404), ("GET", "/status/resources?colour=red", None, 400)])
+def test_wrong_requests(place: Place, method: str, path: str, body: object, status: int) -> None:
+    reply = call(place, method, path, body)
+    assert (reply.status, reply.body["status"]) == (status, status), reply
+
+
+def test_executors_are_resources(place: Place) -> None:
+    first = call(place, "GET", "/status/resources", version="v1").body
+    assert [(one["id"], one["resource_type"], one["current_status"]) for one in first] == [("local", "compute", "up")]
+    second = call(place, "GET", "/compute/resources").body
+    assert second == call(place, "GET", "/status/resources").body
+    assert second == [call(place, "GET", "/status/resources/local").body]
+    assert second[0]["_links"]["iri:submit-job"] == {"href": "/api/v2/compute/job/local"}
+    assert call(place, "GET", "/status/resources?name=other").body == []
+    assert call(place, "GET", "/compute/resources", version="v1").status == 404
+    assert place.call(None, "GET", "/api/v2/status/resources")[:2] == (401, "")
+
+
+@pytest.mark.parametrize("stated", [None, True, False])
+def test_nodes_are_exclusive_where_nothing_is_said(quiet: Place, stated: bool | None) -> None:
+    """Which is the opposite in PSI/J."""
+    resources = {"node_count": 1} | ({} if stated is None else {"exclusive_node_use": stated})
+    launched = call(quiet, "POST", "/compute/job/local", SPEC | {"resources": resources})
+    assert launched.status == 200, launched
+    spec = call(quiet, "GET", f"/compute/status/local/{launched.body['id']}?include_spec=true").body["job_spec"]
+    assert spec["resources"]["exclusive_node_use"] is (stated is not False)
+
+
+def test_jobs_are_not_changed(quiet: Place) -> None:
+    launched = call(quiet, "POST", "/compute/job/local", SPEC)
+    assert call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", SPEC).status == 501
