@@ -302,14 +302,16 @@ def test_which_limit_it_was(category: str, failed: str, code: str, reason: str) 
     assert (parse_qacct(0, text)["7"].metadata or {})["reason"] == reason
 
 
-@pytest.mark.parametrize(("known", "letters", "state"), [
-    ({"canceled": True}, "r", X), ({"wanted": True}, "r", X), ({}, "dr", X), ({}, "r", F)])
-def test_a_deleted_job_was_canceled_where_that_is_known(known: dict[str, bool], letters: str, state: JobState) -> None:
+@pytest.mark.parametrize(("canceled", "wanted", "letters", "state"), [
+    (True, False, "r", X), (False, True, "r", X), (False, False, "dr", X), (False, False, "r", F)])
+def test_a_deleted_job_was_canceled_where_that_is_known(canceled: bool, wanted: bool, letters: str, state: JobState
+                                                        ) -> None:
     """The record is the same as after a stray kill -9. The qdel may be that of an earlier client, which was killed,
     while nobody answers the question of the next one."""
     queue = SGEJobExecutor()._status(letters, {"slots": "1"})
     record = grid_engine("qacct-j-all.txt", "11")
-    status = decide(Evidence(queue=queue, records={"qacct": record}, missed=2, waited_s=30, **known), 10, 60)
+    status = decide(Evidence(queue=queue, records={"qacct": record}, missed=2, waited_s=30, canceled=canceled,
+                             wanted=wanted), 10, 60)
     assert status is not None and status.state is state
     assert str(filled(status).value("StatusMessage")).startswith("cancel" if state is X else "signal")
 
