@@ -3,16 +3,17 @@
 It has imported what the commands import. What it forks is a process of its own all the same, with the caller's
 arguments, environment, directory, umask and standard streams: it can be sent signals, it may be killed, and it ends
 as an interpreter ends. What the start itself shows (which modules a command imports, options of the interpreter, the
-limit of a shell on all it starts) needs a real one. Three kinds of programs are known: ``sssjob``; the commands of
+limit of a shell on all it starts) needs a real one. Four kinds of programs are known: ``sssjob``; what looks after
+local jobs (``keeper``, whose standard input is the pipe on which it says that it is ready); the commands of
 the stand-ins (``tests.fakes``), whose files (``program``) ask the server and become what it answers; and the ``main``
 of any module, which the server imports when it is first asked for it.
 
 A request is the three streams and a length (``sendmsg``), then as many bytes of ``marshal``: the words of the program
-(``sssjob``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its arguments) and the
-directory, as texts or as bytes, the environment, the umask, the process that the caller stands for, and limits
-(``RLIMIT_*`` -> value). The answers are the process id, and when it has ended its status as ``os.waitpid`` gives it.
-Who closes the connection before that has it killed. A program with ``SSSJOB_TEST_FORKS`` in its environment asks the
-server that it names instead of starting one.
+(``sssjob``, or ``keeper``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its
+arguments) and the directory, as texts or as bytes, the environment, the umask, the process that the caller stands for,
+and limits (``RLIMIT_*`` -> value). The answers are the process id, and when it has ended its status as ``os.waitpid``
+gives it. Who closes the connection before that has it killed. A program with ``SSSJOB_TEST_FORKS`` in its environment
+asks the server that it names instead of starting one.
 """
 
 from __future__ import annotations
@@ -36,27 +37,34 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sssjob.query._worker import Worker
 
-__all__ = ["Child", "Command", "Forked", "address", "fork_queries", "program", "shared"]
+__all__ = ["Child", "Command", "Forked", "address", "fork_keepers", "fork_queries", "program", "shared"]
 
 _ROOT = Path(__file__).parents[1]
 _OF_ANOTHER = "SSSJOB_TEST_FORKS"
 _NUMBER = 8                     # bytes of a number on the wire
 _INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
-_IMPORTED = ("psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
+_IMPORTED = ("encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
+             "psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
              "sssjob.cli._dry_run", "sssjob.cli._journal", "sssjob.cli._recognised", "sssjob.cli._tables",
-             *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "list_", "log", "run", "show",
-                                                 "status", "submit", "wait")),
-             "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper", "tests.fakes.lab", "tests.fakes.sge",
-             "tests.fakes.slurm")
+             *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "explain", "list_", "log",
+                                                 "query", "run", "show", "status", "submit", "wait")),
+             "sssjob.conversion.intake", "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query",
+             "sssjob.request.explaining", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper",
+             "sssjob.translators.scripts.slurm", "sssjob.translators.specs.sss", "sssjob.validation",
+             "sssjob.xml._aside", "sssjob.xml.reader", "tests.fakes.lab", "tests.fakes.sge", "tests.fakes.slurm")
 #: What the ``main`` of a module imports.
 _OF_MAIN = {"sssjob.query._child": ("elementpath.xpath31", "sssjob.document.nodeset")}
+
+
+#: The address of this server, in itself and in what it forks.
+_own_address: list[str] = []
 
 
 # --- who asks ------------------------------------------------------------------------------------------------------
@@ -69,6 +77,8 @@ def address() -> str:
 @functools.cache
 def _served() -> tuple[str, str | None]:
     """The socket of the server, and ``forks.c`` as a program, where it can be compiled and run."""
+    if _own_address:
+        return _own_address[0], None
     if (other := os.environ.get(_OF_ANOTHER)) is not None:
         path, _, asks = other.partition("\n")
         return path, asks or None
@@ -219,6 +229,27 @@ def fork_queries(patch: Any) -> None:
     patch.setattr(_worker.Worker, "_start", start)
 
 
+def fork_keepers(patch: Any = None) -> None:
+    """Have the processes that look after local jobs forked. patch: a pytest.MonkeyPatch; None: for this process.
+
+    Each is a process of its own all the same, which the process that submits waits for and hands a pipe.
+    """
+    keeper = importlib.import_module("sssjob.run.keeper")
+
+    def run(words: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int],
+            start_new_session: bool, check: bool) -> None:
+        *_, path, number, _ = words
+        forked = Forked(["keeper", path, number], os.getcwd(), os.environ, [*pass_fds, stdout, stderr])
+        if code := forked.wait():
+            raise subprocess.CalledProcessError(code, list(words))
+
+    own = SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL, SubprocessError=subprocess.SubprocessError)
+    if patch is None:
+        keeper.__dict__["subprocess"] = own
+    else:
+        patch.setattr(keeper, "subprocess", own)
+
+
 _PROGRAM = """\
 import _socket, marshal, os
 def asked(n):
@@ -284,6 +315,7 @@ class _Server:
 
     def __init__(self, listening: socket.socket) -> None:
         self.listening = listening
+        _own_address.append(listening.getsockname())
         self.running: dict[int, socket.socket] = {}
         self.waiting = selectors.DefaultSelector()
         self.woken, self.wake = os.pipe()
@@ -386,8 +418,19 @@ def _main(words: list[str]) -> int:
     if words[0] == "sssjob":
         from sssjob.cli import main
 
+        fork_keepers()
         sys.argv = words
         return main()
+    if words[0] == "keeper":
+        from sssjob.run import keeper
+
+        os.setsid()
+        ready = os.dup(0)
+        with open(os.devnull, "rb") as null:
+            os.dup2(null.fileno(), 0)
+        sys.argv = [*words, str(ready)]
+        keeper.main()
+        return 0
     if words[0] == "module":
         sys.argv = words[1:]
         importlib.import_module(words[1]).main()

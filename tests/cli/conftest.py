@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from sssjob.cli import main
-from tests.forks import fork_queries
+from tests.forks import fork_keepers, fork_queries
 
 
 class Answer(NamedTuple):
@@ -50,8 +50,10 @@ UNKNOWN = "<Job>\n  <Id>x</Id>\n  <Colour>red</Colour>\n</Job>\n"
 
 @pytest.fixture
 def sssjob(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command line; gives (code, out, err). The process that evaluates queries is forked, not started."""
+    """Run a command line; gives (code, out, err). The processes that evaluate queries and look after jobs are forked,
+    not started."""
     fork_queries(monkeypatch)
+    fork_keepers(monkeypatch)
 
     def call(*arguments: object) -> Answer:
         code = main([str(a) for a in arguments])

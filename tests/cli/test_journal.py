@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,16 +91,14 @@ class Site:
         return Path(self.environment["SSSJOB_JOURNAL"])
 
     def keepers(self) -> list[int]:
-        """The processes that look after jobs of this machine."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if os.fsencode(self.journal) in words and b"-c" in words:
-                found.append(int(path.parent.name))
-        return found
+        """The processes that look after jobs of this machine: those that write their log."""
+        pids = []
+        for path in Path("/proc").glob("[0-9]*/fd/1"):
+            with suppress(OSError):
+                log = path.readlink()
+                if log.name == "keeper.log" and log.is_relative_to(f"{self.journal}.d"):
+                    pids.append(int(path.parts[2]))
+        return pids
 
 
 @pytest.fixture(params=["local", "slurm", "sge", pytest.param("slurm lab", marks=pytest.mark.lab),

@@ -19,6 +19,7 @@ from sssjob.run.journal import open_journal
 from sssjob.run.standing import Outcome, Running, Submission
 from sssjob.xml.reader import read_document
 from tests.fakes import lab, sge, slurm
+from tests.forks import fork_keepers
 
 __all__ = ["FAST", "Desk", "after", "desk_on", "group", "shell"]
 
@@ -129,6 +130,7 @@ def desk_on(executor: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **sett
     """A desk for an executor; its stand-in comes first on the path, where it has one."""
     made = None
     monkeypatch.chdir(folder)
+    fork_keepers(monkeypatch)
     if executor in FAKES and not settings.pop("real", False):
         fake = FAKES[executor]
         made = lab.install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin")
