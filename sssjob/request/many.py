@@ -238,6 +238,7 @@ class _Columns:
         known: dict[tuple[int, ...], Fraction] = {}
 
         def share(*weights: int) -> Fraction:
+            """The mean share of these weights in the totals; equal ones are worked out once."""
             if weights not in known:
                 known[weights] = sum(map(Fraction, weights, totals), Fraction(0)) / len(totals)
             return known[weights]

@@ -78,6 +78,7 @@ def ranked(prospects: Sequence[Prospect], factor: Fraction = Fraction(0), second
     worth = values(prospects, factor, seconds)
 
     def key(place: int) -> tuple[Any, ...]:
+        """What a prospect is sorted by."""
         prospect = prospects[place]
         price = prospect.price if comparable else None
         return (-worth[place], prospect.failures, price is None, price or 0, prospect.start is None,

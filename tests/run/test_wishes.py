@@ -141,7 +141,7 @@ def test_a_wish_outlives_a_manager_that_is_silent(managed: Desk) -> None:
     if command == "scontrol":       # it does not even say which cluster it is, and its jobs are left alone
         assert client.unsaid == {1} and not client.findings
     else:
-        eventually(lambda: client.findings or client.look([client.journal.entry(1)], 1.0) and client.findings)
+        eventually(lambda: client.findings or (client.look([client.journal.entry(1)], 1.0) and client.findings))
         assert {down in str(finding) for finding in client.findings} == {True}
     managed.lab.heal(command)
     managed.client().look([managed.client().journal.entry(1)])

@@ -162,6 +162,7 @@ def values(file: BinaryIO, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
 def taken(reading: Reading, found: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
     """The jobs of (line, value), each value a record of the reading; what breaks the document itself ends it."""
     def one(value: Any, at: int) -> tuple[Job]:
+        """The job of one record."""
         return (reading.given(record(value, at)),)
 
     at = 1

@@ -30,11 +30,16 @@ class PackedError(OSError):
 class _Unpacker(Protocol):
     """One member of a compressed file."""
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes:
+        """What these bytes unpack to."""
+
     @property
-    def eof(self) -> bool: ...
+    def eof(self) -> bool:
+        """Whether the member has come to its end."""
+
     @property
-    def unused_data(self) -> bytes: ...
+    def unused_data(self) -> bytes:
+        """The bytes behind the end of the member."""
 
 
 class _Packing(NamedTuple):

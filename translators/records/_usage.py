@@ -229,12 +229,14 @@ def documents(namespace: str, tag: str, elements: Callable[[Taking, str | None],
     asked for before the first job comes, so that all others can be refused."""
 
     def texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
+        """The document in pieces; options are asked for at once."""
         telling = Telling(context)
         created = instant(telling.created())
         for name in options:
             context.options.get(name)
 
         def pieces() -> Iterator[str]:
+            """The frame, and a record for each job that can be one."""
             yield '<?xml version="1.0" encoding="UTF-8"?>\n'
             yield f'<UsageRecords xmlns="{namespace}" xmlns:urf="{namespace}">\n'
             for job in jobs:

@@ -221,6 +221,7 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     context.options.get("site"), context.options.get("benchmark")
 
     def pieces() -> Iterator[str]:
+        """A block for each job, a header before each thousand of them."""
         n = 0
         for job in jobs:
             lines = _lines(Taking(job, telling), version, created)

@@ -47,6 +47,7 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     context.options.get("site"), context.options.get("benchmark")
 
     def pieces() -> Iterator[str]:
+        """A block for each sum, with the headers of messages between them."""
         found = added(jobs, telling, partial(_key, version), version == "0.3")
         for n, (key, total) in enumerate(found.items()):
             yield (f"APEL-summary-job-message: v{version}\n" if n % MESSAGE == 0 else "") + "".join(

@@ -462,15 +462,18 @@ def translator(
     """The translator of a format that is read by ``reading``."""
 
     def stream(file: BinaryIO, context: ReadContext) -> Stream:
+        """The jobs of a log, one after another."""
         made = reading(context)
         return Stream(made.all_jobs(file), made)
 
     def read(data: bytes, context: ReadContext) -> Document:
+        """The whole log as a JobGroup."""
         from io import BytesIO
 
         return group(stream(BytesIO(data), context), context)
 
     def write(document: Document, context: WriteContext) -> str:
+        """The records of all jobs as one text."""
         assert texts is not None
         return "".join(texts(effective_jobs(document), context))
 

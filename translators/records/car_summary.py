@@ -37,6 +37,7 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     context.options.get("site"), context.options.get("benchmark")
 
     def pieces() -> Iterator[str]:
+        """The frame, and a record for each sum."""
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
         yield f'<SummaryRecords xmlns="{SUMMARIES}" xmlns:urf="{NAMESPACE}">\n'
         for key, total in added(jobs, Telling(context), _key).items():

@@ -70,6 +70,7 @@ def _blobs(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -
     schema = pa.schema([pa.field(c.name, _type(c, pa), metadata={"unit": c.unit}) for c in columns])
 
     def pieces() -> Iterator[bytes]:
+        """The file, group of rows by group of rows."""
         sink, found, telling = _Sink(), table.rows(records, columns, context), Telling(context)
         with parquet.ParquetWriter(sink, schema) as writer:
             while group := list(islice(found, _GROUP)):

@@ -542,6 +542,7 @@ def _job(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | 
     at = names.index(b"jobid")
 
     def job(line: bytes) -> bytes:
+        """The number of the job that a row is about; empty in a row that is cut off."""
         fields = line.split(b"|", at + 1)
         return fields[at].partition(b".")[0].partition(b"+")[0] if at < len(fields) else b""
 

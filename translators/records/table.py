@@ -89,6 +89,7 @@ def _whole(name: str) -> Callable[[_Scope], Cell]:
 
 def _bytes(metric: str) -> Callable[[_Scope], Cell]:
     def cell(s: _Scope) -> Cell:
+        """The bytes of the Memory with that metric; None without one."""
         for p in s.all("Memory"):
             if p.get("metric", "Total") == metric and isinstance(p.value, Decimal):
                 try:
@@ -102,6 +103,7 @@ def _bytes(metric: str) -> Callable[[_Scope], Cell]:
 def _resource(name: str, attribute: str = "") -> Callable[[_Scope], Cell]:
     """The sum of the Resources of that name, or a comma list of one of their attributes."""
     def cell(s: _Scope) -> Cell:
+        """The sum, or the list, for one job."""
         found = [p for p in s.all("Resource") if p.get("name") == name]
         if attribute:
             return ",".join(filter(None, (p.get(attribute) for p in found))) or None
@@ -219,6 +221,7 @@ def as_jsonl(records: Iterable[Any], context: WriteContext, table: Table = JOBS)
     names = [c.name for c in columns]
 
     def pieces() -> Iterator[str]:
+        """One line for each row, without its empty cells."""
         for row in table.rows(records, columns, context):
             made = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
             yield json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -239,6 +242,7 @@ def as_csv(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -
         raise UsageError(f"guard is yes or no, not {escape(guard, 40)!r}")
 
     def pieces() -> Iterator[str]:
+        """The lines, some 64 KiB at a time."""
         buffer = StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([c.name for c in columns])
@@ -261,6 +265,7 @@ def table(name: str, title: str, texts: Callable[[Iterable[Any], WriteContext], 
     """The translator of a table that is written by ``texts``."""
 
     def write(document: Document, context: WriteContext) -> str:
+        """The rows of all jobs as one text."""
         return "".join(texts(effective_jobs(document), context))
 
     return RecordTranslator(name, title, "record", no_reading, write, (f".{name}",), texts=texts, rows=rows)

@@ -39,6 +39,7 @@ def offer_format(name: str, title: str, parse: Callable[[str], _Machine],
     """
 
     def read(data: bytes, context: ReadContext) -> Document:
+        """The offers as a JobGroup; RejectedError for an answer that cannot be understood."""
         which = context.options.get("nodes", "usable")
         if which not in ("usable", "idle"):
             raise UsageError(f"nodes is one of usable, idle, not {which!r}")
@@ -57,6 +58,7 @@ def offer_format(name: str, title: str, parse: Callable[[str], _Machine],
         return Document(group, {}, context.path, context.profile, context.findings)
 
     def write(document: Document, context: WriteContext) -> str:
+        """Refuse to write: an answer of a machine is read only."""
         raise UsageError(f"{name} is read, and not written")
 
     return Translator(name, title, "offer", read, write, (), recognise)
