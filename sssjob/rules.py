@@ -156,7 +156,8 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS420", "approximated", "state under another word",
      "The State of a job is not one of the five words of the specification (Idle, Hold, Running, Suspended, Completed) "
      "but one that other systems use. It is taken for what the message says; the document keeps its own word."),
-    ("SSS421", "contradictory", "delimiter without List", "`delimiter` parts only the members of aggregation List."),
+    ("SSS421", "contradictory", "delimiter without List",
+     "`delimiter` parts only the members of aggregation List, and an empty one parts nothing."),
     ("SSS422", "site-dependent", "event that the specification does not name",
      "NotificationList is a comma list of JobStart, JobEnd, All and None. Only the resource manager can know another "
      "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),

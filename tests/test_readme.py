@@ -17,6 +17,7 @@ README = (ROOT / "README.md").read_text()
 CENTRE = (ROOT / "docs" / "centre.md").read_text()
 SITES = (ROOT / "docs" / "sites.md").read_text()
 SCRIPTS = (ROOT / "docs" / "scripts.md").read_text()
+BODIES = (ROOT / "docs" / "bodies.md").read_text()
 
 
 def examples(page: str) -> list[tuple[str, str]]:
@@ -33,8 +34,8 @@ def examples(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4), (SCRIPTS, 2)],
-                         ids=["README", "centre", "sites", "scripts"])
+@pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4), (SCRIPTS, 2), (BODIES, 2)],
+                         ids=["README", "centre", "sites", "scripts", "bodies"])
 def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
     place = tmp_path / "bin"
     place.mkdir()

@@ -12,13 +12,15 @@ from typing import IO, Any, Final
 from sssjob.cli._tables import cells
 from sssjob.findings import Finding, escape
 
-__all__ = ["SECRET", "coloured", "masked", "picture", "problem", "record", "say", "show", "swallow", "width"]
+__all__ = ["LONG", "SECRET", "coloured", "masked", "picture", "problem", "record", "say", "show", "swallow", "width"]
 
 #: Names of variables whose values are not shown unless asked for.
 SECRET: Final = "pass|secret|token|credential|api_?key|private"
 _COLOURS: Final = {"error": "31;1", "warning": "33", "info": "36"}
 #: Columns of the source line shown left of the caret.
 _BEFORE: Final = 50
+#: Columns of tables in a pipe or a file whose cells are to be found by a search: paths are shorter.
+LONG: Final = 1000
 _VARIABLE: Final = re.compile(rf"""(<Variable\s[^>]*?name\s*=\s*["'][^"'>]*(?:{SECRET})[^>]*>)([^<]*)""", re.IGNORECASE)
 
 
@@ -27,12 +29,12 @@ def coloured(stream: Any) -> bool:
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def width(stream: Any) -> int:
-    """Columns to write in: those of the terminal, else 100."""
+def width(stream: Any, unseen: int = 100) -> int:
+    """Columns to write in: those of the terminal, else unseen."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
-        return 100
+        return unseen
 
 
 def say(text: str) -> None:

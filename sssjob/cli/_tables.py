@@ -12,6 +12,7 @@ __all__ = ["cells", "table"]
 
 _GAP = "  "
 _LEAST = 8          # columns are not made narrower
+_MOST = 200         # characters of a line in a cell, unless a whole line may be longer
 
 
 def cells(text: str) -> int:
@@ -26,7 +27,7 @@ def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], 
     """The lines of a table: titles, a rule, the rows. A cell is a text, shown on one line, or several. texts: so many
     columns, the first ones, may be folded (default: all); the others are numbers, whose lines may be longer than width.
     """
-    shown = [[_cell(cell) for cell in row] for row in rows]
+    shown = [[_cell(cell, max(_MOST, width)) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(titles, *([max(c, key=cells) for c in row] for row in shown),
                                                          strict=True)]
     few = len(widths) if texts is None else texts
@@ -37,8 +38,9 @@ def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], 
     return [*head, rule, *(line for row in shown for line in _lines(row, widths))]
 
 
-def _cell(cell: str | Sequence[str]) -> list[str]:
-    return [escape(line.replace("\n", "↵")) for line in ([cell] if isinstance(cell, str) else cell)] or [""]
+def _cell(cell: str | Sequence[str], most: int) -> list[str]:
+    """The lines of a cell, of at most so many characters each."""
+    return [escape(line.replace("\n", "↵"), most) for line in ([cell] if isinstance(cell, str) else cell)] or [""]
 
 
 def _lines(row: Sequence[Sequence[str]], widths: list[int]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ import click
 
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once
-from sssjob.cli._findings import width
+from sssjob.cli._findings import LONG, width
 from sssjob.cli._options import Session, common
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import RejectedError, UsageError
+from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.conversion.compare import Difference, Habits
@@ -55,8 +57,10 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
         emit(json.dumps({"equal": not found, "same": same, "differences": [
             {"subject": d.subject, "a": d.one, "b": d.other} for d in found], "patch": _patch(a, b)}) + "\n")
     elif found:
-        rows = [[d.subject, *_cells(d)] for d in found]
-        emit("\n".join(table(rows, ("about", one, other), width(sys.stdout))) + "\n")
+        long = [d for d in found if d.one and d.other and "\n" in d.one + d.other]
+        rows = [[d.subject, *_cells(d)] for d in found if d not in long]
+        lines = table(rows, ("about", one, other), width(sys.stdout, LONG)) if rows else []
+        emit("".join(f"{line}\n" for line in [*lines, *_unified(long, one, other)]))
     return 1 if found else session.status()
 
 
@@ -84,9 +88,15 @@ def _habits() -> Habits:
                                     if meaning == "submit_dir"))
 
 
-def _cells(d: Difference) -> tuple[Any, Any]:
-    """The two values; of texts of several lines those that differ."""
-    if d.one is None or d.other is None or "\n" not in d.one + d.other:
-        return tuple("-" if text is None else (text or '""').split("\n") for text in (d.one, d.other))  # type: ignore[return-value]
-    lines = list(unified_diff(d.one.split("\n"), d.other.split("\n"), n=0, lineterm=""))[2:]
-    return [line[1:] for line in lines if line[0] == "-"] or "-", [line[1:] for line in lines if line[0] == "+"] or "-"
+def _cells(d: Difference) -> list[list[str]]:
+    """The two values, each as its lines."""
+    return [["-"] if text is None else (text or '""').split("\n") for text in (d.one, d.other)]
+
+
+def _unified(differences: Iterable[Difference], one: str, other: str) -> Iterator[str]:
+    """Texts of several lines as unified diffs, which say where in the text the lines stand."""
+    for d in differences:
+        if d.one is not None and d.other is not None:
+            lines = unified_diff(d.one.split("\n"), d.other.split("\n"), f"{one}: {d.subject}", f"{other}: {d.subject}",
+                                 lineterm="")
+            yield from map(escape, lines)

@@ -14,7 +14,7 @@ import click
 
 from sssjob.cli._complete import rules_or_files
 from sssjob.cli._files import emit
-from sssjob.cli._findings import width
+from sssjob.cli._findings import LONG, width
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.cli._ways import ALONE, again, replaced
@@ -105,17 +105,17 @@ def _script(session: Session, title: str, document: Document) -> int:
     found = [(o, scope, _called(p), _value(p)) for scope, p, o in said]
     found += [(o, "job", ALONE, o.value or "") for o, after in lone.items() if after is None]
     found.sort(key=lambda row: (row[0].line, row[0].column))
-    rows = [[str(o.line) if o.line else "--set", o.shown, *rest] for o, *rest in found]
+    rows = [[str(o.line) if o.line else "--set", f"{o.name} {o.value or ''}".rstrip(), *rest] for o, *rest in found]
     if rows:
         emit("\n".join(table(rows, ("line", title.removesuffix(" batch script"), "of", "property", "value"),
-                             width(sys.stdout))) + "\n")
+                             width(sys.stdout, LONG))) + "\n")
     else:
         emit(f"{title}: asks for nothing\n")
     if totals:
         emit("\nin all:\n" + "".join(f"  {total}\n" for total in totals))
     if dead:
         emit("\n" + "\n".join(table([[str(line), text, why] for line, text, why in sorted(dead)],
-                                     ("line", "dead", "why"), width(sys.stdout))) + "\n")
+                                     ("line", "dead", "why"), width(sys.stdout, LONG))) + "\n")
     return session.status()
 
 

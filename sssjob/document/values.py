@@ -97,6 +97,13 @@ def invisible(text: str) -> str | None:
     return next(f"U+{ord(c):04X}" for c in text if not c.isprintable())
 
 
+def unlike(text: str) -> str:
+    """What is to be said behind a name of another script than ASCII, whose letters may look like those of a known one:
+    the letter and its code point, ``U+0408``; nothing for names of ASCII."""
+    strange = next((c for c in text if not c.isascii()), None)
+    return "" if strange is None else f", in which {strange} is U+{ord(strange):04X}"
+
+
 def writable(text: str) -> bool:
     """Whether XML 1.0 can hold the text."""
     return text.isprintable() or not any(

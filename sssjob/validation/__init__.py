@@ -513,6 +513,9 @@ class _Checker:
         if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
             self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
                              place, p)
+        elif p.attributes.get("delimiter") == "":
+            self.contradicts("SSS421", p.tag, f"the delimiter of {p.tag} is empty and parts nothing; a comma is taken",
+                             container, place, p)
         check_property(p, self.findings, limits=self.limits, path=lambda: _path(container, place, p), within=container)
         if len(self.findings) + self.findings.overflow == before:
             self._clean[id(p)] = p

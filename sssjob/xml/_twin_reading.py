@@ -14,6 +14,7 @@ from lxml import etree
 
 from sssjob.document.element import Container, Raw
 from sssjob.document.model import Document, File
+from sssjob.document.values import unlike
 from sssjob.document.vocabulary import CONTAINERS, HOMELESS, aliases
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
@@ -182,7 +183,7 @@ class _Builder:
         import difflib
 
         close = difflib.get_close_matches(name, ROOTS, 1)
-        self.refuse(f"/{name}", f"{name} is not the root of a job document", "SSS109",
+        self.refuse(f"/{name}", f"{name} is not the root of a job document{unlike(name)}", "SSS109",
                     f"did you mean {close[0]}?" if close else f"known: {', '.join(ROOTS)}")
 
     def twice(self, value: _Object, pointer: str) -> None:

@@ -20,6 +20,7 @@ from lxml import etree
 
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Raw
 from sssjob.document.model import Document, File, Job, JobDefaults
+from sssjob.document.values import unlike
 from sssjob.errors import AccessError, RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
@@ -158,7 +159,7 @@ class _Reader(ElementReader):
             body = self.envelope(root)
         else:
             hint = "--profile mam reads usage records" if local == "UsageRecord" else ""
-            self.tell("SSS109", root, local, f"{local} is not the root of a job document", hint)
+            self.tell("SSS109", root, local, f"{local} is not the root of a job document{unlike(local)}", hint)
             raise RejectedError(list(self.findings))
         document = self.finished(body, path)
         if isinstance(body, Raw) and not any(True for _ in document.bodies()):

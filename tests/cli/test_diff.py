@@ -154,3 +154,18 @@ def test_names_of_files(sssjob: Command, tmp_path: Path, one: str, other: str, c
     for name, options in (("a", one), ("b", other)):
         (tmp_path / name).write_text(f"#!/bin/sh\n#SBATCH {options}\n")
     assert sssjob("diff", "-q", "-f", "slurm", tmp_path / "a", tmp_path / "b").code == code
+
+
+def test_what_is_long_can_be_found_in_a_pipe(sssjob: Command, tmp_path: Path) -> None:
+    """A path stands on one line and whole, and the commands of two scripts are a unified diff."""
+    folder = "/scratch/" + "/".join(["project"] * 30)
+    (tmp_path / "a.sh").write_text(f"#!/bin/sh\n#SBATCH --chdir={folder}\nmodule load a\nsrun ./a\necho done\n")
+    (tmp_path / "b.sh").write_text("#!/bin/sh\n#SBATCH -N 1\nmodule load b\nsrun ./a\necho done\n")
+    one, other = str(tmp_path / "a.sh"), str(tmp_path / "b.sh")
+    lines = sssjob("diff", "-f", "slurm", one, other).out.splitlines()
+    assert [line.split() for line in lines[2:4]] == [
+        ["job:", "InitialWorkingDirectory", folder, "-"], ["job:", "nodes", "-", "1"]]
+    assert lines[4:] == [f"--- {one}: job: commands", f"+++ {other}: job: commands", "@@ -1,3 +1,3 @@",
+                         "-module load a", "+module load b", " srun ./a", " echo done"]
+    assert sssjob("explain", "-f", "slurm", one).out.splitlines()[2].split() == [
+        "2", "--chdir", folder, "job", "InitialWorkingDirectory", folder]

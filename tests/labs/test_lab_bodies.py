@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,78 @@ def test_variables_arrive_byte_for_byte(name: str, command: str, export: str, tm
     assert {f.rule for f in findings} <= {"SSS502"}
     out = dict(line.split("=", 1) for line in printed(folder, command, text, tmp_path).split("\0") if "=" in line)
     assert {key: out.get(key) for key in VALUES} == VALUES
+
+
+GRID = """\
+#!/bin/bash
+# where it starts
+#$ -cwd
+#$ -S /bin/bash
+#$ -N bodies   # what it is called
+#$ {more}
+#$ {streams}
+#$ -o {out}
+
+pwd
+case $JOB_ID in *[!0-9]* | '') echo no number ;; *) echo a number ;; esac
+echo "$JOB_NAME $((NSLOTS * 2)) $NHOSTS ${{REQUEST}}"
+echo "$SGE_TASK_ID $SGE_TASK_FIRST $SGE_TASK_LAST $SGE_TASK_STEPSIZE"
+echo "$SGE_O_LOGNAME $SGE_O_HOME $SGE_O_WORKDIR"
+echo "an error of $JOB_NAME" >&2
+"""
+
+
+@pytest.mark.parametrize("body", ["shim", "translate"])
+@pytest.mark.parametrize("streams", ["-j y", "-e {out}.err"], ids=["joined", "apart"])
+@pytest.mark.parametrize("more", ["-pe smp 3", "-t 3-7:2"], ids=["slots", "array"])
+def test_a_job_of_grid_engine_prints_the_same(more: str, streams: str, body: str, tmp_path: Path) -> None:
+    """Variables and streams, one file for both or one each, for every element of an array."""
+    slurm, sge = lab("slurm"), lab("sge")
+    out = str(tmp_path / ("out.$TASK_ID" if "-t" in more else "out"))
+    text = GRID.format(more=more, out=out, streams=streams.format(out=out))
+    if "-t" in more:
+        text = text.replace("$NHOSTS", "")
+    else:                       # "undefined" there, which only a shim says
+        text = "".join(line for line in text.splitlines(True) if "TASK_ID" not in line)
+    findings = Findings("job.sh")
+    made = get("slurm").write(get("sge").read(text.encode(), ReadContext("job.sh", findings)),
+                              WriteContext(findings, options={"body": body}))
+    assert made.index("# where it starts") < made.index("#SBATCH") and "  # what it is called" in made
+    assert not {f.rule for f in findings} & {"SSS510", "SSS511", "SSS514", "SSS516"}
+    original = printed(sge, "LOGNAME=$(id -un) qsub -sync y", text, tmp_path)       # SGE_O_LOGNAME is the submitter's
+    assert original.count("an error of bodies") == (3 if "-t" in more else 1)
+    assert printed(slurm, "sbatch --wait", made, tmp_path) == original
+
+
+DRIVER = """\
+#!/bin/bash
+ID=$(sbatch --parsable first.sh)
+NAME=second
+sbatch --dependency=afterany:$ID -J "$NAME" --time=2 next.sh one 'two  words'
+"""
+
+
+def test_a_driver_submits_to_the_other_manager(tmp_path: Path) -> None:
+    """The jobs of a script that drives others run in the same order, with the same names and arguments."""
+    slurm, sge = lab("slurm"), lab("sge")
+    scripts = {"first.sh": "#!/bin/bash\n#SBATCH -o /dev/null\ncd {place}\necho \"$SLURM_JOB_NAME\" > first\n",
+               "next.sh": "#!/bin/bash\n#SBATCH -o /dev/null\ncd {place}\n"
+                          "{{ cat first; echo \"$SLURM_JOB_NAME\"; printf '<%s>' \"$@\"; }} > part && mv part done\n"}
+    printed_by: dict[str, str] = {}
+    for name, folder in (("slurm", slurm), ("sge", sge)):
+        place = tmp_path / name
+        place.mkdir()
+        for file, text in (*scripts.items(), ("driver.sh", DRIVER)):
+            document = get("slurm").read(text.format(place=place).encode() if file != "driver.sh" else text.encode(),
+                                         ReadContext(file, Findings(file)))
+            findings = Findings(file)
+            made = get(name).write(document, WriteContext(findings, options={"body": "translate"}))
+            (place / file).write_text(made)
+            assert not [f for f in findings if f.rule == "SSS511"]
+        subprocess.run(["/bin/bash", "-c", '. "$0/env.sh" && bash driver.sh', folder], cwd=place, check=True,
+                       timeout=120, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 240
+        while not (place / "done").exists() and time.monotonic() < until:
+            time.sleep(0.2)
+        printed_by[name] = (place / "done").read_text()
+    assert printed_by["slurm"] == printed_by["sge"] == "first.sh\nsecond\n<one><two  words>"

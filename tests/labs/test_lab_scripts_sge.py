@@ -77,3 +77,16 @@ def test_qsub_takes_what_is_written(lab: Path, tmp_path: Path, name: str, path: 
     taken, fields = verified(lab, tmp_path, text)
     assert taken
     assert fields == canonical(said(line for line in text.splitlines() if line.startswith("#$")))
+
+
+@pytest.mark.parametrize("page", [
+    "#$ -soft -l h_rt=60\n# hard again\n#$ -l h_vmem=1G\n#$ -N x # a name\n",
+    "#$ -l h_vmem=1G -soft -q all.q -hard -l h_rt=60\n\n#$ -soft -l arch=lx-amd64\n#$ -q all.q\n",
+    "#$ -q all.q\n#$ -clear\n# what is forgotten\n#$ -soft -q all.q\n./a\n#$ -l h_rt=60 -m e\n",
+])
+def test_pages_keep_what_is_soft(lab: Path, tmp_path: Path, page: str) -> None:
+    """-soft and -hard count for the rest of their line; directives that stay in their places say the same to qsub."""
+    text = f"#!/bin/sh\n{page}true\n"
+    written = get("sge").write(get("sge").read(text.encode(), ReadContext()), WriteContext())
+    taken, fields = verified(lab, tmp_path, text)
+    assert taken and verified(lab, tmp_path, written) == (True, fields)

@@ -47,7 +47,7 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("slurm", B + "#PBS -N x\n", [("SSS304", "warning", 2, 1)]),
     ("slurm", S + "--nodes=many\n", [("SSS505", "error", 2, 9)]),
     ("pbspro", P + "-N x # name\n", [("SSS505", "error", 2, 11)]),
-    ("torque", P + "-N x # name\n", [("SSS502", "warning", 2, 11)]),
+    ("torque", P + "-N x # name\n", []),
     # commented out, late, ignored
     ("slurm", B + "##SBATCH -N 1\n# SBATCH -N 1\n# #SBATCH -n 2\n# SBATCHES\n",
      [("SSS520", "info", 2, 1), ("SSS520", "info", 3, 1), ("SSS520", "info", 4, 1)]),

@@ -41,7 +41,7 @@ def convert(text: str, source: str, target: str, site: Site | None = None, *,
             defaults: bool = False) -> tuple[list[str], list[tuple[str, str]]]:
     """The directives that come out, and (kind, subject) of what writing tells; of defaults that differ where asked."""
     document, _ = read(SH + text, source, site)
-    context = WriteContext(Findings("job"), policy=Policy.WARN, site=site)
+    context = WriteContext(Findings("job"), policy=Policy.WARN, site=site, options={"layout": "canonical"})
     lines = get(target).write(document, context).splitlines()
     made = [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")]
     return [line for line in made if defaults or line != "-cwd" or source == "sge"], [
@@ -52,7 +52,7 @@ def convert(text: str, source: str, target: str, site: Site | None = None, *,
 def sge(text: str, **options: str) -> list[str]:
     """The directives that a script of Grid Engine is written with."""
     document, _ = read(SH + text, "sge", None, **options)
-    lines = get("sge").write(document, WriteContext()).splitlines()
+    lines = get("sge").write(document, WriteContext(options={"layout": "canonical"})).splitlines()
     return [line.removeprefix("#$ ") for line in lines if line.startswith("#$")]
 
 
@@ -75,7 +75,8 @@ def check_recorded(name: str, recorded: dict[str, Any]) -> None:
         with pytest.raises(RejectedError):
             get("sge").read(recorded["script"].encode(), context)
         return
-    lines = get("sge").write(get("sge").read(recorded["script"].encode(), context), WriteContext()).splitlines()
+    writing = WriteContext(options={"layout": "canonical"})
+    lines = get("sge").write(get("sge").read(recorded["script"].encode(), context), writing).splitlines()
     if name not in LISTED + LENIENT:
         assert canonical(said(line for line in lines if line.startswith("#$"))) == canonical(recorded["reading"])
 

@@ -14,7 +14,7 @@ def carried(source: str, target: str, text: str, body: str = "./a\n") -> tuple[l
     """The directives that come out, and every message of reading and writing but those on defaults."""
     context = ReadContext(findings=Findings("s"), policy=Policy.WARN)
     document = get(source).read(f"#!/bin/bash\n{text}{body}".encode(), context)
-    writing = WriteContext(context.findings, policy=Policy.WARN)
+    writing = WriteContext(context.findings, policy=Policy.WARN, options={"layout": "canonical"})
     lines = get(target).write(document, writing).splitlines()
     return [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")], [
         f.message for f in context.findings if f.subject not in DEFAULTS and f.severity != "info"]

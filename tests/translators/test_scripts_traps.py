@@ -31,7 +31,7 @@ def options(name: str, text: str, to: str = "") -> list[str]:
     document, findings = read(name, SH + text if not text.startswith("#!") else text)
     if findings.rejected:
         return ["refused"]
-    written = get(to or name).write(document, WriteContext(Findings("job")))
+    written = get(to or name).write(document, WriteContext(Findings("job"), options={"layout": "canonical"}))
     prefix = "#SBATCH " if (to or name) == "slurm" else "#PBS "
     return [line.removeprefix(prefix) for line in written.splitlines() if line.startswith(prefix)]
 
@@ -44,7 +44,7 @@ def header(name: str, text: str, to: str = "") -> list[str]:
 def told(name: str, text: str, to: str = "") -> list[tuple[str, str, int, int]]:
     """(kind, subject, line, column) of what is found while reading and writing."""
     document, findings = read(name, SH + text)
-    context = WriteContext(Findings("job"))
+    context = WriteContext(Findings("job"), options={"layout": "canonical"})
     if to and not findings.rejected:
         get(to).write(document, context)
     return [(f.kind, f.subject, f.line, f.column) for f in (*findings, *context.findings)]

@@ -198,6 +198,7 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Feature delimiter=":">a:b</Feature>'), [("SSS421", "/Job/Feature")]),
     (job('<Requested><Node delimiter=":" aggregation="Range">a[1-2]</Node></Requested>'), [("SSS421", f"{R}/Node")]),
     (job('<Node delimiter=":" aggregation="List">a:b</Node>'), []),
+    (job('<Node delimiter="" aggregation="List">a,b</Node>'), [("SSS421", "/Job/Node")]),
     (job("<Network>fast</Network><Requested><Network>10</Network></Requested>"), []),
     (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job/Network")]),
     (job('<Extension type="Scheduler" name="Array">1-NaN</Extension>'), [("SSS201", "/Job/Extension")]),

@@ -257,6 +257,11 @@ def test_hostile_documents_are_refused_by_name(case: str) -> None:
     assert refused(text)[0] == rule
 
 
+def test_a_root_in_other_letters_is_told_by_their_code_points() -> None:
+    with pytest.raises(RejectedError, match=r"ob is not the root of a job document, in which \u0408 is U\+0408$"):
+        read_document("<\u0408ob/>")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])
 def test_encodings_that_are_accepted(encoding: str) -> None:
     declared = "" if encoding.startswith("utf") else f'<?xml version="1.0" encoding="{encoding}"?>'

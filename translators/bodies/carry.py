@@ -17,7 +17,7 @@ from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import Mode, shim
-from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command
+from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
 from sssjob.translators.bodies.values import MADE, given, is_unset
@@ -44,11 +44,14 @@ EDITED: Final = "SSS518"
 @dataclass(frozen=True, slots=True)
 class Body:
     """A body without its ``#!`` line, the interpreter that runs it, and asked, which says what its job asks for by
-    meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...)."""
+    meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...). submit: the call of the target's submit
+    command for the words of one of the source's, by name, and whether something reads what that prints; see
+    ``submitting.submission``."""
 
     text: str
     interpreter: str = "sh"
     asked: Callable[[], Mapping[str, str]] = dict
+    submit: Callable[[str, list[str], bool], tuple[str, str] | str] | None = None
 
 
 def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
@@ -370,6 +373,8 @@ class _Work:
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return
         made = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
+        if act == "submit" and self.mode == "translate" and self.body.submit is not None and use.kind == "command":
+            made = self._submitted(use, said, source)
         if self.mode == "shim":
             made = self._function(use, act, said, source, made)
         elif isinstance(made, Edit) and use.kind == "held":
@@ -381,6 +386,14 @@ class _Work:
             return
         why = f": {made}" if made else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
+
+    def _submitted(self, use: Use, said: int, source: Facts) -> Edit | str:
+        """The call of the target's submit command for one of the source's, or why there is none."""
+        submit = self.body.submit
+        assert submit is not None
+        if any(pattern(source).search(w.text) for w in use.words[said:]):
+            return f"a name of {source.title} stands among its words"
+        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read))
 
     def _function(self, use: Use, act: str, said: int, source: Facts, made: Edit | str) -> Edit | str:
         """The same where the shim has a function for it, else why it has none."""

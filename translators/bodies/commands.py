@@ -6,7 +6,8 @@ What cancels, holds and releases jobs takes ids alone; a launcher takes the opti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +25,7 @@ from sssjob.translators.bodies.launchers import (
 )
 from sssjob.translators.bodies.shell import Use
 
-__all__ = ["Edit", "Launch", "act_of", "hosts_asked", "replaced", "same_command"]
+__all__ = ["Edit", "Launch", "act_of", "hosts_asked", "replaced", "same_command", "submitted"]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -94,6 +95,33 @@ def replaced(use: Use, source: Facts, target: Facts, known: Mapping[str, str]) -
     if act == "launch":
         return _launch(use, said, target, known)
     return ""
+
+
+_GAP: Final = re.compile(rb"(?:[ \t]|\\\n)*")
+_PIPED: Final = re.compile(rb"[ \t]*\|(?!\|)")
+#: A here-document, and lines of it that submit commands obey.
+_HERE: Final = re.compile(rb"<<-?[ \t]*[\"'\\]?\w")
+_DIRECTIVE: Final = re.compile(rb"^[ \t]*#(?:[ \t]*(?:SBATCH|PBS|BSUB|COBALT)\b|\$|[ \t]*(?:flux|FLUX):)", re.MULTILINE)
+
+
+def submitted(use: Use, said: int, data: bytes, submit: Callable[[list[str], bool], tuple[str, str] | str]
+              ) -> Edit | str:
+    """The edit of a call of a submit command, or why there is none. said: how many words name the command."""
+    words = use.words[said:]
+    ends = [w.end for w in use.words]
+    if any(_GAP.fullmatch(data, end, after.start) is None for end, after in zip(ends, use.words[1:], strict=False)):
+        return "a redirection stands among its words"
+    line_end = data.find(b"\n", ends[-1])
+    line = data[ends[-1]:len(data) if line_end < 0 else line_end]
+    if _HERE.search(line) and _DIRECTIVE.search(data, line_end):
+        return "the script in its here-document has directives; convert that as a script of its own"
+    before = data[data.rfind(b"\n", 0, use.start) + 1:use.start]
+    read = before.count(b"$(") > before.count(b")") or before.count(b"`") % 2 == 1 or _PIPED.match(line) is not None
+    answer = submit([w.text.decode("utf-8", "surrogateescape") for w in words], read)
+    if isinstance(answer, str):
+        return answer
+    call, differs = answer
+    return Edit(use.start, ends[-1], (call,), f"; {differs}" if differs else "")
 
 
 def _on_jobs(use: Use, act: str, said: int, target: Facts) -> Edit | str:

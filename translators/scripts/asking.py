@@ -3,7 +3,7 @@ source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from sssjob.translators.scripts.rows import (
     SITE,
     AnyRow,
     Dialect,
+    Key,
     Place,
     Row,
     ScriptDocument,
@@ -171,6 +172,10 @@ class Asking(Asked):
     def says(self, name: str) -> bool:
         """Whether there is an Extension of the scheduler's by name; it does not count as carried by that."""
         return (name, "Scheduler") in self._extensions
+
+    def under(self, key: Key) -> Sequence[Entry]:
+        """All that the job says under the name of a property, or of an Extension its name and type."""
+        return self._tagged.get(key, ()) if isinstance(key, str) else self._extensions.get(key, ())
 
     def extension(self, name: str, kind: str = "Scheduler") -> Entry | None:
         """An Extension by name."""

@@ -3,7 +3,7 @@ where its lines stood."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -73,9 +73,22 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
-    return carried(Body(body, program, lambda: known(asking)), source, target,
+    return carried(Body(body, program, lambda: known(asking), _submission(asking)), source, target,
                    mode_of(asking.context.options.get("body")), tell,
                    facts=lambda name: facts_of(dialect_of(name)))
+
+
+def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, str] | str]:
+    """How calls of a submit command are said to the target, by the name of their dialect."""
+    def submit(name: str, words: list[str], read: bool) -> tuple[str, str] | str:
+        from sssjob.translators.scripts.submitting import submission
+
+        source = dialect_of(name)
+        if source is None:
+            return "its options are not known"
+        return submission(source, asking.dialect, words, asking.context.site, read=read)
+
+    return submit
 
 
 def known(asking: Asking) -> dict[str, str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts import untranslated
 from sssjob.translators.scripts.examples import EXAMPLES
 from sssjob.translators.scripts.raw import Line, Option
-from sssjob.translators.scripts.rows import SCRIPT, Dialect, ScriptDocument, dialect_of
+from sssjob.translators.scripts.rows import SCRIPT, AnyRow, Dialect, Key, Row, ScriptDocument, dialect_of, place
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
@@ -63,8 +63,8 @@ class Page:
         self.first = min(stood, default=0) if parts else 0
         self._anchors: dict[tuple[str, str | None], int] = {}
         self._origins = document.origins
-        self._pending: list[tuple[Entry, Option]] = []      # of which nothing is written yet
-        self._asked = False
+        self._done: set[Entry] = set()      # of which something is written
+        self._keys = _keys(target)
         self._names = {name: line for name, _, line, _, _ in options}
         self._lines = {(name, value): line for name, value, line, _, _ in reversed(options)} if self.own else {}
         numbers = document.lines if script is not None else []
@@ -86,50 +86,54 @@ class Page:
             self._below[numbers[-1]] = lines[-1]
 
     # -- where options go
-    def row(self, asking: Asking, options: Sequence[tuple[str, str | None]]) -> None:
-        """Note where the options of one row stand: where that stood which they were made of."""
-        if self.first:
+    def row(self, asking: Asking, row: AnyRow | None, options: Sequence[tuple[str, str | None]]) -> None:
+        """Note where the options of one row stand: where that stood which they were made of. row: None for options
+        that the dialect leaves open."""
+        if self.first or not options:
             return
+        anchors = self._anchors
         if self.own:
-            for name, value in options:
-                line = self._lines.get((name, value)) or self._names.get(name)
-                if line is None:
-                    others = [o.line for o in self._fresh(asking) if o.name not in self._names or not any(
-                        o.name == written for written, _ in (*self._anchors, *options))]
-                    line = self._one_of(others, name)
-                self._anchors.setdefault((name, value), line)
-            return
-        fresh = self._fresh(asking)
-        if not options:
-            return
-        lines = [o.line or self._names.get(o.name, 0) for o in fresh]       # one of the command line stands for another
-        if lines and (len(options) == 1 or lines.count(lines[0]) == len(lines)):
-            line = min(lines)
+            names = self._names
             for option in options:
-                self._anchors.setdefault(option, line)
+                line = self._lines.get(option) or names.get(option[0])
+                if line is None:
+                    written = {name for name, _ in (*anchors, *options)}
+                    line = self._one_of([o.line for o in self._fresh(asking, row) if o.name not in written], option[0])
+                anchors.setdefault(option, line)
             return
+        fresh = self._fresh(asking, row)
+        if len(fresh) == 1 or (fresh and (len(options) == 1 or all(o.line == fresh[0].line for o in fresh))):
+            line = min(self._lines_of(fresh)) if len(fresh) > 1 else fresh[0].line or self._lines_of(fresh)[0]
+            for option in options:
+                anchors.setdefault(option, line)
+            return
+        lines = self._lines_of(fresh)
         for option in options:
-            self._anchors.setdefault(option, self._one_of(lines, option[0]))
+            anchors.setdefault(option, self._one_of(lines, option[0]))
 
-    def _fresh(self, asking: Asking) -> list[Option]:
-        """The directives of what was used since this was asked before."""
-        if not self._asked:
-            self._asked, origins = True, self._origins
-            self._pending = [(e, origins[id(e.item)][1]) for e in asking.entries if id(e.item) in origins]
-        fresh: list[Option] = []
-        pending: list[tuple[Entry, Option]] = []
-        for pair in self._pending:
-            if pair[0].used:
-                fresh.append(pair[1])
-            else:
-                pending.append(pair)
-        self._pending = pending
-        return fresh
+    def _lines_of(self, options: Sequence[Option]) -> list[int]:
+        """Where options stand, those of the command line in the places of those that they replace; 0: nowhere."""
+        return [option.line or self._names.get(option.name, 0) for option in options]
+
+    def _fresh(self, asking: Asking, row: AnyRow | None) -> list[Option]:
+        """The directives of what a row used, but for what other rows have used before."""
+        keys = None if row is None else self._keys.get(row.name)
+        entries: Sequence[Entry]
+        if keys is None:
+            entries = asking.entries
+        elif len(keys) == 1:
+            entries = asking.under(keys[0])
+        else:
+            entries = [e for key in keys for e in asking.under(key)]
+        done, origins = self._done, self._origins
+        used = [e for e in entries if e.used and e not in done]
+        done.update(used)
+        return [origins[id(e.item)][1] for e in used if id(e.item) in origins]
 
     def _one_of(self, lines: Sequence[int], name: str) -> int:
         """The line of an option among those that its row comes from: that of a directive which says the like."""
         names, by_name = self._names, _alike(self.source.name, self.target.name)
-        same = by_name.get(name) or by_name.get(name[:2], frozenset())      # -oo is like -o
+        same = by_name.get(name) or by_name.get(name[:2], ())       # -oo is like -o
         alike = [names[n] for n in same if n in names]
         return min([line for line in alike if line in lines] or lines or alike, default=0)
 
@@ -154,11 +158,12 @@ class Page:
         stood, last = dict(self.head), self.last
         if self._below and body == "".join(self._below.values()):
             stood.update(self._below)
-            last, body = max(map(_LINE, self.options)), ""
+            last, body = max(map(_LINE, self.options), default=0), ""
         end = 2 * self.last + 1         # behind the last directive
         placed: list[_Placed] = []
+        anchors, first = self._anchors, self.first
         for name, value, text in directives:
-            line = self.first or self._anchors.get((name, value), 0)
+            line = first or anchors.get((name, value), 0)
             if line in stood:           # of a here-document, which is no place for another
                 if (name, value, line) in map(_SAID, self.options):
                     continue
@@ -243,8 +248,15 @@ def _same(dialect: Dialect, bare: str, text: str, *, grudging: bool = True) -> b
     return seen[0] == seen[1] and not reading.findings.rejected and (grudging or not list(reading.findings))
 
 
+@cache
+def _keys(dialect: Dialect) -> dict[str, tuple[Key, ...]]:
+    """First option of a row -> what it says; rows that are asked of every job are not there."""
+    places = {row.name: (row.place,) if isinstance(row, Row) else row.of for row in dialect.rows}
+    return {name: tuple(place(text).key for text in of if text) for name, of in places.items() if of is not None}
+
+
 @lru_cache(maxsize=128)
-def _alike(source: str, target: str) -> dict[str, frozenset[str]]:
+def _alike(source: str, target: str) -> dict[str, tuple[str, ...]]:
     """Option of the target -> options of the source that state the same attribute of a job."""
     alike: dict[str, set[str]] = {}
     for by in EXAMPLES.values():
@@ -252,7 +264,7 @@ def _alike(source: str, target: str) -> dict[str, frozenset[str]]:
             theirs = _names(source, by[source])
             for name in _names(target, by[target]):
                 alike.setdefault(name, set()).update(theirs)
-    return {name: frozenset(names) for name, names in alike.items()}
+    return {name: tuple(sorted(names)) for name, names in alike.items()}
 
 
 def _names(dialect: str, text: str) -> list[str]:

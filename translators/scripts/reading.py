@@ -54,6 +54,8 @@ class Reading:
         self._group: TaskGroup | None = None
         self.several = False                        # parts stand side by side: amounts belong to their groups
         self.origins: dict[int, tuple[Property, Option]] = {}
+        self.lines: list[Line] = []
+        self._inner: frozenset[int] | None = None   # numbers of the lines in here-documents
         self.options: list[Option] = []             # all of the part being read, also those that another one replaces
         self._found: dict[tuple[str, ...], Container] = {(): self.job}      # containers by path, of one group
 
@@ -80,7 +82,14 @@ class Reading:
                           excerpt=text)
 
     def dead(self, line: Line, why: str, column: int = 1) -> None:
-        """A line that looks like a directive and is none."""
+        """A line that looks like a directive and is none; one in a here-document may be one of another script."""
+        if self._inner is None:
+            self._inner = frozenset(one.number for one in here_lines(self.lines))
+        if line.number in self._inner:
+            self.findings.add(DEAD, "directive", "the directive stands in a here-document, for a script that this one "
+                              "writes, and asks for nothing here; convert that script by itself", line=line.number,
+                              column=column, excerpt=line.text)
+            return
         self.findings.add(DEAD, "directive", f"the directive is dead: {why}; it stays in the script as a comment",
                           line=line.number, column=column, excerpt=line.text)
 
@@ -211,7 +220,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     """The document of a script. Raises RejectedError when it is refused."""
     reading = Reading(dialect, context)
     text, encoded = _text_of(reading, data)
-    lines = list(lines_of(text))
+    reading.lines = lines = list(lines_of(text))
     scan = scanned(dialect, reading, lines) if "{{" in text or "%(" in text else dialect.scan(reading, lines)
     if given := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, given)

@@ -112,13 +112,13 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
                 order = row.names.index
                 made.sort(key=lambda option: order(option[0]))
             if page is not None:
-                page.row(asking, made)
+                page.row(asking, row, made)
             for name, value in made:
                 options.append((name, value, asking))
         asking.silent = False
         kept = list(asking.open())
         if page is not None:
-            page.row(asking, kept)
+            page.row(asking, None, kept)
         options += [(*m, asking) for m in kept]
     return options
 

@@ -1,0 +1,175 @@
+"""Calls of the submit command in a script that drives other jobs, by the tables that directives go through.
+
+``sbatch --dependency=afterok:$ID next.sh`` becomes ``qsub -W depend=afterok:$ID next.sh``: options are read as those
+of a script are, and what the target writes for them goes onto its own submit command. A call stays as it is, and why is
+told, where an option has no equal, where the script gets arguments that the target does not pass on, where something
+reads what the command prints and the target prints no id alone, and where a word is no plain one. Source: sbatch(1),
+qsub(1B), submit(1), bsub of the LSF 10.1 reference, flux-batch(1), qsub of Cobalt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Document
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.templates.quoting import QuotingError, word
+from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.scripts.options import OptionPair, options_of
+from sssjob.translators.scripts.reading import Reading, understand
+from sssjob.translators.scripts.rows import DIALECT, DROPPED, REFUSED, Dialect
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import Site
+    from sssjob.translators.scripts.raw import Option
+
+__all__ = ["submission"]
+
+#: Dialect -> its submit command, and the option with which that prints an id alone; empty: it does so anyway, None:
+#: never.
+_COMMANDS: Final[dict[str, tuple[str, str | None]]] = {
+    "slurm": ("sbatch", "--parsable"), "pbspro": ("qsub", ""), "torque": ("qsub", ""), "sge": ("qsub", "-terse"),
+    "lsf": ("bsub", None), "flux": ("flux batch", ""), "cobalt": ("qsub", "")}
+#: Those whose command passes words behind the script on to it.
+_ARGUMENTS: Final = ("slurm", "sge", "flux", "cobalt")
+#: Words that a shell makes several of, or that a reader of options cannot look into.
+_UNREADABLE: Final = re.compile(r"`|\$\(|[*?\[]|\\|\$[@*]")
+_UNEXPANDED: Final = re.compile(r"'[^']*\$")
+_DOUBLE: Final = re.compile(r'"[^"]*"')
+_PLAIN: Final = re.compile(r"[\w./:=,@%+${}-]+", re.ASCII)
+_PLACEHOLDER: Final = re.compile(r"@([A-Z]+)[:@]")
+_JOB: Final = re.compile(r"@JOBID:([^@]*\$[^@]*)@")
+
+
+def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Site | None, *, read: bool
+               ) -> tuple[str, str] | str:
+    """The call of the target that does what a call of the source does, and how it is not quite the same (empty: it is);
+    else why there is none.
+
+    words: those behind the command, as the shell has them; read: something reads what the command prints.
+    """
+    if source.name not in _COMMANDS or target.name not in _COMMANDS:
+        return f"{target.title} has no command that does this"
+    command, alone = _COMMANDS[target.name]
+    ids = _COMMANDS[source.name][1]
+    if any(_UNREADABLE.search(one) or _UNEXPANDED.search(_DOUBLE.sub("", one)) for one in words):
+        return "a word of it is made by the shell"
+    if read and ((ids != "" and ids not in words) or alone is None):
+        return "what it prints is read, which is no id alone"
+    parsed = _parsed(source, [one for one in words if one != ids or not ids])
+    if isinstance(parsed, str):
+        return parsed
+    options, rest = parsed
+    if len(rest) > 1 and rest[0].startswith("$"):
+        return f"{rest[0]} may hold options"
+    if len(rest) > 1 and target.name not in _ARGUMENTS:
+        return f"{command} passes no arguments on to the script"
+    told = _options(source, target, options, site)
+    if isinstance(told, str):
+        return told
+    pairs, differs = told
+    pieces = [command, *([alone] if read and alone else []), *pairs]
+    return " ".join([*pieces, *(["<"] if target.name == "lsf" and rest else []), *rest]), differs
+
+
+def _parsed(source: Dialect, words: Sequence[str]) -> tuple[list[Option], Sequence[str]] | str:
+    """The options of a call, and the script with its arguments. An option takes its value before a word is a script."""
+    why = "its options cannot be read"
+    for count in range(len(words) + 1):
+        if count < len(words) and words[count].startswith("-"):
+            continue
+        reading = Reading(source, ReadContext(findings=Findings()))
+        try:
+            options = source.arguments(reading, " ".join(words[:count]))
+        except ValueError:
+            continue
+        refused = next((f.message for f in reading.findings if f.rule == REFUSED), "")
+        if not refused:
+            if source.name == "lsf" and count < len(words):
+                return "bsub runs a command here and no script"
+            return options, words[count:]
+        why = refused
+    return why
+
+
+def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None
+             ) -> tuple[list[str], str] | str:
+    """The options of the target as words of a shell, and how they differ; else why the call stays."""
+    pairs, findings, lost = _pairs(source, target, options, site)
+    usual = _pairs(source, target, [], site)[0]
+    lost = next((f.message for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects), lost)
+    if lost:
+        return lost
+    differs = "; ".join(dict.fromkeys(f.message for f in findings if f.severity == "warning" and f.subject not in (
+        "Environment", "InitialWorkingDirectory") and "@JOBID:" not in f.message))
+    words: list[str] = []
+    expanded = 0
+    for name, value in pairs:
+        if (name, value) in usual:
+            continue                # the script says it, or its site
+        value = None if value is None else _JOB.sub(r"\1", value)
+        if value is not None and (stands := _PLACEHOLDER.search(value)) is not None:
+            return "it names a job by the id that it has under another manager" if stands[1] == "JOBID" else \
+                f"{stands[0]} stands for a name that only the site knows"
+        expanded += (value or "").count("$")
+        try:
+            words += _spelled(target, name, value)
+        except QuotingError as error:
+            return str(error)
+    if expanded != sum((option.value or "").count("$") for option in options):
+        return f"{target.title} cannot take all of its variables"
+    return words, differs
+
+
+def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None
+           ) -> tuple[Sequence[OptionPair], Findings, str]:
+    """The options that the target writes for some of the source, what there is to tell of them, and what is said by
+    none of them."""
+    findings = Findings()
+    reading = Reading(source, ReadContext(findings=findings, policy=Policy.WARN, site=site))
+    try:
+        job = understand(reading, [list(options)])
+        document = Document(job, {}, findings=findings)
+        if site is not None:
+            site.rename(document)
+        context = WriteContext(findings, policy=Policy.WARN, site=site)
+        written = options_of(target, job, document, context, Policy.WARN)
+    except RejectedError:
+        return (), findings, ""
+    lost = next((f"{target.title} has no option for {_called(p)}" for p in _leaves(job)
+                 if id(p) not in written.taken and p.get("name") != DIALECT), "")
+    return written.parts[0], findings, lost
+
+
+def _leaves(scope: Container) -> Iterator[Property]:
+    for item in scope.items:
+        if isinstance(item, Property):
+            yield item
+        elif isinstance(item, Container):
+            yield from _leaves(item)
+
+
+def _called(p: Property) -> str:
+    return f"{p.tag} {p.get('name')}" if p.get("name") else p.tag
+
+
+def _spelled(target: Dialect, name: str, value: str | None) -> list[str]:
+    """An option as words of a shell that expands the variables in it."""
+    soft, name = (["-soft"], name.removeprefix("soft -")) if name.startswith("soft -") else ([], name)
+    long = target.name in ("slurm", "flux", "cobalt") and len(name) > 1
+    dashes = "--" if long else "-"
+    if value is None:
+        return [*soft, f"{dashes}{name}"]
+    if target.name == "sge" and name in ("pe", "binding"):
+        return [*soft, f"-{name}", *value.split()]
+    text = value if _PLAIN.fullmatch(value) else f'"{_ESCAPED.sub(_BACKSLASH, value)}"' if "$" in value else str(
+        word(value))
+    return [*soft, f"{dashes}{name}={text}"] if long and target.name != "cobalt" else [*soft, f"{dashes}{name}", text]
+
+
+_ESCAPED: Final = re.compile(r'["\\`]')
+_BACKSLASH: Final = r"\\\g<0>"
