@@ -154,7 +154,7 @@ class Page:
         stood, last = dict(self.head), self.last
         if self._below and body == "".join(self._below.values()):
             stood.update(self._below)
-            last, body = max(map(_LINE, self.options)), ""
+            last, body = max(map(_LINE, self.options), default=last), ""
         end = 2 * self.last + 1         # behind the last directive
         placed: list[_Placed] = []
         for name, value, text in directives:
