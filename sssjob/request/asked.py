@@ -92,6 +92,11 @@ class Entry:
         return f"{self._above}/{self.tag}"
 
     @property
+    def called(self) -> str:
+        """``Memory``, ``Extension Array``: what findings call it."""
+        return f"{self.tag} {self.attributes.get('name', '')}".rstrip() if self.tag == "Extension" else self.tag
+
+    @property
     def value(self) -> Value:
         """The value that is asked for; only properties have one."""
         assert isinstance(self.item, Property)
@@ -230,7 +235,7 @@ class Asked:
             return
         if not why and (id(entry.item) in self.apart or entry.level == f"{TASK[0]}+"):
             why = "not all of the listed tasks ask for the same"
-        self.note(self.target.rule, entry, f"{name}: {why or self.target.word}", severity, name)
+        self.note(self.target.rule, entry, f"{subject or entry.called}: {why or self.target.word}", severity, name)
 
     def misfit(self, entry: Entry, why: str) -> None:
         """The finding for what cannot hold beside the counts of the job, which win over it: that of ``check``."""

@@ -262,7 +262,8 @@ def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Li
     if low < 0 or last:
         culprit = _culprit(items, groups)
         shown = f"brackets do not balance: {'one closes before it opens' if low < 0 else f'{last} left open'}"
-        if strict:
+        known = not _told_elsewhere(place.within, limits)
+        if strict and known:
             place.add("SSS401", "group", shown, culprit)
         turned = [-n for n in groups]
         if low < 0 and _depths(turned)[::2] == (0, 0):
@@ -271,7 +272,7 @@ def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Li
         else:
             opened = -low
             how = f"{opened} added at the start, {last - low} at the end"
-        if not strict:
+        if known and not strict:
             place.add("SSS402", "group", f"{shown}; {how}", culprit)
         low, high, last = _depths(groups)
     if high + opened > limits.group_depth:
@@ -279,6 +280,14 @@ def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Li
                                      f"({limits.group_depth})")
         return [0] * len(groups), 0
     return groups, opened
+
+
+def _told_elsewhere(container: Container | None, limits: Limits) -> bool:
+    """Whether the brackets of a block balance with those of elements that are not known, which findings of their own
+    are about."""
+    if container is None or all(isinstance(item, Property) for item in container.items):
+        return False
+    return balanced([item.attributes["group"] for item in container.items if "group" in item.attributes], limits)
 
 
 def _culprit(items: list[Property], groups: list[int]) -> Property | None:

@@ -237,6 +237,13 @@ def test_odd_pages(text: str, target: str) -> None:
     assert read(target, page).root == read(target, block).root
 
 
+@pytest.mark.parametrize("name", ["slurm", "pbspro", "torque", "lsf", "sge", "flux", "cobalt"])
+@pytest.mark.parametrize("text", ["}", "hostname\n", "# note\nls\n", "#!/bin/sh\n"])
+def test_a_page_without_directives_stays_as_it_is(text: str, name: str) -> None:
+    """LSF and Grid Engine looked for the last of none (an internal error)."""
+    assert converted(name, name, text) == text
+
+
 def test_layouts_are_refused_where_they_mean_nothing() -> None:
     with pytest.raises(ValueError, match="layout is in-place or canonical"):
         converted("slurm", "sge", "#!/bin/sh\n./a\n", layout="free")

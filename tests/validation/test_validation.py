@@ -207,6 +207,10 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", f"{R}/Network")]),
     (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered/Network")]),
     (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
+    # the reader tells of what nobody knows, and its brackets count
+    (job('<Requested><Processors group="1">4</Processors><Foo conj="Or" group="-1">x</Foo></Requested>'), []),
+    (job('<Requested><Processors group="1">4</Processors><Foo conj="Or" group="-2">x</Foo></Requested>'),
+     [("SSS402", R)]),
     (job('<Delivered><Queue group="1">q</Queue><User group="-1">u</User></Delivered>'), []),
 ]
 

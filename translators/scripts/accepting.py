@@ -10,9 +10,10 @@ from sssjob.translators.scripts.raw import TEMPLATE
 from sssjob.translators.scripts.rows import DROPPED, INVENTED, Row, place
 
 if TYPE_CHECKING:
+    from sssjob.request.asked import Entry
     from sssjob.translators.scripts.asking import Asking
 
-__all__ = ["accepted"]
+__all__ = ["accepted", "said_by", "subject_of"]
 
 Spoken = list[tuple[str, "str | None", "Asking"]]
 #: How many options may be taken out of one job for what they are together with others.
@@ -35,15 +36,36 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
             if not gone:
                 break
             for refusal in gone.values():
-                asking.note(DROPPED, None, f"{_shown(refusal, own)}: {judge.command} refuses it: {refusal.why}",
-                            subject=_subject(asking, refusal.option))
+                value = next((value for name, value in own if name == refusal.option), None)
+                asking.note(DROPPED, said_by(asking, refusal.option, value), f"{_shown(refusal, own)}: {judge.command} "
+                            f"refuses it: {refusal.why}", subject=subject_of(asking, refusal.option, value))
             options = [(name, value, of) for name, value, of in options if of is not asking or name not in gone]
         for refusal in refusals:
             if refusal.missing:
                 asking.note(INVENTED, None, f"{refusal.option}: {judge.command} of {dialect.title} refuses a job "
                             f"without it unless its command line says it: {refusal.why}", "warning",
-                            _subject(asking, refusal.option))
+                            subject_of(asking, refusal.option))
     return options
+
+
+def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:
+    """The property that an option was written from; None where it is not the only one that may have been."""
+    row = asking.dialect.known.get(option)
+    places = (row.place,) if isinstance(row, Row) else () if row is None else row.of or ()
+    there = [e for p in map(place, filter(None, places)) for e in asking.said(p.tag)
+             if p.attributes.items() <= e.attributes.items()]
+    if len(there) > 1:
+        there = [e for e in there if value is not None and e.text and e.text in value]
+    return there[0] if len(there) == 1 else None
+
+
+def subject_of(asking: Asking, option: str, value: str | None = None) -> str:
+    """What a finding about an option is about: the property that it says, else the option."""
+    row = asking.dialect.known.get(option)
+    if isinstance(row, Row) and row.place:
+        return place(row.place).tag
+    entry = said_by(asking, option, value)
+    return option if entry is None else entry.tag
 
 
 def _templated(refusal: Refusal, options: Sequence[tuple[str, str | None]]) -> bool:
@@ -53,8 +75,3 @@ def _templated(refusal: Refusal, options: Sequence[tuple[str, str | None]]) -> b
 def _shown(refusal: Refusal, options: Sequence[tuple[str, str | None]]) -> str:
     value = next((value for name, value in options if name == refusal.option), None)
     return refusal.option if value is None else f"{refusal.option} {value[:80]}"
-
-
-def _subject(asking: Asking, option: str) -> str:
-    row = asking.dialect.known.get(option)
-    return place(row.place).tag if isinstance(row, Row) and row.place else option

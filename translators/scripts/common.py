@@ -123,7 +123,8 @@ def read_mail(reading: Reading, events: list[str], to: Option | None, option: Op
 
 
 def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """Words of the target for the events, and the address. near: event -> one that is close to it."""
+    """Words of the target for the events, and the address, unless it is one for events of which none is carried. near:
+    event -> one that is close to it."""
     made: list[str] = []
     listed = asking.one("NotificationList", carried=("uri",))
     events = [] if listed is None else [_EVENTS.get(w.strip(), w.strip()) for w in listed.text.split(",") if w.strip()]
@@ -141,10 +142,12 @@ def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> t
             elif near.get(name) in words:
                 made.append(words[near[name]])
                 asking.note(APPROXIMATED, entry, f"mail at {name}: {near[name]} is close to it")
+            elif name == "none":
+                asking.note(APPROXIMATED, entry, "no mail is sent where no option asks for it", "info")
             else:
                 asking.dropped(entry, f"no mail at {name}")
     user = asking.extension("MailUser")
-    address = None if listed is None or "uri" not in listed.attributes else _address(
+    address = None if listed is None or "uri" not in listed.attributes or not made else _address(
         asking, listed, listed.attributes["uri"], "NotificationList/@uri")
     if user is not None:
         address = address or _address(asking, user, user.text, "Extension MailUser")

@@ -21,7 +21,7 @@ from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample
 from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions
 from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, index, kept_as_it_is, name_of
-from sssjob.translators.scripts.accepting import accepted
+from sssjob.translators.scripts.accepting import accepted, said_by, subject_of
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     DROPPED,
@@ -263,7 +263,8 @@ def _single(document: Document, context: WriteContext) -> tuple[str, dict[str, s
         try:
             lines.append(_directive(name, value))
         except QuotingError as error:
-            asking.note(DROPPED, None, f"{name}: {error}", subject=name.removeprefix("-"))
+            about = subject_of(asking, name, value).removeprefix("-")
+            asking.note(DROPPED, said_by(asking, name, value), str(error), subject=about)
     leftovers(asked)
     return "\n".join([*lines, queue]) + "\n", scripts
 

@@ -14,7 +14,7 @@ from sssjob.request.asked import JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
-from sssjob.translators.scripts.accepting import accepted
+from sssjob.translators.scripts.accepting import accepted, said_by, subject_of
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
 from sssjob.translators.scripts.copies import SHEBANG, launched
@@ -31,7 +31,6 @@ from sssjob.translators.scripts.rows import (
     Row,
     ScriptDocument,
     of_part,
-    place,
 )
 
 __all__ = ["asking_for", "directive_of", "express", "leftovers", "script_apart", "script_of", "with_scripts",
@@ -136,9 +135,7 @@ def directive_of(dialect: Dialect, name: str, value: str | None, asking: Asking)
             return f"{asking.prefix} {text}\n"
         return "".join(f"{asking.prefix} {line}\n" for line in text.split("\n"))
     except QuotingError as error:
-        row = dialect.known.get(name)
-        subject = place(row.place).tag if isinstance(row, Row) and row.place else name
-        asking.note(DROPPED, None, f"{name}: {error}", subject=subject)
+        asking.note(DROPPED, said_by(asking, name, value), str(error), subject=subject_of(asking, name, value))
         return ""
 
 
