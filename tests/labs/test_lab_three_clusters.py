@@ -324,8 +324,10 @@ class Storm:
 
 
 def _facts(name: str, job: Job, running: Running, starts: list[list[str]], ends: list[list[str]]) -> Iterator[str]:
-    """What a document says that was otherwise."""
+    """What a document says that was otherwise. A controller that was away learns late of an end, and its record counts;
+    then the other source is told, and has to be right."""
     document = running.plan.job
+    others = {one.fact: [int(float(str(one.other)))] for one in running.disagreements if one.key.endswith("_time")}
     for site, native_id, _ in starts:
         element = job.elements and job.site.executor == "slurm"         # which has an id that no answer shows
         if site != job.site.name or (not element and native_id != str(running.row.native_id).partition(".")[0]):
@@ -333,12 +335,14 @@ def _facts(name: str, job: Job, running: Running, starts: list[list[str]], ends:
     for tag, lines in (("StartTime", starts), ("EndTime", ends)):
         value = document.value(tag)
         at = [int(line[-1]) for line in lines]
-        if at and value is not None and not -LATE_S <= int(value) - at[0] <= LATE_S:
-            yield f"fact: {name}: {tag} is {at[0] - int(value)} s away"
+        known = [] if value is None else [int(value), *others.get(tag, ())]
+        if at and known and not any(-LATE_S <= one - at[0] <= LATE_S for one in known):
+            yield f"fact: {name}: {tag} is {at[0] - known[0]} s away"
     wall = None if document.delivered is None else document.delivered.value("Duration")
     if wall is not None and starts and ends:
         spent = int(ends[0][-1]) - int(starts[0][-1])
-        if not spent - 2 <= float(wall) <= spent + LATE_S:
+        late = LATE_S + max([0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
+        if not spent - 2 <= float(wall) <= spent + late:
             yield f"fact: {name}: Duration {wall} of {spent}"
 
 

@@ -130,7 +130,7 @@ class GridEngine(Cluster):
 def _record(cluster: GridEngine, job: NativeJob, run: Run) -> str:
     """A record of accounting."""
     assert run.end is not None
-    last = run is job.run and job.over
+    last = job.over and run is job.life         # else it was put back, also where the job was cancelled as it waited
     code = job.exit if last else 0
     failed = "25  : rescheduling" if not last else "100 : assumedly after job" if job.signal else "0"
     begin, end = cluster._shown(run.start), cluster._shown(run.end)
