@@ -8,7 +8,7 @@ are not plain are given back, to be added one by one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, BinaryIO, Final
 
@@ -46,18 +46,18 @@ _SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", *_FRACTIONS)
 
 
 class SacctTotals:
-    """Adds up outputs of sacct. totals: to which is added; rates: by which jobs are charged; uncharged: counts why they
-    are not. One is for several logs: ``of`` for each of them."""
+    """Adds up outputs of sacct. totals: to each of which is added; rates: by which jobs are charged; uncharged: counts
+    why those of the first totals are not. One is for several logs: ``of`` for each of them."""
 
-    def __init__(self, totals: Totals, rates: RateSet | None, uncharged: Counter[str]) -> None:
+    def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
         self.totals, self.rates, self.uncharged = totals, rates, uncharged
         self._known: dict[tuple[str, ...], _Known] = {}
-        self.names = {*totals.by, *(condition.name for condition in totals.where)}
+        self.names = {name for one in totals for name in (*one.by, *(condition.name for condition in one.where))}
 
     @property
     def suits(self) -> bool:
         """Whether anything can be added up so: users are not counted, nor jobs shared out."""
-        return (not self.totals.spread and self.totals.least == 1
+        return (not any(one.spread or one.least > 1 for one in self.totals)
                 and all(name in _COLUMNS or name in _CLASSES for name in self.names))
 
     def of(self, file: BinaryIO, context: ReadContext) -> _Log:
@@ -136,7 +136,10 @@ class _Log:
             charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
             read.keep([read.plain[n] for n in kept])
         if read.plain:
-            self._sum(read, charges, reasons, ends)
+            said = {name: self._said_of(read, name) for name in self._whole.names}
+            figures = _figures(read, ends)
+            for n, totals in enumerate(self._whole.totals):
+                self._sum(read, totals, charges, reasons, said, figures, first=not n)
 
     # -- what jobs are told apart by
     def _said_of(self, read: Columns, name: str) -> list[str]:
@@ -155,22 +158,22 @@ class _Log:
         return [said.get(row, ABSENT) for row in rows]
 
     # -- sums
-    def _sum(self, read: Columns, charges: list[int], reasons: list[str | None], ends: list[str]) -> None:
-        """Add up the plain jobs."""
+    def _sum(self, read: Columns, totals: Totals, charges: list[int], reasons: list[str | None],
+             said: Mapping[str, list[str]], figures: Any, *, first: bool) -> None:
+        """Add up the plain jobs. said: of each job by dimension; figures: what each adds; first: why jobs are not
+        charged counts."""
         import pyarrow as pa
 
-        totals, rates = self._whole.totals, self._whole.rates
-        said = {name: self._said_of(read, name) for name in self._whole.names}
-        end, first, last = read.listed("end"), totals.since or 0, totals.until
+        rates, end, since, until = self._whole.rates, read.listed("end"), totals.since or 0, totals.until
         within = [n for n, job in enumerate(read.plain) if all(
-            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= first and (
-            last is None or end[job] < last)]
+            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
+            until is None or end[job] < until)]
         if not within:
             return
         jobs = [read.plain[n] for n in within]
-        if reasons:
+        if reasons and first:
             self._whole.uncharged.update(reason for n in within if (reason := reasons[n]) is not None)
-        figures = _figures(read, ends).take(pa.array(jobs, pa.int64()))
+        figures = figures.take(pa.array(jobs, pa.int64()))
         figures = figures.append_column("charge", pa.array([charges[n] for n in within], pa.int64()))
         figures = figures.append_column("charged", pa.array(
             [int(rates is not None and reasons[n] is None) for n in within], pa.int64()))
@@ -180,9 +183,9 @@ class _Log:
         periods = {quarter: totals.period(quarter) for quarter in set(figures.column("quarter").to_pylist())}
         figures = figures.append_column("period", pa.array(
             [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
-        self._merge(figures, ["period", *keys])
+        self._merge(totals, figures, ["period", *keys])
 
-    def _merge(self, figures: Any, keys: list[str]) -> None:
+    def _merge(self, totals: Totals, figures: Any, keys: list[str]) -> None:
         """Add the sums of groups to the totals."""
         rates, groups = self._whole.rates, dict[tuple[str, ...], Sums]()
         sums = figures.group_by(keys).aggregate([*((name, "sum") for name in _SUMMED), ("wall", "count")])
@@ -198,7 +201,7 @@ class _Log:
             if row["step"] >= 0:
                 groups[tuple(row[key] for key in keys)].waits[row["step"]] = row["step_count"]
         for (period, *key), group in groups.items():
-            self._whole.totals.take(period, tuple(key), group)
+            totals.take(period, tuple(key), group)
 
 
 def _too_large(read: Columns) -> bool:
