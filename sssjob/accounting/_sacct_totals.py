@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, BinaryIO, Final
 
 from sssjob.accounting._sacct_columns import Columns
+from sssjob.accounting._sacct_figures import figure
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting.columnar import SacctBlocks, charges_of, units_of
 from sssjob.accounting.dimensions import ABSENT, failed, size_class, value_of, wait_class
@@ -146,7 +147,7 @@ class _Log:
         """Of each job the text of a dimension; of those that are not plain any."""
         of_number = _CLASSES.get(name)
         if of_number is not None:
-            numbers = read.array("processors" if name == "Size" else "waited").to_pylist()
+            numbers = figure(read, "size" if name == "Size" else "waited").to_pylist()
             classes = {number: of_number(number) if number >= 0 else ABSENT for number in set(numbers)}
             return [classes[number] for number in numbers]
         columns = [column for column in _COLUMNS[name] if column in read.jobs.column_names]
@@ -209,7 +210,7 @@ def _too_large(read: Columns) -> bool:
     import pyarrow.compute as pc
 
     wall, processors, nodes, gpus, asked, energy, limits = (
-        pc.max(read.array(name)).as_py() or 0
+        pc.max(figure(read, name)).as_py() or 0
         for name in ("wall", "processors", "nodes", "gpus", "asked", "energy", "requested"))
     most = max(wall * processors, wall * nodes, wall * gpus, limits * max(asked, processors), energy)
     return bool(most * len(read.first) >= _WORD)
@@ -220,9 +221,9 @@ def _figures(read: Columns, ends: list[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wall, processors, cpu_us, waited, limits = map(
-        read.array, ("wall", "processors", "cpu_us", "waited", "requested"))
-    asked = read.array("asked")
+    wall, processors, cpu_us, waited, limits = (
+        figure(read, name) for name in ("wall", "processors", "cpu_us", "waited", "requested"))
+    asked = figure(read, "asked")
     asked = pc.if_else(pc.equal(asked, 0), processors, asked)
     used, has_cpu = pc.multiply(wall, processors), pc.and_(pc.greater(cpu_us, 0), pc.greater(processors, 0))
     cpu = pc.divide(pc.add(cpu_us, 500_000), 1_000_000)
@@ -233,8 +234,8 @@ def _figures(read: Columns, ends: list[str]) -> Any:
         "failed": pa.array([int(end == "1") for end in ends], pa.int64()), "wall": wall, "processors": used, "cpu": cpu,
         "cpu_basis": pc.if_else(has_cpu, used, zeros), "cpu_paired": pc.if_else(has_cpu, cpu, zeros),
         "requested": pc.if_else(says, pc.multiply(limits, asked), zeros),
-        "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, read.array("gpus")),
-        "nodes": pc.multiply(wall, read.array("nodes")), "energy": read.array("energy"),
+        "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, figure(read, "gpus")),
+        "nodes": pc.multiply(wall, figure(read, "nodes")), "energy": figure(read, "energy"),
         "waited": pc.greater_equal(waited, 0).cast(pa.int64()), "wait": pc.max_element_wise(waited, 0),
         "step": pa.array([steps[number] for number in waited.to_pylist()], pa.int64()),
-        "quarter": pc.multiply(pc.divide(read.array("end"), _QUARTER), _QUARTER)})
+        "quarter": pc.multiply(pc.divide(figure(read, "end"), _QUARTER), _QUARTER)})

@@ -95,9 +95,8 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         raise UsageError("--cube writes names and groups of any size, which --privacy forbids")
     sums = [totals] if cube is None else [totals, Totals(CUBE, "day", _zone(zone), **bounds, most=CELLS)]
     read, uncharged = list[Counts](), Counter[str]()
-    columns = None if privacy else SacctTotals(sums, rates, uncharged)
-    if columns is not None and not columns.suits:
-        columns = None
+    whole = SacctTotals(sums, rates, uncharged)
+    columns = whole if whole.suits and not privacy else None
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
             for found in jobs_of(session, source, name, given, read, columns):
