@@ -52,6 +52,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "car": "sssjob.translators.records.car",
     "apel": "sssjob.translators.records.apel",
     "apel-summary": "sssjob.translators.records.apel_summary",
+    "apel-sync": "sssjob.translators.records.apel_sync",
     "car-summary": "sssjob.translators.records.car_summary",
     "htcondor-history": "sssjob.translators.records.htcondor_history",
     "cobalt-acct": "sssjob.translators.records.cobalt_acct",

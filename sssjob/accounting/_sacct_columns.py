@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from sssjob.accounting._sacct_clocks import clock_micros, epochs, numbers_of, whole_seconds
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
 from sssjob.accounting.table import has_arrow
 from sssjob.translators.records._slurm import ending
-from sssjob.translators.records._tres import TresForm
-from sssjob.translators.records._values import EPOCHS
-from sssjob.translators.records.base import Reading, micros, node, recall, rounded
+from sssjob.translators.records.base import Reading, node, recall
 
 __all__ = ["Columns"]
 
@@ -30,13 +29,6 @@ _MAYBE: Final = r"^([1-9][0-9]{0,8})?$"
 _CLOCK: Final = r"^(([0-9]{1,5}-)?([0-9]{1,4}:)?[0-9]{1,4}:[0-9]{1,4}(\.[0-9]{1,6})?)?$"
 _SPAN: Final = _CLOCK.replace("^(", "^([^0-9].*|", 1)
 _SIZE: Final = r"^([0-9]{1,15}(\.[0-9]{1,6})?[KMGTP]?)?$"
-#: Forms of clocks: pattern, one of no time, and (first, behind the last) character and microseconds of each part.
-_CLOCKS: Final = (
-    (r"^[0-9]{2}:[0-9]{2}:[0-9]{2}$", "00:00:00", ((0, 2, 3_600_000_000), (3, 5, 60_000_000), (6, 8, 1_000_000))),
-    (r"^[0-9]{2}:[0-9]{2}\.[0-9]{3}$", "00:00.000", ((0, 2, 60_000_000), (3, 5, 1_000_000), (6, 9, 1000))),
-    (r"^[0-9]-[0-9]{2}:[0-9]{2}:[0-9]{2}$", "0-00:00:00",
-     ((0, 1, 86_400_000_000), (2, 4, 3_600_000_000), (5, 7, 60_000_000), (8, 10, 1_000_000))),
-)
 _ENERGY: Final = r"^(0|[1-9][0-9]{0,14})?$"
 #: Column -> what may stand in it for a plain job. Columns that are in none of these tables may hold any text: the
 #: reader makes a property of it by which no shape goes, or leaves it alone.
@@ -122,20 +114,20 @@ class Columns:
 
         names = set(self.jobs.column_names)
         for name in names.intersection(_TIMES):
-            found = _epochs(self._column(name), self.reading.context.options.get("timezone"))
+            found = epochs(self.column(name), self.reading.context.options.get("timezone"))
             if found is None:
                 return False
             self.arrays[name] = found
         jobs = range(len(self.first))
         self.fits = pa.array([job not in odd for job in jobs] if odd else [True] * len(jobs))
         for name in names & _FORMS.keys():
-            self._only(pc.match_substring_regex(self._column(name), _FORMS[name]))
+            self._only(pc.match_substring_regex(self.column(name), _FORMS[name]))
         for name in names.intersection(_NAMED):
-            self._only(pc.less_equal(pc.utf8_length(self._column(name)), self.reading.context.limits.identifier))
+            self._only(pc.less_equal(pc.utf8_length(self.column(name)), self.reading.context.limits.identifier))
             if blanks:
                 self._only(pc.greater(self._each(name, _tidy), 0))
         if "qos" in names:      # which sacct says of a job that ended just now; it is no name
-            self._only(pc.not_equal(self._column("qos"), "Unknown"))
+            self._only(pc.not_equal(self.column("qos"), "Unknown"))
         self._only(pc.greater(self._each("state", _ended), 0))
         self._amounts(names)
         self._lasted(names)
@@ -149,39 +141,31 @@ class Columns:
 
         self.fits = pc.and_(self.fits, holds)
 
-    def _column(self, name: str) -> _Array:
+    def column(self, name: str) -> _Array:
         return self.jobs.column(name).combine_chunks()
 
     def _each(self, name: str, number: Callable[[str], int]) -> _Array:
         """A number for each text, made once for each different one."""
-        return _numbers(self._column(name).dictionary_encode(), number)
+        return numbers_of(self.column(name).dictionary_encode(), number)
 
     def _count(self, name: str) -> _Array:
         """The whole numbers of a column, 0 where none stands there or the job is not plain anyway."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = self._column(name)
+        texts = self.column(name)
         return pc.if_else(pc.and_(self.fits, pc.not_equal(texts, "")), texts, "0").cast(pa.int64())
 
     def _micros(self, name: str) -> _Array:
         """Microseconds of the clocks of a column, 0 where none stands there or the job is not plain anyway."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = pc.if_else(self.fits, self._column(name), "")
-        total = None
-        for form, zero, parts in _CLOCKS:       # hardly one is like another, so that none is asked for twice
-            plain = pc.match_substring_regex(texts, form)
-            clocks, texts = pc.if_else(plain, texts, zero), pc.if_else(plain, "", texts)
-            for start, stop, factor in parts:
-                part = pc.multiply(pc.utf8_slice_codeunits(clocks, start, stop).cast(pa.int64()), factor)
-                total = part if total is None else pc.add(total, part)
-        return pc.add(total, _numbers(texts.dictionary_encode(), lambda text: micros(text, name) or 0))
+        texts = pc.if_else(self.fits, self.column(name), "")
+        return clock_micros(texts, name)
 
     def _seconds(self, name: str) -> _Array:
         """Whole seconds of such clocks."""
-        return _whole_seconds(self._micros(name))
+        return whole_seconds(self._micros(name))
 
     def _agreed(self, *evidence: _Array) -> _Array | None:
         """The numbers that are said, 0 for none; jobs of which two are said are not plain."""
@@ -225,7 +209,7 @@ class Columns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        coded = self._column(name).dictionary_encode()
+        coded = self.column(name).dictionary_encode()
         forms = self.shapes.forms
         texts = [forms.cut(text) for text in coded.dictionary.to_pylist()]
         cpus, nodes = self._counts_of(texts)
@@ -266,7 +250,7 @@ class Columns:
             self._only(pc.or_(pc.equal(idle, 0), pc.less_equal(rest, 2)))
         if "elapsed" in names:
             said = self._seconds("elapsed")
-            self._only(pc.or_(pc.equal(self._column("elapsed"), ""),
+            self._only(pc.or_(pc.equal(self.column("elapsed"), ""),
                               pc.less_equal(pc.abs(pc.subtract(said, wall)), 2)))
 
     def _worked(self, names: set[str]) -> None:
@@ -281,9 +265,9 @@ class Columns:
         if not used:
             return
         self.arrays["cpu_us"] = used[0]
-        most = _whole_seconds(used[0])
+        most = whole_seconds(used[0])
         for more in used[1:]:
-            most = pc.add(most, _whole_seconds(more))
+            most = pc.add(most, whole_seconds(more))
         alone = pa.array([last - first == 1 for first, last in zip(self.first, self.last, strict=True)])
         self._only(pc.or_(alone, pc.greater(most, 0)))      # else the steps say it
         if processors is not None:
@@ -296,7 +280,7 @@ class Columns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ids = self._column("jobid")
+        ids = self.column("jobid")
         again = pc.and_(pc.equal(ids[:-1], ids[1:]), pc.invert(self.fits[1:]))
         self._only(pa.concat_arrays([pc.invert(again), pa.array([True])]))
 
@@ -353,7 +337,7 @@ class Columns:
 
     def _states(self) -> list[str]:
         """The first word of each job's state."""
-        coded = self._column("state").dictionary_encode()
+        coded = self.column("state").dictionary_encode()
         of = [text.partition(" ")[0] for text in coded.dictionary.to_pylist()]
         return [of[code] for code in coded.indices.to_pylist()]
 
@@ -363,9 +347,9 @@ class Columns:
         import pyarrow.compute as pc
 
         names, other = self.jobs.column_names, WHO.get(column)
-        texts = self._column(column) if column in names else pa.array([""] * len(self.first))
+        texts = self.column(column) if column in names else pa.array([""] * len(self.first))
         if other in names:
-            return pc.if_else(pc.equal(texts, ""), self._column(str(other)), texts)
+            return pc.if_else(pc.equal(texts, ""), self.column(str(other)), texts)
         if column == "cluster" and self.reading.machine is not None:
             return pc.if_else(pc.equal(texts, ""), self.reading.machine, texts)
         return texts
@@ -377,57 +361,10 @@ class Columns:
             known = self.lists[name] = self.arrays[name].to_pylist()
         return known
 
-    def array(self, name: str) -> _Array:
-        """A number of each job, 0 where none is said and any of those that are not plain: ``wall``, ``start``, ``end``,
-        ``processors``, ``nodes``, ``gpus``, ``energy``, ``cpu_us``, ``asked`` (processors), ``requested`` (seconds),
-        ``waited`` (seconds from submission to start, -1 where that is not said)."""
-        import pyarrow.compute as pc
-
-        if name not in self.arrays and name in _MADE:
-            self.arrays[name] = _MADE[name](self)
-        found = self.arrays.get(name)
-        return pc.multiply(self.arrays["wall"], 0) if found is None else found
-
-    def _waited(self) -> _Array:
-        """Seconds from submission to start, -1 where that is not said."""
-        import pyarrow.compute as pc
-
-        submit, start = self.array("submit"), self.arrays["start"]
-        known = pc.and_(pc.greater(submit, 0), pc.greater_equal(start, submit))
-        return pc.if_else(known, pc.subtract(start, submit), -1)
-
-    def _limits(self) -> _Array:
-        """Seconds of the time limits of the plain jobs, 0 where there is none."""
-        import pyarrow.compute as pc
-
-        names, found = self.jobs.column_names, []
-        for name in ("timelimitraw", "timelimit"):
-            if name in names:
-                texts = self._column(name)
-                digits = pc.match_substring_regex(texts, r"^[0-9]")
-                clocks = pc.if_else(pc.and_(self.fits, digits), texts, "").dictionary_encode()
-                found.append(_numbers(clocks, _minutes if name == "timelimitraw" else _clock))
-        if not found:
-            return pc.multiply(self.arrays["wall"], 0)
-        if len(found) == 1:
-            return found[0]
-        return pc.if_else(pc.match_substring_regex(self._column("timelimitraw"), r"^[0-9]"), *found)
-
-    def _gpus(self) -> _Array:
-        """GPUs that the jobs were assigned."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        of, texts = self.lists.get("of"), self.lists.get("texts")
-        if of is None or texts is None:
-            return pc.multiply(self.arrays["wall"], 0)
-        counts = [0 if cut is None else _gpus(self.shapes.forms.forms[cut[0]], cut[1]) for cut in texts]
-        return pa.array([counts[text] for text in of], pa.int64())
-
     # -- what they say
     def coded(self, name: str) -> list[int]:
         """A number for the text of each job in a column, the same for the same text."""
-        codes: list[int] = self._column(name).dictionary_encode().indices.to_pylist()
+        codes: list[int] = self.column(name).dictionary_encode().indices.to_pylist()
         return codes
 
     def row(self, job: int) -> dict[str, str]:
@@ -467,7 +404,7 @@ class Columns:
         """The columns of the charge table that plain jobs state, but what they are charged."""
         import pyarrow.compute as pc
 
-        made = {"id": self._column("jobid"), "start": self.arrays["start"], "end": self.arrays["end"],
+        made = {"id": self.column("jobid"), "start": self.arrays["start"], "end": self.arrays["end"],
                 "wall_s": self.arrays["wall"]}
         for name in ("processors", "nodes"):
             if name in self.arrays:
@@ -499,12 +436,6 @@ class Columns:
         return sum(self.last[job] - self.first[job] for job in self.plain)
 
 
-#: What not every reader of columns asks for.
-_MADE: Final[dict[str, Callable[[Columns], _Array]]] = {
-    "requested": Columns._limits, "gpus": Columns._gpus, "waited": Columns._waited,
-    "asked": lambda read: read.array("reqcpus")}
-
-
 def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
     """The jobs of which a step is odd; None where a step stands behind another job."""
     import pyarrow as pa
@@ -521,68 +452,12 @@ def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
     return frozenset(pc.unique(owner.filter(pc.and_(odd, pc.invert(main)))).to_pylist())
 
 
-def _whole_seconds(us: _Array) -> _Array:
-    """Seconds of microseconds, half up."""
-    import pyarrow.compute as pc
-
-    return pc.divide(pc.add(us, 500_000), 1_000_000)
-
-
-def _numbers(coded: _Texts, number: Callable[[str], int]) -> _Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pc.take(pa.array([number(text) for text in coded.dictionary.to_pylist()], pa.int64()), coded.indices)
-
-
 def _unless(mask: _Array, values: _Array) -> _Array:
     """The values, null where the mask holds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return pc.if_else(mask, pa.scalar(None, values.type), values)
-
-
-def _minutes(text: str) -> int:
-    """Seconds of minutes."""
-    return 60 * int(text) if text else 0
-
-
-def _clock(text: str) -> int:
-    """Whole seconds of a clock."""
-    return rounded(micros(text, "Timelimit")) or 0
-
-
-def _gpus(form: TresForm, numbers: Sequence[str]) -> int:
-    """The GPUs of a text of a form: those of all types, else those that are said of no type."""
-    if form.typed:
-        return sum([int(numbers[at]) for at in form.typed])
-    return int(numbers[form.total]) if form.total >= 0 else 0
-
-
-def _epochs(texts: _Array, zone: str | None) -> _Array | None:
-    """Epoch seconds, 0 for what is none; None where they need a zone that is not named or shows one of them twice."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    digits = pc.match_substring_regex(texts, r"^[1-9][0-9]{8,9}$")
-    made = pc.if_else(digits, texts, "0").cast(pa.int64())
-    made = pc.if_else(pc.less(made, EPOCHS), made, 0)
-    if pc.all(digits).as_py():
-        return made
-    iso = pc.match_substring_regex(texts, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]$")
-    if not pc.any(iso).as_py():
-        return made
-    if zone is None or (zone != "UTC" and "/" not in zone):
-        return None
-    try:
-        local = pc.if_else(iso, texts, "2000-06-01T00:00:00").cast(pa.timestamp("s"))
-        if zone == "UTC":
-            return pc.if_else(iso, local.cast(pa.int64()), made)
-        there = pc.assume_timezone(local, zone, ambiguous="raise", nonexistent="raise")
-        return pc.if_else(iso, there.cast(pa.timestamp("s", "UTC")).cast(pa.int64()), made)
-    except (pa.ArrowInvalid, pa.ArrowKeyError):
-        return None
 
 
 def _tidy(text: str) -> int:

@@ -8,11 +8,12 @@ are not plain are given back, to be added one by one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, BinaryIO, Final
 
 from sssjob.accounting._sacct_columns import Columns
+from sssjob.accounting._sacct_figures import figure
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting.columnar import SacctBlocks, charges_of, units_of
 from sssjob.accounting.dimensions import ABSENT, failed, size_class, value_of, wait_class
@@ -46,18 +47,18 @@ _SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", *_FRACTIONS)
 
 
 class SacctTotals:
-    """Adds up outputs of sacct. totals: to which is added; rates: by which jobs are charged; uncharged: counts why they
-    are not. One is for several logs: ``of`` for each of them."""
+    """Adds up outputs of sacct. totals: to each of which is added; rates: by which jobs are charged; uncharged: counts
+    why those of the first totals are not. One is for several logs: ``of`` for each of them."""
 
-    def __init__(self, totals: Totals, rates: RateSet | None, uncharged: Counter[str]) -> None:
+    def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
         self.totals, self.rates, self.uncharged = totals, rates, uncharged
         self._known: dict[tuple[str, ...], _Known] = {}
-        self.names = {*totals.by, *(condition.name for condition in totals.where)}
+        self.names = {name for one in totals for name in (*one.by, *(condition.name for condition in one.where))}
 
     @property
     def suits(self) -> bool:
         """Whether anything can be added up so: users are not counted, nor jobs shared out."""
-        return (not self.totals.spread and self.totals.least == 1
+        return (not any(one.spread or one.least > 1 for one in self.totals)
                 and all(name in _COLUMNS or name in _CLASSES for name in self.names))
 
     def of(self, file: BinaryIO, context: ReadContext) -> _Log:
@@ -136,14 +137,17 @@ class _Log:
             charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
             read.keep([read.plain[n] for n in kept])
         if read.plain:
-            self._sum(read, charges, reasons, ends)
+            said = {name: self._said_of(read, name) for name in self._whole.names}
+            figures = _figures(read, ends)
+            for n, totals in enumerate(self._whole.totals):
+                self._sum(read, totals, charges, reasons, said, figures, first=not n)
 
     # -- what jobs are told apart by
     def _said_of(self, read: Columns, name: str) -> list[str]:
         """Of each job the text of a dimension; of those that are not plain any."""
         of_number = _CLASSES.get(name)
         if of_number is not None:
-            numbers = read.array("processors" if name == "Size" else "waited").to_pylist()
+            numbers = figure(read, "size" if name == "Size" else "waited").to_pylist()
             classes = {number: of_number(number) if number >= 0 else ABSENT for number in set(numbers)}
             return [classes[number] for number in numbers]
         columns = [column for column in _COLUMNS[name] if column in read.jobs.column_names]
@@ -155,22 +159,22 @@ class _Log:
         return [said.get(row, ABSENT) for row in rows]
 
     # -- sums
-    def _sum(self, read: Columns, charges: list[int], reasons: list[str | None], ends: list[str]) -> None:
-        """Add up the plain jobs."""
+    def _sum(self, read: Columns, totals: Totals, charges: list[int], reasons: list[str | None],
+             said: Mapping[str, list[str]], figures: Any, *, first: bool) -> None:
+        """Add up the plain jobs. said: of each job by dimension; figures: what each adds; first: why jobs are not
+        charged counts."""
         import pyarrow as pa
 
-        totals, rates = self._whole.totals, self._whole.rates
-        said = {name: self._said_of(read, name) for name in self._whole.names}
-        end, first, last = read.listed("end"), totals.since or 0, totals.until
+        rates, end, since, until = self._whole.rates, read.listed("end"), totals.since or 0, totals.until
         within = [n for n, job in enumerate(read.plain) if all(
-            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= first and (
-            last is None or end[job] < last)]
+            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
+            until is None or end[job] < until)]
         if not within:
             return
         jobs = [read.plain[n] for n in within]
-        if reasons:
+        if reasons and first:
             self._whole.uncharged.update(reason for n in within if (reason := reasons[n]) is not None)
-        figures = _figures(read, ends).take(pa.array(jobs, pa.int64()))
+        figures = figures.take(pa.array(jobs, pa.int64()))
         figures = figures.append_column("charge", pa.array([charges[n] for n in within], pa.int64()))
         figures = figures.append_column("charged", pa.array(
             [int(rates is not None and reasons[n] is None) for n in within], pa.int64()))
@@ -180,9 +184,9 @@ class _Log:
         periods = {quarter: totals.period(quarter) for quarter in set(figures.column("quarter").to_pylist())}
         figures = figures.append_column("period", pa.array(
             [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
-        self._merge(figures, ["period", *keys])
+        self._merge(totals, figures, ["period", *keys])
 
-    def _merge(self, figures: Any, keys: list[str]) -> None:
+    def _merge(self, totals: Totals, figures: Any, keys: list[str]) -> None:
         """Add the sums of groups to the totals."""
         rates, groups = self._whole.rates, dict[tuple[str, ...], Sums]()
         sums = figures.group_by(keys).aggregate([*((name, "sum") for name in _SUMMED), ("wall", "count")])
@@ -198,7 +202,7 @@ class _Log:
             if row["step"] >= 0:
                 groups[tuple(row[key] for key in keys)].waits[row["step"]] = row["step_count"]
         for (period, *key), group in groups.items():
-            self._whole.totals.take(period, tuple(key), group)
+            totals.take(period, tuple(key), group)
 
 
 def _too_large(read: Columns) -> bool:
@@ -206,7 +210,7 @@ def _too_large(read: Columns) -> bool:
     import pyarrow.compute as pc
 
     wall, processors, nodes, gpus, asked, energy, limits = (
-        pc.max(read.array(name)).as_py() or 0
+        pc.max(figure(read, name)).as_py() or 0
         for name in ("wall", "processors", "nodes", "gpus", "asked", "energy", "requested"))
     most = max(wall * processors, wall * nodes, wall * gpus, limits * max(asked, processors), energy)
     return bool(most * len(read.first) >= _WORD)
@@ -217,9 +221,9 @@ def _figures(read: Columns, ends: list[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wall, processors, cpu_us, waited, limits = map(
-        read.array, ("wall", "processors", "cpu_us", "waited", "requested"))
-    asked = read.array("asked")
+    wall, processors, cpu_us, waited, limits = (
+        figure(read, name) for name in ("wall", "processors", "cpu_us", "waited", "requested"))
+    asked = figure(read, "asked")
     asked = pc.if_else(pc.equal(asked, 0), processors, asked)
     used, has_cpu = pc.multiply(wall, processors), pc.and_(pc.greater(cpu_us, 0), pc.greater(processors, 0))
     cpu = pc.divide(pc.add(cpu_us, 500_000), 1_000_000)
@@ -230,8 +234,8 @@ def _figures(read: Columns, ends: list[str]) -> Any:
         "failed": pa.array([int(end == "1") for end in ends], pa.int64()), "wall": wall, "processors": used, "cpu": cpu,
         "cpu_basis": pc.if_else(has_cpu, used, zeros), "cpu_paired": pc.if_else(has_cpu, cpu, zeros),
         "requested": pc.if_else(says, pc.multiply(limits, asked), zeros),
-        "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, read.array("gpus")),
-        "nodes": pc.multiply(wall, read.array("nodes")), "energy": read.array("energy"),
+        "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, figure(read, "gpus")),
+        "nodes": pc.multiply(wall, figure(read, "nodes")), "energy": figure(read, "energy"),
         "waited": pc.greater_equal(waited, 0).cast(pa.int64()), "wait": pc.max_element_wise(waited, 0),
         "step": pa.array([steps[number] for number in waited.to_pylist()], pa.int64()),
-        "quarter": pc.multiply(pc.divide(read.array("end"), _QUARTER), _QUARTER)})
+        "quarter": pc.multiply(pc.divide(figure(read, "end"), _QUARTER), _QUARTER)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -61,6 +61,7 @@ class _Work:
     recharge: bool
     supersede: bool
     read: Read | None
+    running: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +82,23 @@ class Charging(Accounts):
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
 
     def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
-               recharge: bool = False, supersede: bool = False) -> Posted:
+               recharge: bool = False, supersede: bool = False, running: bool = False) -> Posted:
         """Charge a job in a transaction of its own."""
-        return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede)[0]
+        return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede,
+                            running=running)[0]
 
     def charges(self, jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet, *, owner: str = "Project",
-                recharge: bool = False, supersede: bool = False, read: Read | None = None) -> list[Posted]:
+                recharge: bool = False, supersede: bool = False, read: Read | None = None,
+                running: bool = False) -> list[Posted]:
         """Charge jobs in one transaction. recharge: those charged by other rates are charged anew, else they stay;
         supersede: so are those of which the charged record says something else; read: how their log was read, which
-        has to be as before for each machine (LedgerError)."""
+        has to be as before for each machine (LedgerError); running: those that still run are charged for what they
+        have used so far."""
         with self.store.transaction():
             self._keep(rates)
             self._used.clear()
             self._over.clear()
-            work = _Work(rates, owner, recharge, supersede, read)
+            work = _Work(rates, owner, recharge, supersede, read, running)
             posted = [self._charge(job, defaults, work) for job, defaults in jobs]
             self._lessen_holds()
             return posted
@@ -143,6 +147,8 @@ class Charging(Accounts):
             verdict = compared(kept.job, job_of(new.text))
             if verdict != "more" and stage(new.job) >= Stage.ENDED and new.account != kept.account:
                 verdict = "apart"
+        if verdict == "more" and stage(new.job) < Stage.ENDED and not work.running:
+            return Posted("unchanged", entry)
         if verdict in ("same", "less"):
             return self._recharged(kept, key, entry, runs, work)
         priced = self._priced(new, key, runs, work)
@@ -166,7 +172,7 @@ class Charging(Accounts):
             return Posted("unchanged", entry)
         if not work.recharge:
             return Posted("other-rates", entry)
-        priced = self._priced(kept, key, runs, work)
+        priced = self._priced(kept, key, runs, replace(work, running=True))     # it was charged, whatever its stage
         if isinstance(priced, Uncharged):
             self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
             return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
@@ -178,7 +184,7 @@ class Charging(Accounts):
         """What a record comes to by the rates that hold for it."""
         if work.rates.attempts == "last" and any(start > key[2] for start in runs):
             return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
-        return charge(new.job, self._guaranteed(new.job, work.rates))
+        return charge(new.job, self._guaranteed(new.job, work.rates), running=work.running)
 
     def _post_charge(self, new: _Record, key: Key, priced: Charge, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""
@@ -186,7 +192,8 @@ class Charging(Accounts):
             for start, (number, *_) in sorted(runs.items()):
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        self._end_hold(key, new.job)
+        if stage(new.job) >= Stage.ENDED:
+            self._end_hold(key, new.job)
         used = self._guaranteed(new.job, work.rates)
         document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.job)}
         if work.read is not None and work.read.zone:

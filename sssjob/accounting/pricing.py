@@ -91,9 +91,11 @@ class Uncharged:
         return {"reason": str(self.reason), "detail": self.detail}
 
 
-def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None) -> Charge | Uncharged:
-    """The charge of a job by what was delivered to it."""
-    return _priced(effective(job, defaults), rates, "Delivered", None)
+def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
+           running: bool = False) -> Charge | Uncharged:
+    """The charge of a job by what was delivered to it. running: of one that still runs what it has used so far, if it
+    says for how long it has run."""
+    return _priced(effective(job, defaults), rates, "Delivered", None, running)
 
 
 def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
@@ -138,7 +140,8 @@ def additive(rates: RateSet) -> bool:
             and not any(table.features for table in rates.benchmark.values()))
 
 
-def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> Charge | Uncharged:
+def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
+            running: bool = False) -> Charge | Uncharged:
     notes: list[Note] = []
     try:
         facts = Facts(view, slot, literal=rates.profile == "gold")
@@ -146,7 +149,7 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None) -> C
         given = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(given, Decimal):
             return _rounded(Term(f"{plain(given)} [Charge]", *given.as_integer_ratio()), rates, ())
-        made = _Pricing(facts, rates, start).charge()
+        made = _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(notes))
     return made
@@ -182,6 +185,7 @@ class _Pricing:
     facts: Facts
     rates: RateSet
     quoted_start: int | None
+    running: bool = False
     items: list[Item] = field(default_factory=list)
     category: str | None = None
     share: tuple[int, int] | None = None
@@ -223,7 +227,7 @@ class _Pricing:
         state = job_state(self.facts.value("State")).state
         if state in _WAITING:
             raise NotChargeable(Reason.NOT_STARTED, f"State is {state}")
-        if state in ("Running", "Suspended"):
+        if state in ("Running", "Suspended") and not (self.running and self.facts.named("Duration")):
             raise NotChargeable(Reason.NOT_ENDED, f"State is {state}")
         if self.facts.start() is None and not self.facts.named("Duration") and (
                 state == "Completed" or self.facts.end() is not None):

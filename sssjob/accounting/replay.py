@@ -95,7 +95,8 @@ def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
         if plain(exact) != made["exact"] or made["charge"] != plain(entry.amount):
             yield f"entry {entry.number}: the arithmetic comes to {plain(exact)}"
         if recharge:
-            again = charge(job_of(entry.document["job"]), ledger.rates(str(entry.document["rates"])))
+            again = charge(job_of(entry.document["job"]), ledger.rates(str(entry.document["rates"])),
+                           running=True)
             if not isinstance(again, Charge) or again.amount != entry.amount:
                 yield f"entry {entry.number}: the stored job and rates give another charge"
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, SSSJobError) as error:

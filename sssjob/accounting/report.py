@@ -31,9 +31,10 @@ _ENDS: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 
 def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str, source: str,
          left_out: Mapping[str, int], not_charged: Mapping[str, int] = MappingProxyType({}),
-         periods: Sequence[str] = ()) -> str:
+         periods: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> str:
     """The page. title: its heading; source: what was read; left_out: jobs that are not in it, not_charged: those that
-    are, without a charge, by reason; periods: those of the plot over time, where all shall be there.
+    are, without a charge, by reason; periods: those of the plot over time, where all shall be there; record: the
+    figures of all groups, where they are more than those of their sums.
 
     Raises UsageError where matplotlib is not installed.
     """
@@ -53,7 +54,7 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
         title=title, source=source, left_out=left_out, not_charged=not_charged, by=by, rows=rows,
         figures=[(n, FIGURES[n]) for n in names],
         more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by, periods),
-        whole=[(n, FIGURES[n], cell(whole.record().get(n))) for n in names])
+        whole=[(n, FIGURES[n], cell((record or whole.record()).get(n))) for n in names])
 
 
 def cell(value: Any) -> str:

@@ -1,6 +1,7 @@
 """What two records of one run of a job say of each other, so that the order in which a ledger reads them is no matter.
 
-A run is first known, then it waits, runs and ends; a record of a later stage says more than one of an earlier stage.
+A run is first known, then it waits, runs and ends; a record of a later stage says more than one of an earlier stage,
+and of two records of a run that still runs the one by which it has run longer.
 Of two records of the end the one that tells how the run ended (exit code, signal) says more than one that does not, and
 otherwise the one that states all that the other states, and something beyond it. Measured peaks and sums may have
 grown: accounting is asked before the last step is counted. Two records of which each states something that the other
@@ -15,6 +16,7 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import Final, Literal
 
+from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.entries import stated
 from sssjob.document.element import Container, Property, Raw
 from sssjob.document.model import Job
@@ -64,6 +66,9 @@ def stage(job: Job) -> Stage:
 def compared(old: Job, new: Job) -> Verdict:
     """What the new record says beside the old one, both of one run."""
     before, after = stage(old), stage(new)
+    if before == after == Stage.RUNNING:        # it goes on: the one that was written later says more
+        longer = _lasted(new) - _lasted(old)
+        return "more" if longer > 0 else "less" if longer else "same"
     if before != after:
         return "more" if after > before else "less"
     had, has = _facts(old), _facts(new)
@@ -72,6 +77,12 @@ def compared(old: Job, new: Job) -> Verdict:
     if holds:
         return "same" if held else "more"
     return "less" if held else "apart"
+
+
+def _lasted(job: Job) -> int:
+    """For how many seconds a run has lasted, -1 where that is not said."""
+    lasted = delivered(job, "Duration")
+    return int(lasted.value) if lasted is not None and isinstance(lasted.value, int | Decimal) else -1
 
 
 def differing(old: Job, new: Job) -> str:

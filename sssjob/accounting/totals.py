@@ -10,14 +10,15 @@ that there is, and what is hidden cannot be had by taking the one from the other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from math import exp, log
 from typing import Any, Final, Literal
 
+from sssjob.accounting.capacity import Capacity
 from sssjob.accounting.dimensions import Condition, delivered, dimension, failed, value_of
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
@@ -36,6 +37,9 @@ FIGURES: Final = {
     "wall_h": "hours that they ran",
     "processor_h": "processors x hours",
     "share": "processors x hours by those of all groups",
+    "utilised": "processors x hours by those that there were in the period",
+    "gpu_utilised": "GPUs x hours by those that there were in the period",
+    "change": "the figure by which groups are sorted, by that of the period before, less 1",
     "cpu_h": "hours of CPU time",
     "efficiency": "CPU time by processors x time, of the jobs that have both",
     "requested_h": "processors x hours that were requested, of the jobs that say",
@@ -153,17 +157,20 @@ def _exact(value: Fraction) -> Decimal:
 @dataclass(frozen=True, slots=True)
 class Group:
     """The sums of one period (its first day, or day and hour; "": all time; HIDDEN: several small ones) and one value
-    of each property (OTHER: several small groups)."""
+    of each property (OTHER: several small groups). beside: figures that the sums alone do not tell."""
 
     period: str
     key: tuple[str, ...]
     sums: Sums
+    beside: dict[str, float] = field(default_factory=dict)
 
     def record(self, whole: Sums) -> dict[str, Any]:
         """The figures as a JSON object, with its share of the sums of all groups."""
-        made = self.sums.record()
+        figures = self.sums.record()
         share = _ratio(self.sums.processors, whole.processors)
-        return made if share is None or self.sums.hidden or self.sums is whole else made | {"share": share}
+        if share is not None and not self.sums.hidden and self.sums is not whole:
+            figures["share"] = share
+        return figures | self.beside
 
 
 class Totals:
@@ -172,18 +179,22 @@ class Totals:
     every: the periods, None for all time; zone: of their borders; spread: over the periods in which a job ran, else all
     of it belongs to the one in which it ended. least: users of which a group has to consist to be shown. since, until:
     epoch seconds, until not included: of jobs that ended then, of spread ones what ran then. where: conditions that a
-    job has to meet. top: so many groups of a period, the greatest of a figure (``sort``); the others are one.
+    job has to meet. top: so many groups of a period, the greatest of a figure (``sort``); the others are one. capacity:
+    what there was, for utilisation; compare: whether groups are held against the period before; most: groups that are
+    kept apart.
     """
 
     def __init__(self, by: Iterable[str] = (), every: Period | None = None, zone: tzinfo = UTC, *,
                  spread: bool = False, least: int = 1, since: int | None = None, until: int | None = None,
-                 where: Iterable[str] = (), top: int | None = None, sort: str = "processor_h") -> None:
+                 where: Iterable[str] = (), top: int | None = None, sort: str = "processor_h",
+                 capacity: Capacity | None = None, compare: bool = False, most: int = _GROUPS) -> None:
         self.by = tuple(map(dimension, by))
         if len(set(self.by)) < len(self.by):
             raise UsageError("a property to add up by is named twice")
         self.every, self.zone, self.spread, self.least = every, zone, spread, least
         self.since, self.until, self.where = since, until, Condition.all_of(where)
-        self.top, self.sort = top, sort
+        self.top, self.sort, self._capacity, self._compare, self._most = top, sort, capacity, compare, most
+        self._bounds: dict[str, tuple[int, int]] = {}       # first second of a period, and the first behind it
         self.bounded = since is not None or until is not None
         self.left_out: dict[str, int] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
@@ -233,8 +244,8 @@ class Totals:
     def _into(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
         found = self._groups.get((period, key))
         if found is None:
-            if len(self._groups) >= _GROUPS:
-                raise SSSJobError(f"more than {_GROUPS} groups; choose longer periods or other properties")
+            if len(self._groups) >= self._most:
+                raise SSSJobError(f"more than {self._most} groups; choose longer periods or other properties")
             found = self._groups[period, key] = Sums()
         found.add(sums, users=len(found.users) < self.least)
 
@@ -264,7 +275,9 @@ class Totals:
         if known is None:
             if len(self._periods) > 1_000_000:
                 self._periods.clear()
-            known = self._periods[hour] = _named(self._floor(hour), self.every)
+            floor = self._floor(hour)
+            known = self._periods[hour] = _named(floor, self.every)
+            self._bounds[known] = int(floor.timestamp()), self._next(hour)
         return known
 
     def _floor(self, at: int) -> datetime:
@@ -333,16 +346,54 @@ class Totals:
         if small:
             rest.hidden = len(rest.users) < self.least
             made.append(Group(HIDDEN if self.every else "", (OTHER,) * len(self.by), rest))
-        return made
+        return [self._with_more(group) for group in made] if self._capacity or self._compare else made
+
+    def _with_more(self, group: Group) -> Group:
+        """A group with its utilisation, and its change from the period before."""
+        if group.sums.hidden or group.period == HIDDEN:
+            return group
+        beside: dict[str, float] = self._utilised(group.sums, *self._within(group.period))
+        if self._compare and (before := self._groups.get((self._before(group.period), group.key))) is not None:
+            now, then = (_sortable(sums.record(), self.sort) for sums in (group.sums, before))
+            if then:
+                beside["change"] = round(float(now / then) - 1, 4)
+        return replace(group, beside=beside)
+
+    def _before(self, period: str) -> str:
+        """The name of the period before."""
+        return _named(self._floor(self._bounds[period][0] - 900), str(self.every))
+
+    def _within(self, period: str) -> tuple[int, int]:
+        """(first second, first behind it) of a period as far as it is asked for; of all time from the first to the last
+        job where nothing is."""
+        first, last = self._bounds.get(period) or (self.since or 0, self.until or _LAST)
+        return max(first, self.since or 0), min(last, _LAST if self.until is None else self.until)
+
+    def _utilised(self, sums: Sums, first: int, last: int) -> dict[str, float]:
+        """What was used by what there was."""
+        if self._capacity is None:
+            return {}
+        there = self._capacity.given(first, last)
+        ratios = {"utilised": _ratio(sums.processors, Fraction(there["processors"])),
+                  "gpu_utilised": _ratio(sums.gpus, Fraction(there["gpus"]))}
+        return {name: ratio for name, ratio in ratios.items() if ratio is not None}
+
+    def record(self) -> dict[str, Any]:
+        """The figures of all groups together, utilised over all periods from the first to the last one."""
+        whole = self.whole()
+        if not self._capacity or whole.hidden:
+            return whole.record()
+        bounds = sorted(self._bounds.values())
+        first, last = (bounds[0][0], bounds[-1][1]) if bounds else (0, _LAST)
+        return whole.record() | self._utilised(whole, max(first, self.since or 0),
+                                               min(last, _LAST if self.until is None else self.until))
 
     def _rank(self, group: Group) -> tuple[Any, ...]:
         """The greatest first."""
         sums = group.sums
         if self.sort == "processor_h":
             return -sums.processors, -sums.wall, group.key
-        figure = sums.record().get(self.sort, 0)
-        amount = sum(map(Decimal, figure.values())) if isinstance(figure, dict) else figure
-        return -amount, -sums.processors, -sums.wall, group.key
+        return -_sortable(sums.record(), self.sort), -sums.processors, -sums.wall, group.key
 
     def _greatest(self, period: str, groups: list[Group]) -> list[Group]:
         """As many groups of a period as are to be shown, and the others as one."""
@@ -377,6 +428,12 @@ class Totals:
     def whole(self) -> Sums:
         """The sums of all groups."""
         return _sum(self.groups())
+
+
+def _sortable(record: Mapping[str, Any], figure: str) -> Decimal:
+    """A figure as a number; charges of several currencies are added, only to sort by."""
+    value = record.get(figure, 0)
+    return sum(map(Decimal, value.values()), Decimal(0)) if isinstance(value, dict) else Decimal(str(value))
 
 
 def _sum(groups: Iterable[Group]) -> Sums:

@@ -90,13 +90,15 @@ class _Tally:
 @click.option("--recharge", is_flag=True, help="Charge anew what was charged by other rates.")
 @click.option("--supersede", is_flag=True, help="Charge records that contradict charged ones, in their place.")
 @click.option("--skip-rejected", is_flag=True, help="With --resume: go on behind records that could not be taken.")
+@click.option("--running", is_flag=True, help="Charge jobs that still run, for what they have used so far.")
 @click.option("--itemise", is_flag=True, help="Print every charge.")
 @owner
 @place
 @common
 @reading
 def charge(session: Session, names: tuple[str, ...], rates_file: str, options: tuple[str, ...], resume: bool,
-           recharge: bool, supersede: bool, skip_rejected: bool, itemise: bool, owner: str, place: str | None) -> int:
+           recharge: bool, supersede: bool, skip_rejected: bool, running: bool, itemise: bool, owner: str,
+           place: str | None) -> int:
     """Charge the jobs of documents (of any format) or accounting logs. Reading the same again, or older logs, or parts
     of logs in any order, changes nothing.
 
@@ -111,7 +113,7 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, options: t
             if resume:
                 raise UsageError("--resume needs the format of the log: name it with --from")
             source = looked.format(session, names)
-        how = _How(owner, recharge, supersede, resume, skip_rejected, itemise)
+        how = _How(owner, recharge, supersede, resume, skip_rejected, running, itemise)
         return _charge(session, names, rates_file, source, options, how, place, looked)
 
 
@@ -124,6 +126,7 @@ class _How:
     supersede: bool
     resume: bool
     skip_rejected: bool
+    running: bool
     itemise: bool
 
 
@@ -200,7 +203,7 @@ class _Charging:
         pending, how = iter(jobs), self.how
         while batch := list(islice(pending, _BATCH)):
             done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
-                                       supersede=how.supersede, read=read)
+                                       supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
 import click
@@ -23,6 +24,7 @@ from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
+    from sssjob.accounting.capacity import Capacity
     from sssjob.accounting.totals import Totals
     from sssjob.document.model import Job, JobDefaults
 
@@ -49,6 +51,11 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
               help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Only the N greatest groups of a period.")
 @click.option("--sort", default="processor_h", metavar="FIGURE", help="The figure that groups are sorted by.")
+@click.option("--compare", is_flag=True, help="Hold each group against the period before (--every).")
+@click.option("--capacity", "capacity_file", metavar="FILE", shell_complete=files,
+              help="Utilisation of what there was (TOML); with --spread.")
+@click.option("--cube", metavar="FILE.parquet", shell_complete=files,
+              help="Write sums by day, user, project and queue for other tools.")
 @click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,
               help="Charge the jobs by these rates (default: the Charge that they state).")
 @privacy_option("What names become, and how small a group may be (TOML).")
@@ -56,11 +63,12 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @common
 def command(session: Session, names: tuple[str, ...], source: str, options: tuple[str, ...], by: tuple[str, ...],
             every: str | None, zone: str, spread: bool, since: str | None, until: str | None, where: tuple[str, ...],
-            top: int | None, sort: str, rates_file: str | None, privacy_file: str | None,
-            report: str | None) -> int:
+            top: int | None, sort: str, compare: bool, capacity_file: str | None, cube: str | None,
+            rates_file: str | None, privacy_file: str | None, report: str | None) -> int:
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
     from sssjob.accounting import Uncharged
     from sssjob.accounting._sacct_totals import SacctTotals
+    from sssjob.accounting.cube import CELLS, CUBE, cube_of
     from sssjob.accounting.totals import FIGURES, Totals
     from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
@@ -68,7 +76,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.translators.records.sums import Summary
     from sssjob.translators.registry import get
 
-    once([*names, *filter(None, (rates_file, privacy_file))])
+    once([*names, *filter(None, (rates_file, privacy_file, capacity_file))])
     given = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
@@ -76,22 +84,30 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     privacy = load_privacy(privacy_file)
     if sort not in FIGURES:
         raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
-    totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), spread=spread,   # type: ignore[arg-type]
-                    least=privacy.least if privacy else 1, since=moment_of(since, zone, "--since"),
-                    until=moment_of(until, zone, "--until"), where=where, top=top, sort=sort)
+    bounds: dict[str, Any] = {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until"),
+                              "where": where, "spread": spread}
+    totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), **bounds,    # type: ignore[arg-type]
+                    least=privacy.least if privacy else 1, top=top, sort=sort, compare=compare,
+                    capacity=_capacity(capacity_file, every, bounds, _zone(zone)))
+    if compare and every is None:
+        raise UsageError("--compare holds periods against each other: name them with --every")
+    if cube is not None and privacy:
+        raise UsageError("--cube writes names and groups of any size, which --privacy forbids")
+    sums = [totals] if cube is None else [totals, Totals(CUBE, "day", _zone(zone), **bounds, most=CELLS)]
     read, uncharged = list[Counts](), Counter[str]()
-    columns = None if privacy else SacctTotals(totals, rates, uncharged)
-    if columns is not None and not columns.suits:
-        columns = None
+    whole = SacctTotals(sums, rates, uncharged)
+    columns = whole if whole.suits and not privacy else None
     for name in names:
         with session.tolerant(name), bounded(name), hinted(session, name, source):
             for found in jobs_of(session, source, name, given, read, columns):
                 if isinstance(found, Summary):
-                    _refuse_of_sums(every, spread, rates_file, privacy_file)
+                    _refuse_of_sums(every, spread, rates_file, privacy_file, cube)
                     totals.add(found.job(), jobs=found.jobs)
                     continue
                 job, made = _charged(*found, rates)
                 user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
+                for more in sums[1:]:
+                    more.add(job)
                 if totals.add(privacy.applied(job) if privacy else job, user) and isinstance(made, Uncharged):
                     uncharged[str(made.reason)] += 1
     if session.errors:
@@ -100,6 +116,8 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         given.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged)
+    if cube is not None:
+        emit(cube_of(sums[1]), cube)
     if report is not None:
         emit(_page(totals, uncharged, names, source), report)
     return session.status()
@@ -112,10 +130,26 @@ def _zone(name: str) -> ZoneInfo:
         raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
-def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, privacy_file: str | None) -> None:
+def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:
+    """The capacity of a file. UsageError where no utilisation comes of it."""
+    from sssjob.accounting.capacity import read_capacity
+    from sssjob.cli._files import read_bytes
+
+    if file is None:
+        return None
+    if not bounds["spread"]:
+        raise UsageError("--capacity needs --spread: what is utilised in a period is what ran in it")
+    if every is None and None in (bounds["since"], bounds["until"]):
+        raise UsageError("--capacity needs periods: --every, or --since and --until")
+    return read_capacity(read_bytes(file).decode("utf-8", "replace"), file, zone)
+
+
+def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, privacy_file: str | None,
+                    cube: str | None) -> None:
     """UsageError for what can be said of jobs only."""
     for named, refused in ((f"--every {every}", every not in (None, "month", "year")), ("--spread", spread),
-                           ("--rates", rates_file is not None), ("--privacy", privacy_file is not None)):
+                           ("--rates", rates_file is not None), ("--privacy", privacy_file is not None),
+                           ("--cube", cube is not None)):
         if refused:
             raise UsageError(f"{named} is for jobs; a sum tells the month of its jobs and what they used together")
 
@@ -145,7 +179,7 @@ def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
             emit(json.dumps({"type": "total", **period, "key": key, **g.record(whole)}) + "\n")
         left = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
         none = {"not_charged": dict(sorted(uncharged.items()))} if uncharged else {}
-        emit(json.dumps({"type": "whole", **whole.record(), **left, **none}) + "\n")
+        emit(json.dumps({"type": "whole", **totals.record(), **left, **none}) + "\n")
         return
     if groups:
         rows, titles = _rows(totals)
@@ -165,14 +199,14 @@ def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:
 
     groups = totals.groups()
     whole = totals.whole()
-    records = [g.record(whole) if len(groups) > 1 else g.sums.record() for g in groups]
+    records = [g.record(whole) if len(groups) > 1 else g.sums.record() | g.beside for g in groups]
     figures = [n for n in FIGURES if any(r.get(n) for r in records)]
     periods = ["period"] if groups[0].period else []
     rows = [[*([g.period] if periods else []), *g.key, *(cell(r.get(n)) for n in figures)]
             for g, r in zip(groups, records, strict=True)]
     if len(rows) > 1:
         head = ["in all", *[""] * (len(periods) + len(totals.by) - 1)] if periods or totals.by else []
-        figures_of_all = whole.record()
+        figures_of_all = totals.record()
         rows.append([*head, *(cell(figures_of_all.get(n)) for n in figures)])
     return rows, [*periods, *totals.by, *figures]
 
@@ -183,4 +217,4 @@ def _page(totals: Totals, uncharged: Counter[str], names: tuple[str, ...], sourc
     shown = ", ".join(escape(n.rpartition("/")[2], 80) for n in names[:5]) + (" ..." if len(names) > 5 else "")
     by = f" by {', '.join(totals.by)}" if totals.by else ""
     return page(totals.groups(), totals.whole(), totals.by, title=f"Usage{by}", source=f"{shown} ({source})",
-                left_out=totals.left_out, not_charged=uncharged, periods=totals.periods())
+                left_out=totals.left_out, not_charged=uncharged, periods=totals.periods(), record=totals.record())

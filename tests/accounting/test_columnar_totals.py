@@ -48,7 +48,7 @@ class Added:
     def __init__(self, data: bytes, rates: RateSet | None, options: dict[str, Any], *, columns: bool) -> None:
         self.totals, self.uncharged = Totals(**options), Counter[str]()
         context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
-        stream: Any = SacctTotals(self.totals, rates, self.uncharged).of(io.BytesIO(data), context) if columns else (
+        stream: Any = SacctTotals([self.totals], rates, self.uncharged).of(io.BytesIO(data), context) if columns else (
             get("sacct").stream(io.BytesIO(data), context))     # type: ignore[attr-defined]
         self.by_one = 0
         for job in stream:

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from sssjob.document.model import Job
+from sssjob.translators.records._grid import benchmarks
 from sssjob.translators.records._usage import Taking, Telling
-from sssjob.translators.records.apel import benchmarks
 from sssjob.translators.records.car import invented, site_of
 
 __all__ = ["Levels", "Sum", "added"]

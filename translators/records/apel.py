@@ -10,7 +10,7 @@
 Lines ``Key: value``; ``%%`` ends a record; none, null and nothing are no value. What only the grid knows stands in
 Extensions of type Grid: Site, Infrastructure, InfrastructureDescription, VO, VOGroup, VORole, FQAN, ServiceLevel
 (``HEPSPEC 11.4``, several parted by commas). After 1000 records a new message begins, as the receiver takes them.
-Options of writing: ``version`` (0.3, the default, or 0.4), ``site`` and ``benchmark`` (``HEPscore23 15.3``) where the
+Options of writing: ``version`` (0.3, the default, or 0.4), ``site``, ``vo`` and ``benchmark`` (``_grid``) where the
 job names none, ``created``: epoch seconds after which, and two days, no job may end (default: now). Summaries, sync and
 cloud messages are no jobs and are rejected so; ``apel-summary`` writes summaries.
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from typing import Final
 
 from sssjob.document.model import Job
@@ -29,13 +28,13 @@ from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records._grid import benchmarks, vo_of
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._usage import GRID, Taking, Telling, whole
 from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
 from sssjob.translators.records.car import invented, site_of
 
-__all__ = ["MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks", "benchmarks_of", "option",
-           "parsed"]
+__all__ = ["MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks_of", "option"]
 
 MESSAGE: Final = 1000           # records of one message
 _FIELDS: Final = 256            # lines of one record
@@ -181,44 +180,11 @@ def option(context: WriteContext, name: str, *known: str) -> str:
     return text
 
 
-def parsed(text: str) -> list[tuple[str, Decimal]] | None:
-    """(type, figure) of ``HEPSPEC 11.4, HEPscore23 15.3``; None where it is none."""
-    found = []
-    for part in text.split(","):
-        kind, _, figure = part.strip().rpartition(" ")
-        try:
-            value = number(figure, "ServiceLevel")
-        except Rejected:
-            return None
-        if value is None or not kind or set(kind) & set(" :{}"):
-            return None
-        found.append((kind, value))
-    return found
-
-
-def benchmarks(t: Taking) -> list[tuple[str, Decimal]]:
-    """The benchmark of the job's machine: what the job says, else the option."""
-    text = t.fact(GRID, "ServiceLevel")
-    if text is not None:
-        found = parsed(text)
-        if found is None:
-            t.lost("SSS501", "Extension ServiceLevel", "a ServiceLevel is names and numbers: HEPSPEC 11.4")
-        return found or []
-    given = t.telling.context.options.get("benchmark")
-    if given is None:
-        return []
-    found = parsed(given)
-    if found is None:
-        raise UsageError(f"benchmark is a name and a number (HEPscore23 15.3), not {escape(given, 60)!r}")
-    t.lost("SSS503", "Extension ServiceLevel", "the benchmark is the one that the option names")
-    return found
-
-
 def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     version = option(context, "version", "0.3", "0.4")
     telling = Telling(context)
     created = telling.created()
-    context.options.get("site"), context.options.get("benchmark")
+    context.options.get("site"), context.options.get("benchmark"), context.options.get("vo")
 
     def pieces() -> Iterator[str]:
         """A block for each job, a header before each thousand of them."""
@@ -244,7 +210,8 @@ def _lines(t: Taking, version: str, created: int) -> list[tuple[str, str]]:
         return []
     start, end, wall, cpu = used
     machine = ("SubmitHost", t.text("SubmitHost")), ("MachineName", t.text("Machine")), ("Queue", t.text("Queue"))
-    grid = {key: t.fact(GRID, name) for key, name in _GRID.items() if key != "Site"}
+    vo = vo_of(t)
+    grid = {key: vo if key == "VO" else t.fact(GRID, name) for key, name in _GRID.items() if key != "Site"}
     amounts = [(tag, None if (p := t.amount(tag, least=1)) is None else p.text) for tag in ("Processors", "NodeCount")]
     lines: list[tuple[str, str | None]] = [
         ("Site", site), *machine, ("LocalJobId", ident), ("LocalUserId", t.text("User")),

@@ -31,6 +31,7 @@ from sssjob.document.model import Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning
 from sssjob.translators.records._adding import Levels, Sum, added
+from sssjob.translators.records._grid import vo_of
 from sssjob.translators.records._usage import GRID, Taking, Telling
 from sssjob.translators.records.apel import MESSAGE, MessageReading, option
 from sssjob.translators.records.base import translator
@@ -44,7 +45,7 @@ _Key = tuple[tuple[str, str], ...]
 def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     version = option(context, "version", "0.2", "0.3", "0.4")
     telling = Telling(context)
-    context.options.get("site"), context.options.get("benchmark")
+    context.options.get("site"), context.options.get("benchmark"), context.options.get("vo")
 
     def pieces() -> Iterator[str]:
         """A block for each sum, with the headers of messages between them."""
@@ -68,7 +69,7 @@ def _key(version: str, t: Taking, site: str, end: datetime, levels: Levels) -> _
             t.lost("SSS501", "Extension ServiceLevel", "one benchmark has a place, the first; version 0.4 has all")
     infrastructure = "Infrastructure" if version == "0.3" else "InfrastructureType"
     lines = (("Site", site), ("Month", str(end.month)), ("Year", str(end.year)),
-             ("GlobalUserName", t.text("GlobalUser")), ("VO", t.fact(GRID, "VO")), ("VOGroup", t.fact(GRID, "VOGroup")),
+             ("GlobalUserName", t.text("GlobalUser")), ("VO", vo_of(t)), ("VOGroup", t.fact(GRID, "VOGroup")),
              ("VORole", t.fact(GRID, "VORole")), ("SubmitHost", t.text("SubmitHost")),
              (infrastructure, t.fact(GRID, "Infrastructure")), *level, *amounts)
     return tuple((name, value) for name, value in lines if value is not None)

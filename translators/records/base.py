@@ -313,8 +313,7 @@ class Reading:
 
         Rejected: zone; UsageError where it is the first record that needs one.
         """
-        key = minute + (offset or "")
-        known = self._epochs.get(key)
+        known = self._epochs.get(key := minute + (offset or ""))
         if known is None:
             zone = self.zone if offset is None else _zone("+00:00" if offset == "Z" else offset)
             if zone is None:
@@ -339,11 +338,11 @@ class Reading:
             quarters = [_epoch(f"{hour}:{minute}", zone, "") for minute in ("00", "15", "30", "45", "59")]
         except Rejected:        # the last hour of all
             return
-        seconds = [epoch - quarters[0][0] for epoch, _ in quarters]
-        if seconds == [0, 900, 1800, 2700, 3540] and not any(twice for _, twice in quarters):
+        first = quarters[0][0]
+        if quarters == [(first + later, False) for later in (0, 900, 1800, 2700, 3540)]:
             if len(self._hours) > _LOCAL:
                 self._hours.clear()
-            self._hours[hour] = quarters[0][0]
+            self._hours[hour] = first
 
     def check(self, r: Record) -> None:
         """Tell of times out of order and of more CPU time than there was."""
@@ -366,9 +365,9 @@ class Reading:
 
     def name(self, text: str | None, name: str) -> str | None:
         """An identifier. Rejected: too-long."""
-        if text is not None and len(text) > self.context.limits.identifier:
-            raise Rejected("too-long", f"{name} is longer than the limit identifier "
-                           f"({self.context.limits.identifier})")
+        most = self.context.limits.identifier
+        if text is not None and len(text) > most:
+            raise Rejected("too-long", f"{name} is longer than the limit identifier ({most})")
         return text or None
 
 

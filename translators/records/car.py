@@ -3,10 +3,10 @@
     <UsageRecords xmlns="http://eu-emi.eu/namespaces/2012/11/computerecord" ...><UsageRecord>...</UsageRecord>
 
 What only the grid knows stands in Extensions of type Grid: Site, Infrastructure, Middleware, VO, VOGroup, VORole, FQAN,
-ServiceLevel (``HEPSPEC 10.5``). Options of writing: ``site``, where the job names none; ``created``, the epoch seconds
-that stand in createTime (default: now). Group and role are read under both names that are in use, ``group`` and
-``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected so; ``car-summary`` reads and
-writes them.
+ServiceLevel (``HEPSPEC 10.5``). Options of writing: ``site``, ``vo``, ``benchmark`` (``_grid``), where the job names
+none; ``created``, the epoch seconds that stand in createTime (default: now). Group and role are read under both names
+that are in use, ``group`` and ``vo-group``. Aggregated records (SummaryRecord) are sums over many jobs and are rejected
+so; ``car-summary`` reads and writes them.
 
 Source: EMI Compute Accounting Record 1.2, its schema; records of ARC and of APEL.
 """
@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 
 from sssjob.document.units import from_bytes
 from sssjob.translators.recognise import by_root
+from sssjob.translators.records._grid import benchmarks, vo_of
 from sssjob.translators.records._usage import GRID, Taking, documents, whole
 from sssjob.translators.records._xml import element, instant, local, stamp, text_of
 from sssjob.translators.records.base import Record, Rejected, number, translator
@@ -166,7 +167,7 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
 def _user(t: Taking) -> Iterator[str]:
     if (text := t.text("GlobalUser")) is not None:
         yield element("GlobalUserName", text, {"urf:type": "opensslCompat"} if text.startswith("/") else None)
-    if (text := t.fact(GRID, "VO")) is not None:
+    if (text := vo_of(t)) is not None:
         yield element("Group", text)
     for kind, name in (("FQAN", "FQAN"), ("vo-group", "VOGroup"), ("vo-role", "VORole")):
         while (text := t.fact(GRID, name)) is not None:
@@ -193,6 +194,11 @@ def grid_of(t: Taking) -> Iterator[str]:
 def _level(t: Taking) -> Iterator[str]:
     text = t.fact(GRID, "ServiceLevel")
     if text is None:
+        levels = benchmarks(t)
+        if len(levels) > 1:
+            t.lost("SSS501", "Extension ServiceLevel", "one benchmark has a place, the first")
+        for kind, figure in levels[:1]:
+            yield element("ServiceLevel", format(figure, "f"), {"urf:type": kind})
         return
     kind, _, value = text.partition(" ")
     try:
@@ -208,5 +214,5 @@ def _level(t: Taking) -> Iterator[str]:
 _ROOTS: Final = frozenset(("UsageRecord", "UsageRecords"))
 
 TRANSLATOR = translator("car", "EMI Compute Accounting Record", Reading, (),
-                        documents(NAMESPACE, "UsageRecord", _elements, "site"),
+                        documents(NAMESPACE, "UsageRecord", _elements, "site", "vo", "benchmark"),
                         lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE,))))

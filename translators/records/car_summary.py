@@ -22,6 +22,7 @@ from sssjob.document.model import Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._adding import Levels, Sum, added
+from sssjob.translators.records._grid import vo_of
 from sssjob.translators.records._usage import GRID, Taking, Telling
 from sssjob.translators.records._xml import element, fit, instant, stamp
 from sssjob.translators.records.base import translator
@@ -34,7 +35,7 @@ _Key = tuple[str, str, str]     # what stands before the times, between them and
 
 
 def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
-    context.options.get("site"), context.options.get("benchmark")
+    context.options.get("site"), context.options.get("benchmark"), context.options.get("vo")
 
     def pieces() -> Iterator[str]:
         """The frame, and a record for each sum."""
@@ -66,7 +67,7 @@ def _user(t: Taking) -> Iterator[str]:
         yield element("GlobalUserName", text, {"urf:type": "opensslCompat"} if text.startswith("/") else None)
     for tag, name, attributes in (("Group", "VO", None), ("GroupAttribute", "VOGroup", {"urf:type": "vo-group"}),
                                   ("GroupAttribute", "VORole", {"urf:type": "vo-role"})):
-        if (text := t.fact(GRID, name)) is not None:
+        if (text := vo_of(t) if name == "VO" else t.fact(GRID, name)) is not None:
             yield element(tag, text, attributes)
 
 

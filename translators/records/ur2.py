@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Final
 
 from sssjob.document.model import Delivered, Job, TaskGroup
 from sssjob.translators.recognise import by_root
+from sssjob.translators.records._grid import parsed
 from sssjob.translators.records._ur2_blocks import BLOCKS, Blocks, blocks
 from sssjob.translators.records._usage import GRID, Taking, documents, outcome, whole
 from sssjob.translators.records._xml import element, instant, local, seconds, stamp, text_of
-from sssjob.translators.records.apel import parsed
 from sssjob.translators.records.base import Record, translator
 from sssjob.translators.records.car import invented, site_of
 from sssjob.translators.records.ur1 import INSTANTS, UsageReading, attribute, moment_of

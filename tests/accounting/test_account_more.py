@@ -1,0 +1,92 @@
+"""What a report says beside sums: utilisation of what there was, the period before, and the cube for other tools."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.accounting.conftest import Command
+
+HEADER = "JobID|User|Account|Partition|Cluster|State|Start|End|ElapsedRaw|AllocTRES\n"
+CAPACITY = "[[capacity]]\nfrom = 2026-01-01\nprocessors = 10\ngpus = 4\n[[capacity]]\nfrom = 2026-01-02T12:00:00\n" \
+           "processors = 20\n"
+
+
+def row(number: int, start: str, end: str, hours: int, tres: str = "cpu=5", project: str = "p", user: str = "u") -> str:
+    return f"{number}|{user}|{project}|q|colony|COMPLETED|2026-01-{start}|2026-01-{end}|{hours * 3600}|{tres}\n"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    (tmp_path / "log").write_text(HEADER + row(1, "01T00:00:00", "02T00:00:00", 24, "cpu=5,gres/gpu=2")
+                                  + row(2, "02T06:00:00", "03T06:00:00", 24) + row(3, "03T00:00:00", "03T02:00:00", 2)
+                                  + row(4, "05T00:00:00", "05T01:00:00", 1, user="v", project="=2+3"))
+    (tmp_path / "capacity.toml").write_text(CAPACITY)
+    return tmp_path
+
+
+def totals(answer_out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in answer_out.splitlines() if '"type": "records"' not in line]
+
+
+def account(sssjob: Command, line: str) -> list[dict[str, object]]:
+    answer = sssjob("account", "--json", "-q", "-f", "sacct", "--option", "timezone=UTC", "log", *line.split())
+    assert answer.code == 0, answer.err
+    return totals(answer.out)
+
+
+def test_utilisation(logs: Path, sssjob: Command) -> None:
+    """What ran in a period by what there was in it, over a change of the machine; GPUs only while there were some."""
+    found = account(sssjob, "--by= --every day --spread --capacity capacity.toml")
+    assert [(g.get("period"), g.get("utilised"), g.get("gpu_utilised")) for g in found] == [
+        ("2026-01-01", 0.5, 0.5),                               # 5 of 10 processors, 2 of 4 GPUs
+        ("2026-01-02", round(90 / 360, 4), 0.0),                # 5 for 18 hours, of 10 and then 20 for 12 each
+        ("2026-01-03", round(40 / 480, 4), None), ("2026-01-05", round(5 / 480, 4), None),
+        (None, round(255 / 2040, 4), round(48 / 144, 4))]
+    found = account(sssjob, "--by= --spread --capacity capacity.toml --since 2026-01-02T12:00:00 --until "
+                            "2026-01-03T00:00:00")
+    assert [g["utilised"] for g in found] == [0.25, 0.25]
+
+
+def test_the_period_before(logs: Path, sssjob: Command) -> None:
+    """By the figure that groups are sorted by; nothing is said where the period before has no such group."""
+    found = account(sssjob, "--every day --compare --by Project")
+    assert [(g.get("period"), g["key"], g.get("change")) for g in found[:-1]] == [
+        ("2026-01-02", {"Project": "p"}, None), ("2026-01-03", {"Project": "p"}, round(130 / 120 - 1, 4)),
+        ("2026-01-05", {"Project": "=2+3"}, None)]
+    found = account(sssjob, "--every day --compare --by Project --sort jobs")
+    assert [g.get("change") for g in found] == [None, 1.0, None, None]
+
+
+@pytest.mark.parametrize("spread", ["", " --spread"])
+def test_the_cube(logs: Path, sssjob: Command, spread: str) -> None:
+    """Sums by day, user, project and queue, with exact charges; by columns as job by job (with --spread)."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    account(sssjob, "--cube cube.parquet --rates rates.toml --every month" + spread)
+    table = parquet.read_table(logs / "cube.parquet")
+    rows = table.to_pylist()
+    assert table.column_names[:5] == ["day", "user", "project", "queue", "jobs"]
+    assert (rows[-1]["day"].isoformat(), rows[-1]["user"], rows[-1]["project"]) == ("2026-01-05", "v", "=2+3")
+    assert sum(r["charge_EUR"] for r in rows) == Decimal("3.06") and sum(r["jobs"] for r in rows) == 4
+    assert sum(r["processor_s"] for r in rows) == 255 * 3600 and sum(r["gpu_s"] for r in rows) == 48 * 3600
+    assert len(rows) == (4 if spread else 3)
+
+
+@pytest.mark.parametrize(("line", "why"), [
+    ("--compare", "name them with --every"), ("--capacity capacity.toml", "--capacity needs --spread"),
+    ("--capacity capacity.toml --spread", "--capacity needs periods"),
+    ("--capacity odd.toml --spread --every day", "capacity[0].processors"),
+    ("--capacity late.toml --spread --every day", "do not follow one another"),
+    ("--capacity log --spread --every day", "log:"),
+    ("--cube c.parquet --privacy p.toml", "which --privacy forbids"),
+])
+def test_what_is_refused(logs: Path, sssjob: Command, line: str, why: str) -> None:
+    (logs / "odd.toml").write_text("[[capacity]]\nfrom = 2026-01-01\nprocessors = -1\n")
+    (logs / "late.toml").write_text(CAPACITY + "[[capacity]]\nfrom = 2026-01-02\nprocessors = 5\n")
+    (logs / "p.toml").write_text("least = 2\n")
+    answer = sssjob("account", "-f", "sacct", "--option", "timezone=UTC", "log", *line.split())
+    assert (answer.code, why in answer.err, answer.out) == (2, True, "")
+    assert not (logs / "c.parquet").exists()
