@@ -61,8 +61,11 @@ _STAGES: Final = {"STAGE_IN", "STAGE_OUT", "CLEANUP"}
 
 
 def read_program(path: Path) -> ast.Module:
-    """The program in a file. Raises OSError; SyntaxError, ValueError for what is no Python."""
-    return ast.parse(path.read_bytes(), str(path))
+    """The program in a file. Raises OSError; SyntaxError, ValueError for what is no Python, or is nested too deep."""
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except (RecursionError, MemoryError):
+        raise ValueError("nested too deep, or too large") from None
 
 
 def differences_of(program: ast.Module) -> list[Touched]:
@@ -87,9 +90,16 @@ def _imports(node: ast.AST) -> Iterator[Touched]:
                     yield Touched(node.lineno, "module", f"from {node.module} import {alias.name}")
 
 
+def _public(module: str) -> str:
+    """The module up to its first private part: one below that is not loaded, for it may be a program."""
+    parts = module.split(".")
+    private = next((number for number, part in enumerate(parts) if part.startswith("_")), len(parts))
+    return ".".join(parts[:private + 1])
+
+
 def _is_there(module: str) -> bool:
     try:
-        return find_spec(module) is not None
+        return find_spec(_public(module)) is not None
     except ImportError:         # one above it is not there
         return False
 
@@ -97,6 +107,8 @@ def _is_there(module: str) -> bool:
 def _has(module: str, name: str) -> bool:
     if not _is_there(module):
         return False
+    if _public(module) != module or module.rpartition(".")[2].startswith("_"):
+        return True         # nobody knows: what is private is not loaded
     found = __import__(module, fromlist=[name])
     return hasattr(found, name) or _is_there(f"{module}.{name}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
@@ -41,10 +42,20 @@ def _is_main() -> bool:
 _MAIN_INTERPRETER = _is_main()
 
 
+def _gil_is_on() -> bool:
+    """Since Python 3.13 it may be off; in such a build an import may switch it on at any time."""
+    is_enabled = getattr(sys, "_is_gil_enabled", None)
+    return is_enabled is None or bool(is_enabled())
+
+
 def check_interpreter() -> None:
-    """Raise SubmitException in a subinterpreter: a thread that is left there ends the whole process with it."""
+    """Raise SubmitException in a subinterpreter, where a thread that is left ends the whole process with it, and
+    without the global interpreter lock: what several threads do to one object is proved with it alone."""
     if not _MAIN_INTERPRETER:
         raise SubmitException("jobs can be submitted and attached to in the main interpreter of a process only")
+    if not _gil_is_on():
+        raise SubmitException("psij is not proved without the global interpreter lock of Python: run this "
+                              "free-threaded build with PYTHON_GIL=1, or -X gil=1")
 
 
 def check_spec(spec: object) -> JobSpec:

@@ -71,11 +71,25 @@ def test_every_difference_is_tried() -> None:
 
 
 def test_files_that_are_no_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = tmp_path / "broken.py"
+    broken, deep, long = tmp_path / "broken.py", tmp_path / "deep.py", tmp_path / "long.py"
     broken.write_text("def (\n")
-    assert main(["check-program", str(broken), str(tmp_path / "none.py")]) == 3
+    deep.write_text(f"x = {'-' * 100_000}1\n")
+    long.write_text(f"x = {'+'.join(['1'] * 100_000)}\n")
+    assert main(["check-program", str(broken), str(deep), str(long), str(tmp_path / "none.py")]) == 3
     assert capsys.readouterr().err.splitlines() == [
-        f"{broken}: invalid syntax (broken.py, line 1)", f"{tmp_path / 'none.py'}: No such file or directory"]
+        f"{broken}: invalid syntax (broken.py, line 1)", f"{deep}: nested too deep, or too large",
+        f"{long}: nested too deep, or too large", f"{tmp_path / 'none.py'}: No such file or directory"]
+
+
+@pytest.mark.parametrize("line", ["from psij.__main__ import main", "import psij.executors._local_starter_main.x",
+                                  "from psij.executors._local_starter_main import serve"])
+def test_private_modules_are_not_run(line: str, tmp_path: Path) -> None:
+    """One of them is a program, which would begin to serve."""
+    (tmp_path / "program.py").write_text(f"{line}\n")
+    done = subprocess.run([sys.executable, "-m", "psij", "check-program", "program.py"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0, "program.py: no difference to psij-python touches it, as far as its text shows\n", "")
 
 
 @pytest.mark.parametrize("arguments", [[], ["check-program"], ["alias"], ["alias", "a", "b", "c"], ["nothing"]])

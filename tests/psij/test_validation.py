@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
+from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1, SubmitException
 from psij.executors import LocalJobExecutor
 
 EXECUTOR = LocalJobExecutor()
@@ -114,3 +114,18 @@ def test_spec_reads_back() -> None:
     assert str(spec.directory) == "/tmp" and spec.environment == {"A": "1", "B": "x"} and spec.name == "/bin/ls"
     assert spec == JobSpec("/bin/ls", ["-l"], "/tmp", environment={"A": "1", "B": "x"}, cleanup={"a"})
     assert spec != JobSpec("/bin/ls") and spec.attributes == JobAttributes()
+
+
+def test_without_the_lock_of_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A free-threaded build is told; with its lock switched on all is well."""
+    job, twin = Job(JobSpec("/bin/true")), Job()
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
+    refused = pytest.raises(SubmitException, match=r"^psij is not proved without .* with PYTHON_GIL=1, or -X gil=1$")
+    with refused:
+        EXECUTOR.submit(job)
+    with refused:
+        EXECUTOR.attach(twin, "1")
+    assert {job.status.state, twin.status.state} == {JobState.NEW}
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: True)
+    EXECUTOR.submit(job)
+    assert (status := job.wait(60)) and status.exit_code == 0
