@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.lrm.nodes import Limits, Node
 
+    #: The nodes of a machine, and the limits of its queues.
+    Machine = tuple[list[Node], dict[str, Limits]]
+
 __all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "command", "offers_of"]
 
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
@@ -66,7 +69,7 @@ def ask(site: Site, path: str, *, idle: bool = False, seconds: float = ANSWER_S)
     return offers_of(site, path, ask_machine(site, path, seconds), idle=idle)
 
 
-def offers_of(site: Site, path: str, machine: tuple[list[Node], dict[str, Limits]], *, idle: bool = False) -> Document:
+def offers_of(site: Site, path: str, machine: Machine, *, idle: bool = False) -> Document:
     """The offers that an answer comes to."""
     from sssjob.document.model import Document
     from sssjob.findings import Findings
@@ -75,7 +78,7 @@ def offers_of(site: Site, path: str, machine: tuple[list[Node], dict[str, Limits
     return Document(offers(*machine, site.machine, site, idle=idle), {}, path, "3.1", Findings(path))
 
 
-def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[Node], dict[str, Limits]]:
+def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     """The nodes of a site's machine, and the limits of its queues; arguments and errors as of ``ask``."""
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
@@ -93,27 +96,27 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[
     return nodes, queues
 
 
-def _slurm(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _slurm(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
 
     return nodes_shown(ask(*NODES)), partitions_shown(ask(*PARTITIONS))
 
 
-def _sge(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _sge(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.sge_nodes import HOSTS, QUEUE_NAMES, QUEUES, hosts_shown, queues_shown
 
     names = ask(*QUEUE_NAMES).split()
     return hosts_shown(ask(*HOSTS)), queues_shown(ask(*QUEUES, ",".join(names))) if names else {}
 
 
-def _pbs(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _pbs(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.pbs_nodes import NODES, QUEUES, in_queues, nodes_shown, queues_shown
 
     queues = queues_shown(ask(*QUEUES))
     return in_queues(nodes_shown(ask(*NODES)), queues), queues
 
 
-def _htcondor(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _htcondor(ask: Callable[..., str]) -> Machine:
     import json
 
     from sssjob.lrm.condor_nodes import MACHINES, machines_of
@@ -123,7 +126,7 @@ def _htcondor(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
     return machines_of(json.loads(ask(*MACHINES))), {ANYWHERE: Limits(open=True, duration=TEN_YEARS_S)}
 
 
-def _flux(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _flux(ask: Callable[..., str]) -> Machine:
     import json
 
     from sssjob.lrm.flux.nodes import FREE, UP, nodes_of
@@ -134,7 +137,7 @@ def _flux(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
 
 #: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
 #: raise ValueError.
-_ASKED: Final[dict[str, Callable[[Callable[..., str]], tuple[list[Node], dict[str, Limits]]]]] = {
+_ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
     "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor, "flux": _flux}
 
 
