@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     #: The nodes of a machine, and the limits of its queues.
     Machine = tuple[list[Node], dict[str, Limits]]
 
-__all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "command", "offers_of"]
+__all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "askable", "command", "offers_of"]
 
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
 #: What a manager says of a large machine is long, and still no more than this.
@@ -85,8 +85,9 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     if site.manager not in _ASKED:
         raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
+    host = None if site.ssh is None else site.ssh.host
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds))
+        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, host))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
@@ -141,13 +142,21 @@ _ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
     "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor, "flux": _flux}
 
 
-def answer(command: tuple[str, ...], seconds: float) -> str:
-    """What a command puts out, in the locale C. Raises SilentError."""
+def askable() -> frozenset[str]:
+    """The managers that can be asked for offers."""
+    return frozenset(_ASKED)
+
+
+def answer(command: tuple[str, ...], seconds: float, host: str | None = None) -> str:
+    """What a command puts out, in the locale C. host: where it is run, None here. Raises SilentError."""
     import os
 
     from psij.executors.batch._command import OutputLimitError, run
+    from sssjob.run.remote import mark, over_ssh, read_answer
 
+    line = mark()
     try:
+        command = command if host is None else tuple(over_ssh(host, command, line, seconds))
         result = run(command, seconds, {**os.environ, "LC_ALL": "C"}, _ANSWER_BYTES)
     except subprocess.TimeoutExpired:
         raise SilentError(f"{command[0]} gave no answer in {seconds:g} s") from None
@@ -155,6 +164,11 @@ def answer(command: tuple[str, ...], seconds: float) -> str:
         raise SilentError(f"{command[0]} puts out more than {_ANSWER_BYTES} bytes") from None
     except OSError as error:
         raise SilentError(f"{command[0]}: {error.strerror}") from None
+    if host is not None:
+        text, why = read_answer(result.exit_code, result.stdout, result.stderr, line)
+        if text is None:
+            raise SilentError(f"{host}: {escape(why, 400)}")
+        return text
     if result.exit_code:
         raise SilentError(escape("; ".join(filter(None, map(str.strip, result.output.splitlines()))), 400)
                           or f"{command[0]} ended with {result.exit_code}")
