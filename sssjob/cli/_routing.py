@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,6 +21,7 @@ from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
 from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
+from sssjob.cli._settings import BEHIND_SSH
 from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
@@ -31,6 +32,7 @@ from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed
 from sssjob.request.ranking import values as values_of
 
 if TYPE_CHECKING:
+    from sssjob.cli.offers import Machine
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from sssjob.run.standing import Submission
 
 __all__ = ["Place", "Routing", "routed", "routing_options", "settings_at", "submit_routed", "tell"]
+
+
+#: Managers that are asked side by side.
+_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +165,11 @@ def routed(session: Session, file: str, sites: str, given: tuple[str, ...], aske
     data = read_bytes(file)
     routing = Routing()
     places: list[Place] = []
+    answers = _all_asked({name: load_site(name) for name, offers in chosen.items() if offers is None})
     for name, offers in chosen.items():
         try:
-            places += _places(session, file, data, name, offers, starts, failures)
+            answer = answers[name]() if offers is None else None
+            places += _places(session, file, data, name, offers, answer, starts, failures)
         except SilentError as error:
             problem(str(error), as_json=session.as_json, status=4)
             routing.silent = True
@@ -172,14 +180,25 @@ def routed(session: Session, file: str, sites: str, given: tuple[str, ...], aske
     return routing
 
 
-def _places(session: Session, file: str, data: bytes, name: str, offers: str | None, starts: bool,
-            failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site. offers: the file that states them; None: its manager is asked. Raises SilentError."""
+def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
+    """What gives the answer of each manager, or raises why there is none. All are asked at once, so that one that
+    hangs keeps no other waiting."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not sites:
+        return {}
+    with ThreadPoolExecutor(min(len(sites), _AT_ONCE)) as pool:
+        return {name: pool.submit(ask_machine, site, path).result for name, (site, path) in sites.items()
+                if site is not None}
+
+
+def _places(session: Session, file: str, data: bytes, name: str, offers: str | None, answer: Machine | None,
+            starts: bool, failures: Mapping[str, float]) -> list[Place]:
+    """The offers of one site. offers: the file that states them; answer: of its manager where there is none."""
     session.site, session.site_path = load_site(name)
     site, path = session.site, session.site_path
     assert site is not None
     wanted = session.swept(session.read(file, data))
-    answer = None if offers is not None else ask_machine(site, path)
     machine = offers_of(site, path, answer) if answer is not None else session.swept(
         session.read(str(offers), source="auto"))
     if session.errors:
@@ -247,7 +266,7 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
     from sssjob.run.routing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
-    if idle is None:
+    if idle is None or place.site.ssh is not None:
         return replace(place, why_no_start="its manager is not asked")
     try:
         start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
@@ -291,7 +310,12 @@ def submit_routed(session: Session, file: str, sites: str, given: tuple[str, ...
         if dry_run:
             best = routing.places[0]
             return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-        candidates = list(_candidates(routing.places))
+        behind = {place.site.name for place in routing.places if place.site.ssh is not None}
+        for name in sorted(behind):
+            problem(f"{escape(name)}: {BEHIND_SSH}", as_json=session.as_json, status=0)
+        candidates = list(_candidates([place for place in routing.places if place.site.ssh is None]))
+        if not candidates:
+            return 5
         route = begin(client.journal, candidates, policy=session.policy or Policy.REJECT, directory=Path.cwd(),
                       patience=patience)
         client.findings = Findings(file)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.lrm.nodes import Limits, Node
 
-__all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "command", "offers_of"]
+    #: The nodes of a machine, and the limits of its queues.
+    Machine = tuple[list[Node], dict[str, Limits]]
+
+__all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "askable", "command", "offers_of"]
 
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
 #: What a manager says of a large machine is long, and still no more than this.
@@ -66,7 +69,7 @@ def ask(site: Site, path: str, *, idle: bool = False, seconds: float = ANSWER_S)
     return offers_of(site, path, ask_machine(site, path, seconds), idle=idle)
 
 
-def offers_of(site: Site, path: str, machine: tuple[list[Node], dict[str, Limits]], *, idle: bool = False) -> Document:
+def offers_of(site: Site, path: str, machine: Machine, *, idle: bool = False) -> Document:
     """The offers that an answer comes to."""
     from sssjob.document.model import Document
     from sssjob.findings import Findings
@@ -75,15 +78,16 @@ def offers_of(site: Site, path: str, machine: tuple[list[Node], dict[str, Limits
     return Document(offers(*machine, site.machine, site, idle=idle), {}, path, "3.1", Findings(path))
 
 
-def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[Node], dict[str, Limits]]:
+def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     """The nodes of a site's machine, and the limits of its queues; arguments and errors as of ``ask``."""
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
     if site.manager not in _ASKED:
         raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
+    host = None if site.ssh is None else site.ssh.host
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds))
+        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, host))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
@@ -93,27 +97,27 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> tuple[list[
     return nodes, queues
 
 
-def _slurm(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _slurm(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
 
     return nodes_shown(ask(*NODES)), partitions_shown(ask(*PARTITIONS))
 
 
-def _sge(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _sge(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.sge_nodes import HOSTS, QUEUE_NAMES, QUEUES, hosts_shown, queues_shown
 
     names = ask(*QUEUE_NAMES).split()
     return hosts_shown(ask(*HOSTS)), queues_shown(ask(*QUEUES, ",".join(names))) if names else {}
 
 
-def _pbs(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _pbs(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.pbs_nodes import NODES, QUEUES, in_queues, nodes_shown, queues_shown
 
     queues = queues_shown(ask(*QUEUES))
     return in_queues(nodes_shown(ask(*NODES)), queues), queues
 
 
-def _htcondor(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _htcondor(ask: Callable[..., str]) -> Machine:
     import json
 
     from sssjob.lrm.condor_nodes import MACHINES, machines_of
@@ -123,7 +127,7 @@ def _htcondor(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
     return machines_of(json.loads(ask(*MACHINES))), {ANYWHERE: Limits(open=True, duration=TEN_YEARS_S)}
 
 
-def _flux(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
+def _flux(ask: Callable[..., str]) -> Machine:
     import json
 
     from sssjob.lrm.flux.nodes import FREE, UP, nodes_of
@@ -134,17 +138,25 @@ def _flux(ask: Callable[..., str]) -> tuple[list[Node], dict[str, Limits]]:
 
 #: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
 #: raise ValueError.
-_ASKED: Final[dict[str, Callable[[Callable[..., str]], tuple[list[Node], dict[str, Limits]]]]] = {
+_ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
     "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor, "flux": _flux}
 
 
-def answer(command: tuple[str, ...], seconds: float) -> str:
-    """What a command puts out, in the locale C. Raises SilentError."""
+def askable() -> frozenset[str]:
+    """The managers that can be asked for offers."""
+    return frozenset(_ASKED)
+
+
+def answer(command: tuple[str, ...], seconds: float, host: str | None = None) -> str:
+    """What a command puts out, in the locale C. host: where it is run, None here. Raises SilentError."""
     import os
 
     from psij.executors.batch._command import OutputLimitError, run
+    from sssjob.run.remote import mark, over_ssh, read_answer
 
+    line = mark()
     try:
+        command = command if host is None else tuple(over_ssh(host, command, line, seconds))
         result = run(command, seconds, {**os.environ, "LC_ALL": "C"}, _ANSWER_BYTES)
     except subprocess.TimeoutExpired:
         raise SilentError(f"{command[0]} gave no answer in {seconds:g} s") from None
@@ -152,6 +164,11 @@ def answer(command: tuple[str, ...], seconds: float) -> str:
         raise SilentError(f"{command[0]} puts out more than {_ANSWER_BYTES} bytes") from None
     except OSError as error:
         raise SilentError(f"{command[0]}: {error.strerror}") from None
+    if host is not None:
+        text, why = read_answer(result.exit_code, result.stdout, result.stderr, line)
+        if text is None:
+            raise SilentError(f"{host}: {escape(why, 400)}")
+        return text
     if result.exit_code:
         raise SilentError(escape("; ".join(filter(None, map(str.strip, result.output.splitlines()))), 400)
                           or f"{command[0]} ended with {result.exit_code}")

@@ -102,6 +102,29 @@ def check(name: str, timeout: float, as_json: bool) -> int:
     return 1 if missing else 0
 
 
+@command.command("connect")
+@click.argument("name", metavar="NAME", shell_complete=files)
+def connect(name: str) -> int:
+    """Log in to a site behind SSH (its name, or the file of its profile), and leave the connection for other commands.
+
+    A password or a second factor is asked for on the terminal, once; the connection ends when nobody has used it for
+    ten minutes. Exit status 4: there is none.
+    """
+    import subprocess
+
+    from sssjob.run.remote import connecting
+
+    site, path = load_site(name)
+    assert site is not None
+    if site.ssh is None:
+        raise UsageError(f"{path}: ssh is missing: the site is here")
+    code = subprocess.run(connecting(site.ssh.host), check=False).returncode
+    if code:
+        problem(f"{site.ssh.host}: ssh ended with {code}", status=4)
+        return 4
+    return 0
+
+
 @command.command("draft")
 @click.argument("manager", metavar="MANAGER", shell_complete=executors)
 @click.option("--name", metavar="NAME", help="What the site is called (default: as its cluster).")
@@ -176,8 +199,20 @@ def _zone() -> str | None:
 def _unreachable(site: Site, seconds: float) -> str:
     """Why the resource manager of a site does not answer here; empty where it does."""
     from sssjob.cli.executors import trouble
+    from sssjob.cli.offers import SilentError, answer, ask_machine, askable
 
-    return "no manager is named" if site.manager is None else trouble(site.manager, seconds)
+    if site.manager is None:
+        return "no manager is named"
+    if site.ssh is None:
+        return trouble(site.manager, seconds)
+    try:
+        if site.manager in askable():
+            ask_machine(site, site.name, seconds)
+        else:
+            answer(("true",), seconds, site.ssh.host)
+    except SilentError as error:
+        return str(error).removeprefix(f"{escape(site.name)}: ")
+    return ""
 
 
 def _missing(site: Site) -> Iterator[str]:

@@ -114,6 +114,8 @@ def _sources(job: Running) -> list[str]:
     now = time.time()
     rows = [[name, value, str(source), f"{round(max(now - source.time, 0.0), 1):g} s"]
             for name, value, source in job.sources()]
-    return [f"{job.plan.label} ({job.row.key})", *table(rows, ["fact", "value", "source", "age"], width(sys.stdout)),
+    place = f", site {escape(job.row.site)}" if job.row.site is not None else ""
+    return [f"{job.plan.label} ({job.row.key}{place})",
+            *table(rows, ["fact", "value", "source", "age"], width(sys.stdout)),
             *(f"{d.rule} {escape(d.text)}" for d in job.disagreements),
             *(f"{LEFT_OUT} {escape(why)}" for why in job.not_its_own)]

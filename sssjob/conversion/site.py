@@ -54,11 +54,12 @@ from sssjob.xml._toml import TOMLError, read_toml
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["LSF", "SGE", "ParallelEnvironment", "Queue", "Site", "SiteError", "read_site"]
+__all__ = ["LSF", "SGE", "SSH", "ParallelEnvironment", "Queue", "Site", "SiteError", "read_site"]
 
 #: Properties whose values are names that a site gives.
 _NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
-_SSH: Final = "sites behind SSH cannot be reached yet; a site is where sssjob runs"
+#: A host, a name of ssh_config(5), or user@host; nothing that ssh would take for an option.
+_HOST: Final = re.compile(r"[A-Za-z0-9_][\w.@:%-]{0,254}", re.ASCII)
 _ALIASES: Final = {alias: e.name for e in ELEMENTS for alias in e.aliases}
 
 
@@ -94,6 +95,12 @@ def _property(name: str) -> str:
 def _manager(name: str) -> str:
     if name not in EXECUTORS:
         raise ValueError(f"{name!r} is none of {', '.join(sorted(EXECUTORS))}")
+    return name
+
+
+def _host(name: str) -> str:
+    if not _HOST.fullmatch(name):
+        raise ValueError("a host, as login.example.org or user@host")
     return name
 
 
@@ -163,17 +170,25 @@ class Queue(_Table):
     duration: Annotated[int, Field(strict=True, ge=1, le=10**9)] | None = None
 
 
+class SSH(_Table):
+    """How a site is reached. host: as the system's ssh takes it, whose own configuration says the rest."""
+
+    host: Annotated[str, AfterValidator(_host)]
+
+
 class Site(_Table):
     """What one site knows. map: property -> name there -> name here, an empty one leaves it out; modules: likewise of
     environment modules; options: format -> its options; run: settings of executors; all others: see
     docs/profiles.md.
 
-    manager: the resource manager, which is the executor too unless ``run`` names another; machine: the identity of its
+    manager: the resource manager, which is the executor too unless ``run`` names another; ssh: how it is reached where
+    it is not here; machine: the identity of its
     cluster; rates: a file of rates, relative to the folder of the profile.
     """
 
     name: Name
     manager: Annotated[str, AfterValidator(_manager)] | None = None
+    ssh: SSH | None = None
     machine: Name | None = None
     rates: Name | None = None
     timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None
@@ -246,7 +261,7 @@ def _problem(error: Any) -> str:
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in steps).lstrip(".")
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = "no such key" if steps != ["ssh"] else _SSH
+        message = "no such key"
     return f"{path}: {message}" if path else message
 
 

@@ -241,12 +241,12 @@ class Journal:
     def entry(self, number: int) -> Entry:
         """A submission. Raises UsageError."""
         found = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
-                          "cluster FROM submissions WHERE number = ?", number)
+                          "cluster, site FROM submissions WHERE number = ?", number)
         if not found:
             raise UsageError(f"there is no submission @{number} in {self.path}")
-        token, executor, document, directory, policy, name, when, ended, client, cluster = found[0]
+        token, executor, document, directory, policy, name, when, ended, client, cluster, site = found[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, when, ended,
-                     client.rpartition(":")[0], cluster)
+                     client.rpartition(":")[0], cluster, site)
 
     def rows(self, *, ended: bool = True) -> list[Row]:
         """All jobs, the oldest first. ended: those too that have."""
@@ -424,6 +424,7 @@ class Entry:
     ended: float | None
     host: str
     cluster: str | None = None
+    site: str | None = None         # the name of the profile by which it was submitted
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop

@@ -164,12 +164,13 @@ class Running:
             native = list(dict.fromkeys(one.partition("+")[0] for one in native))
         member = self.plan.member
         entry = self.of.entry
-        number, executor, cluster = (0, "", None) if entry is None else (entry.number, entry.executor, entry.cluster)
+        number, executor, cluster, site = (0, "", None, None) if entry is None else (
+            entry.number, entry.executor, entry.cluster, entry.site)
         return Row(number, self.number, _text(job.value("Id")), _text(job.value("Name")), self.plan.label,
                    "+".join(native) or None, executor, str(job.value("State") or "Idle"),
                    None if outcome is None else outcome.word,
                    None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
-                    None if member is None else member.id, _text(job.value("StatusMessage")), cluster)
+                    None if member is None else member.id, _text(job.value("StatusMessage")), cluster, site)
 
     @property
     def started(self) -> bool:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sssjob import read
+from sssjob.cli import _routing
+from sssjob.cli import offers as offers_module
 from tests.cli.conftest import Command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -212,3 +216,18 @@ def test_other_managers_are_asked(sssjob: Command, scontrol: Path, manager: str)
     answer = sssjob("offers", "alpha.toml")
     assert answer.code == 4
     assert "the answer cannot be understood: " in answer.err or "no nodes" in answer.err
+
+
+def test_managers_are_asked_side_by_side(sssjob: Command, scontrol: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs keeps no other waiting."""
+    for name in ("one", "two", "three"):
+        Path(f"{name}.toml").write_text(f"name = '{name}'\nmanager = 'slurm'\n")
+    together, real = threading.Barrier(3), offers_module.ask_machine
+
+    def meeting(*arguments: Any) -> Any:
+        together.wait(20)           # breaks where one begins only when another one has ended
+        return real(*arguments)
+
+    monkeypatch.setattr(_routing, "ask_machine", meeting)
+    answer = sssjob("route", "-q", "job.sh", "--sites", "one.toml,two.toml,three.toml")
+    assert (answer.code, answer.out.count(": met")) == (0, 6)

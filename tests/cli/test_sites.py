@@ -51,15 +51,15 @@ def test_two_profiles_of_one_cluster(sssjob: Command, sites: Path) -> None:
 
 
 def test_a_wrong_profile_leaves_the_others(sssjob: Command, sites: Path) -> None:
-    (sites / "bad.toml").write_text("name = 'bad'\nmanger = 'local'\n[ssh]\nhost = 'login'\n")
+    (sites / "bad.toml").write_text("name = 'bad'\nmanger = 'local'\n[ssh]\nhost = '-oProxyCommand=x'\n")
     (sites / "here.toml").write_text("name = 'here'\nmanager = 'local'\n")
     answer = sssjob("sites", "--json")
     assert answer.code == 1
     assert [json.loads(line)["works"] for line in answer.out.splitlines()] == [False, True]
     path = sites / "bad.toml"
     assert json.loads(answer.err)["message"] == (
-        f"{path}: manger: no such key; "
-        f"{path}: ssh: sites behind SSH cannot be reached yet; a site is where sssjob runs")
+        f"{path}: ssh.host: a host, as login.example.org or user@host; "
+        f"{path}: manger: no such key")
 
 
 def test_check(sssjob: Command, sites: Path) -> None:

@@ -73,6 +73,8 @@ def test_to_the_best_one(sssjob: Command, sites: Sites) -> None:
     assert listed(sssjob) == listed(sssjob, "--site", "alpha") == [("alpha", "batch", "done")]
     assert listed(sssjob, "--site", "beta") == []
     assert "alpha" in sssjob("list", "--all", "--offline", "--sort", "site").out
+    assert sssjob("status", "one", "--sources").out.startswith("one (@1.1, site alpha)\n")
+    assert json.loads(sssjob("status", "one", "--json").out)["site"] == "alpha"
     log = sssjob("log", "one").out
     assert "routed to alpha: rank 1 of 2, preference 1, no price (the profile names no rates)" in log
     with open_journal() as journal:

@@ -1,0 +1,128 @@
+"""Sites behind SSH are asked what they offer, through whatever their logins print, and are sent no jobs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sssjob.run.remote import over_ssh, read_answer
+from tests.cli.conftest import Command
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+MACHINE = FIXTURES / "slurm-22.05.8" / "machine"
+#: Stands in for ssh: notes its options, prints what logins print, and runs the command by the shell of its user.
+SSH = """#!/bin/sh
+printf '%s\\n' "$*" >> {log}
+for command; do :; done
+echo "Welcome to alpha. NodeName=none State=DOWN"
+echo "You have no mail" >&2
+{before}
+PATH={remote}:/usr/bin:/bin
+(eval "$command")
+code=$?
+{after}
+exit $code
+"""
+
+
+@pytest.fixture
+def bin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the commands that are here, which has ssh and no command of a manager."""
+    monkeypatch.chdir(tmp_path)
+    folder, remote = tmp_path / "bin", tmp_path / "remote"
+    for one in (folder, remote):
+        one.mkdir()
+    (remote / "scontrol").write_text(f"#!/bin/sh\ncat {shlex.quote(str(MACHINE))}/show-$3.txt\n")
+    (remote / "scontrol").chmod(0o755)
+    write(folder)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "alpha.toml").write_text("name = 'alpha'\nmanager = 'slurm'\nmachine = 'a'\n"
+                                         "[ssh]\nhost = 'amy@login.example.org'\n")
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -N 2 -n 8 -t 10\ndate\n")
+    return folder
+
+
+def write(folder: Path, before: str = "", after: str = "") -> None:
+    text = SSH.format(log=folder / "log", remote=folder.parent / "remote", before=before, after=after)
+    (folder / "ssh").write_text(text)
+    (folder / "ssh").chmod(0o755)
+
+
+def test_offers(sssjob: Command, bin: Path) -> None:
+    answer = sssjob("offers", "alpha.toml")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.count("<Machine>a</Machine>") == 4 and '<Node aggregation="Range">node[1-3]</Node>' in answer.out
+    called = (bin / "log").read_text().splitlines()
+    assert len(called) == 2
+    assert all(line.startswith("-T -o BatchMode=yes -o ControlMaster=auto -o ControlPath=") for line in called)
+    assert all(" -- amy@login.example.org exec /bin/sh -c " in line for line in called)
+
+
+def test_ranked_beside_others_and_sent_no_jobs(sssjob: Command, bin: Path) -> None:
+    routed = sssjob("route", "-q", "job.sh", "--sites", "alpha.toml", "--starts").out
+    assert routed.startswith("1. alpha, batch: met, preference 1, ")
+    assert "start not known (its manager is not asked)" in routed
+    for command in (("submit", "job.sh", "--site", "alpha.toml"), ("run", "job.sh", "--site", "alpha.toml")):
+        answer = sssjob(*command)
+        assert (answer.code, "jobs cannot be sent to a site behind SSH yet" in answer.err) == (2, True)
+    answer = sssjob("submit", "-q", "job.sh", "--sites", "alpha.toml")
+    assert (answer.code, "alpha: jobs cannot be sent to a site behind SSH yet" in answer.err) == (5, True)
+    assert sssjob("list", "--all", "--offline").out == ""
+
+
+def test_check(sssjob: Command, bin: Path) -> None:
+    answer = sssjob("sites", "check", "alpha.toml", "--json")
+    assert [json.loads(line)["missing"].partition(" ")[0] for line in answer.out.splitlines()] == ["timezone", "rates"]
+    write(bin, before="echo 'ssh: connect to host login.example.org port 22: Connection refused' >&2; exit 255")
+    assert "alpha: amy@login.example.org: You have no mail; ssh: connect to host login.example.org port 22: " \
+           "Connection refused" in sssjob("sites", "check", "alpha.toml").out
+
+
+@pytest.mark.parametrize(("before", "after", "why"), [
+    ("exit 255", "", "You have no mail"),
+    ("", "exit 255", "the connection was lost: You have no mail"),
+    ("PATH=/nowhere; eval \"$command\"; exit 127", "", "scontrol"),
+    ("sleep 30", "", "ssh gave no answer in 1 s"),
+])
+def test_no_answer(sssjob: Command, bin: Path, before: str, after: str, why: str) -> None:
+    write(bin, before, after)
+    answer = sssjob("offers", "alpha.toml", "--timeout", "1")
+    assert (answer.code, answer.out) == (4, "")
+    assert why in answer.err
+    (bin / "ssh").unlink()
+    assert sssjob("offers", "alpha.toml").code == 4
+
+
+def test_a_connection_is_left_for_others(sssjob: Command, bin: Path) -> None:
+    (bin / "ssh").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$*\" >> {bin / 'log'}\n")
+    assert sssjob("sites", "connect", "alpha.toml").code == 0
+    assert (bin / "log").read_text().startswith("-f -N -o ControlMaster=auto -o ControlPath=")
+    (bin / "ssh").write_text("#!/bin/sh\nexit 255\n")
+    answer = sssjob("sites", "connect", "alpha.toml")
+    assert (answer.code, answer.err) == (4, "sssjob: amy@login.example.org: ssh ended with 255\n")
+    Path("here.toml").write_text("name = 'here'\n")
+    assert sssjob("sites", "connect", "here.toml").code == 2
+
+
+def test_a_folder_that_others_could_enter_is_not_used(sssjob: Command, bin: Path, tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    words = over_ssh("h", ["true"], "line", 1)
+    folder = Path(next(word for word in words if word.startswith("ControlPath="))[12:]).parent
+    assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
+    folder.chmod(0o755)
+    answer = sssjob("offers", "alpha.toml")
+    assert (answer.code, "others could use the connections in it" in answer.err) == (4, True)
+
+
+def test_answers() -> None:
+    assert read_answer(0, "hello\nline\nx\n", "", "line") == ("x\n", "")
+    assert read_answer(3, "line\nx\n", "", "line") == (None, "x")
+    assert read_answer(3, "line\n", "a\nb\nc\nd\n", "line") == (None, "b; c; d")
+    assert read_answer(9, "line", "", "line") == (None, "ssh ended with 9 before the command began")
