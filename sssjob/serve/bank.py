@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,12 +23,12 @@ from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Policy, escape
 from sssjob.serve.access import User
-from sssjob.sssrmap import Count, Data, MessageError, Option, Request, Response, Status
+from sssjob.sssrmap import Count, Data, MessageError, Option, Request, Response, Status, Where
 from sssjob.sssrmap.reader import PROFILES
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import escaped
 
-__all__ = ["ACTIONS", "answer"]
+__all__ = ["ACTIONS", "answer", "of_project"]
 
 #: Containers that Gold takes no job with, in the order in which it looks for them.
 _FORBIDDEN: Final = ("JobGroup", "JobDefaults", "TaskGroup", "TaskGroupDefaults", "Requested", "Delivered", "Resource",
@@ -38,6 +38,8 @@ _AMOUNT: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
 #: Property of a job -> its names in the document, and what an error calls it.
 _NEEDED: Final = {"User": (("UserId", "User"), "user"), "Project": (("ProjectId", "Project"), "project"),
                   "Machine": (("MachineName", "Machine"), "machine")}
+#: Options that change what Gold does, and are refused in its profile too, which passes over all others.
+_UNSUPPORTED: Final = ("Allocation", "StartTime", "EndTime", "CreditLimit")
 _OPTIONS: Final = {
     "Balance": ("Project", "Id", "User", "Machine"), "Deposit": ("Id", "Amount", "Description"),
     "Withdraw": ("Id", "Amount", "Description"), "Transfer": ("FromId", "ToId", "Amount", "Description"),
@@ -311,6 +313,20 @@ class _Desk:
         return charges[0]
 
 
+def of_project(request: Request) -> Request:
+    """A query of accounts with the Option Project, by which old clients look for the Id of an account, as one with a
+    condition."""
+    project = request.option("Project")
+    if request.objects[0].name != "Account" or not project:
+        return request
+    conditions = list(request.all(Where))
+    if conditions:          # all of them in brackets
+        conditions[0] = replace(conditions[0], group=(conditions[0].group or 0) + 1)
+        conditions[-1] = replace(conditions[-1], group=(conditions[-1].group or 0) - 1 or None)
+    others = [part for part in request.parts if not isinstance(part, Where)]
+    return replace(request, parts=(*others, *conditions, Where("Name", project, conj="And")))
+
+
 def _name(job: Job) -> str:
     name = job.value("Id")
     if name is None:
@@ -341,6 +357,9 @@ def answer(ledger: Ledger, rates: RateSet | None, user: User, request: Request, 
         if unknown:
             raise MessageError("710", f"Option {escape(unknown[0], 60)} is not supported "
                                       f"(known: {', '.join(_OPTIONS[action])})")
+    for name in _UNSUPPORTED:
+        if request.option(name):
+            raise MessageError("710", f"Option {name} is not supported")
     if request.option("CallType") not in (None, "", "Normal"):
         raise MessageError("710", "CallType other than Normal is not supported")
     if (request.option("Incremental") or "").lower() == "true":

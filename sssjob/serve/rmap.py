@@ -23,7 +23,7 @@ from typing import Final
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, escape
 from sssjob.serve.access import DeniedError, User, Users
-from sssjob.serve.bank import ACTIONS, answer
+from sssjob.serve.bank import ACTIONS, answer, of_project
 from sssjob.serve.desk import ConflictError, Desk
 from sssjob.serve.web import Server
 from sssjob.sssrmap import (
@@ -115,7 +115,7 @@ class Exchange:
             self._once(message, request)
         kind = request.objects[0].name
         if request.action == "Query":
-            return desk.ask(user, request, self.profile, _OBJECTS)
+            return desk.ask(user, of_project(request), self.profile, _OBJECTS)
         if kind == "Job" and request.action == "Submit":
             return [_submitted(desk, user, request)]
         if kind == "Job" and request.action in _WISHES:

@@ -15,8 +15,20 @@ from sssjob.accounting import read_rates
 from sssjob.accounting.ledger import Ledger
 from sssjob.accounting.store import open_store
 from sssjob.serve.access import User
-from sssjob.serve.bank import ACTIONS, answer
-from sssjob.sssrmap import Data, Envelope, MessageError, Object, Option, Request, Response, Status, read_message
+from sssjob.serve.bank import ACTIONS, answer, of_project
+from sssjob.sssrmap import (
+    Data,
+    Envelope,
+    Get,
+    MessageError,
+    Object,
+    Option,
+    Request,
+    Response,
+    Status,
+    Where,
+    read_message,
+)
 from sssjob.sssrmap.calling import Peer, Signing, joined, responses
 from tests.serve.conftest import KEY, RATES, Serving
 from tests.sssrmap.recordings import exchanges
@@ -171,6 +183,8 @@ def test_a_job_with_another_record_is_not_charged_twice(ledger: Ledger) -> None:
     (money("Transfer", FromId="chem", ToId="chem", Amount="5"), "740"), (money("Balance"), "740"),
     (money("Transfer", FromId="poor", ToId="chem", Amount="501"), "782"), (money("Balance", Project="gone"), "740"),
     (money("Deposit", Id="closed", Amount="5"), "740"), (money("Deposit", Id="chem", Amount="5", Colour="red"), "710"),
+    (money("Deposit", Id="chem", Amount="5", EndTime="9"), "710"),
+    (money("Deposit", Id="chem", Amount="5", Allocation="1"), "710"),
     (job("Charge", Option("CallType", "Back")), "710"), (job("Charge", Option("Incremental", "True")), "710"),
     (job("Quote", content="<Job/>"), "314"), (job("Quote", content=""), "314"),
     (job("Quote", content=JOB.replace(">4<", ">four<")), "314"),
@@ -186,6 +200,19 @@ def test_what_is_refused_posts_nothing(ledger: Ledger, request_: Request, code: 
     response = asked(ledger, request_, "3.1")
     assert response.status.code == code, response.status
     assert len(list(ledger.entries())) == before
+
+
+def test_an_account_is_found_by_its_project() -> None:
+    """As Gold's commands look for it before they deposit; with other conditions as a whole."""
+    query = Request("Query", "root", (Object("Account"), Get("Id"), Option("Project", "chem")))
+    assert of_project(query).all(Where) == (Where("Name", "chem", conj="And"),)
+    two = replace(query, parts=(*query.parts, Where("Name", "a"), Where("Name", "b", conj="Or")))
+    assert of_project(two).all(Where) == (
+        Where("Name", "a", group=1), Where("Name", "b", conj="Or", group=-1), Where("Name", "chem", conj="And"))
+    one = replace(query, parts=(*query.parts, Where("Name", "a")))
+    assert of_project(one).all(Where) == (Where("Name", "a"), Where("Name", "chem", conj="And"))
+    for other in (replace(query, parts=query.parts[:2]), replace(query, parts=(Object("Job"), query.parts[2]))):
+        assert of_project(other) is other
 
 
 def test_who_may(ledger: Ledger) -> None:
@@ -213,5 +240,5 @@ def test_a_bank_over_the_wire(serving: Serving, tmp_path: Path) -> None:
         assert ask(job("Charge")).status.code == "314", "what changes something needs an id"
         assert ask(replace(job("Charge", id_="3"), actor="amy")).status.code == "444"
         assert ask(Request("Quote", "root", (Object("Machine"), Data(JOB)), id="4")).status.code == "740"
-        account = ask(Request("Query", "root", (Object("Account"),)))
+        account = ask(Request("Query", "root", (Object("Account"), Option("Project", "chem"))))
         assert account.data is not None and "<Balance>600.00</Balance>" in account.data.content
