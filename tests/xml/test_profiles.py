@@ -71,7 +71,7 @@ def test_names_of_the_other_site_become_those_of_this_one() -> None:
     site = '[map.Queue]\ndebug = "test"\n[map.Account]\nphys = "p17"\n[map.QualityOfService]\nnormal = ""\n' \
            '[map.Feature]\nib = "infiniband"\n'
     made, _ = converted(text, "slurm", "slurm", site)
-    assert made == ("#!/bin/sh\n#SBATCH --account=p17\n#SBATCH --partition=test\n#SBATCH --constraint=infiniband\n")
+    assert made == ("#!/bin/sh\n#SBATCH --partition=test\n#SBATCH --account=p17\n#SBATCH --constraint=infiniband\n")
 
 
 @pytest.mark.parametrize(("zone", "stamp"), [("Europe/Berlin", 1767222000), ("America/New_York", 1767243600)])
