@@ -172,6 +172,13 @@ def test_what_no_directive_can_hold_is_told_at_its_property(name: str, line: str
     assert line in {f"{f.line} {f.subject}" for f in written(name, read(text))[1] if f.rule == "SSS501"}
 
 
+def test_one_file_for_both_streams_is_told_at_each() -> None:
+    """Its text alone does not tell which of them an option was written from."""
+    text = ("<Job>\n<Executable>/bin/x</Executable>\n<OutputFile>a b</OutputFile>\n<ErrorFile>a b</ErrorFile>\n</Job>")
+    told = {f"{f.line} {f.subject}" for f in written("cobalt", read(text))[1] if f.rule == "SSS501"}
+    assert told == {"3 OutputFile", "4 ErrorFile"}
+
+
 @pytest.mark.parametrize(("name", "events", "rule"), [
     ("lsf", "None", "SSS502 info"), ("htcondor", "JobStart", "SSS501 warning")])
 def test_mail_that_is_not_sent_needs_no_address(name: str, events: str, rule: str) -> None:

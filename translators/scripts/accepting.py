@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.lrm.acceptance import Refusal, judge_of
 from sssjob.translators.scripts.raw import TEMPLATE
-from sssjob.translators.scripts.rows import DROPPED, INVENTED, Row, place
+from sssjob.translators.scripts.rows import DROPPED, INVENTED, STREAMS, Row, place
 
 if TYPE_CHECKING:
     from sssjob.request.asked import Entry
@@ -56,6 +56,9 @@ def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:
              if p.attributes.items() <= e.attributes.items()]
     if len(there) > 1:
         there = [e for e in there if value is not None and e.text and e.text in value]
+    if len(there) > 1:      # one file for both streams: every manager has an option that begins as the stream does
+        letter = option.lstrip("-")[:1].upper()
+        there = [e for e in there if e.tag in STREAMS and e.tag[0] == letter]
     return there[0] if len(there) == 1 else None
 
 
