@@ -249,7 +249,7 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "class Stop(Exception): pass\n"
         "def handle(*_): raise Stop\n"
         "signal.signal(signal.SIGALRM, handle)\n"
-        "jobs, stops = [Job(JobSpec('/bin/sleep', ['30'])) for _ in range(60)], 0\n"
+        "jobs, stops = [Job(JobSpec('/bin/sleep', ['300'])) for _ in range(60)], 0\n"
         "for number, job in enumerate(jobs):\n"
         "    try:\n"
         "        signal.setitimer(signal.ITIMER_REAL, 0.00001 + 0.00002 * number)\n"
