@@ -29,7 +29,7 @@ TIMES = st.sampled_from(["1893456000", "1924992000"])       # 2030-01-01 and 203
 LINES: dict[str, st.SearchStrategy[str]] = {
     **{f"<{tag}>%s</{tag}>": NAMES for tag in ("Name", "Queue", "Project", "QualityOfService", "Group", "Application",
                                                "Machine", "Quote")},
-    "<InitialWorkingDirectory>%s</InitialWorkingDirectory>": st.sampled_from(["/work/ann", "/scratch/a b"]),
+    "<InitialWorkingDirectory>%s</InitialWorkingDirectory>": st.sampled_from(["/home/ann", "/scratch/a b"]),
     "<Shell>%s</Shell>": st.sampled_from(["/bin/sh", "/bin/tcsh"]),
     "<Priority>%s</Priority>": st.sampled_from(["0", "7", "-20"]),
     "<Restartable>%s</Restartable>": st.sampled_from(["true", "false"]),
