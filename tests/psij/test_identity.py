@@ -186,8 +186,22 @@ def test_strangers_in_qacct() -> None:
             + record(NOW, 2) + record(NOW + 900, 700))
     found = parse_qacct(0, text, whose)
     assert set(found) == {"5"} and (found["5"].metadata or {})["wall_seconds"] == 2
-    assert len(whose.left(["5"])) == 3      # why, not which
+    assert len(whose.left(["5"])) == 4      # why, not which
     assert parse_qacct(0, record(1_507_050_000, 9), Whose({"5": tagged()})) == {}
+
+
+def test_a_single_job_is_not_the_array_of_ours_that_has_its_number() -> None:
+    """The counter was set back, and both are asked about at once: each has its own record, and none where there is
+    none."""
+    def record(when: float, took: int, task: str) -> str:
+        stamp = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(when))
+        return RECORD.format(owner="alice", name="x", task=task, when=stamp, took=took)
+
+    tasks = record(NOW + 1, 30, "1") + record(NOW + 1, 30, "2")
+    for text, own in ((tasks, None), (record(NOW, 2, "undefined") + tasks, 2)):
+        found = parse_qacct(0, text, Whose({"5": tagged(), "5.1": tagged()}))
+        walls = {native_id: (status.metadata or {})["wall_seconds"] for native_id, status in found.items()}
+        assert walls == {"5.1": 30, **({} if own is None else {"5": own})}
 
 
 def test_two_of_ours_with_one_number_of_grid_engine_are_told_apart_by_their_names() -> None:

@@ -161,6 +161,11 @@ class Whose:
     def _asked(self, native_id: str) -> str:
         return native_id if native_id in self.identities else re.split(r"[_.\[]", native_id, maxsplit=1)[0]
 
+    def is_single(self, native_id: str) -> bool:
+        """Whether a native id is asked about that is known to be one job, and no array that was attached."""
+        identity = self.identities.get(native_id)
+        return identity is not None and bool(identity.tags)
+
     def tag(self, native_id: str) -> str | None:
         """The tag of a job, of an element of an array its own; None where there is none, or several jobs have made it
         together."""

@@ -60,14 +60,28 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
         tasks = records.setdefault(row["jobnumber"], {})
         tasks.setdefault(row.get("taskid", ""), []).append(Run(_claim(row), numbers(row)[0] not in _NOT_OVER, row))
     found: dict[str, JobStatus] = {}
+    asked = Whose() if whose is None else whose
     for native_id, tasks in records.items():
-        own = _own(native_id, tasks, Whose() if whose is None else whose)
-        known = {task: _record(own[task]) for task in sorted(own, key=lambda t: (len(t), t))}
-        ended = {task: status for task, status in known.items() if status is not None}
-        found |= {f"{native_id}.{task}": status for task, status in ended.items() if task.isdecimal()}
-        if ended and len(ended) == len(known):        # else one of them will run again
-            found[native_id] = of_elements(list(ended.values()))
+        for some in _apart(native_id, tasks, asked):
+            own = _own(native_id, some, asked)
+            known = {task: _record(own[task]) for task in sorted(own, key=lambda t: (len(t), t))}
+            ended = {task: status for task, status in known.items() if status is not None}
+            found |= {f"{native_id}.{task}": status for task, status in ended.items() if task.isdecimal()}
+            if ended and len(ended) == len(known) and (some is tasks or not any(map(str.isdecimal, some))):
+                found[native_id] = of_elements(list(ended.values()))        # else one of them will run again
     return found
+
+
+def _apart(native_id: str, tasks: dict[str, list[Run[_Row]]], whose: Whose) -> list[dict[str, list[Run[_Row]]]]:
+    """The records by what has to be looked at together: all, unless the number is that of a single job of ours. Then
+    tasks of an array that had it too are no part of that, and count where they are asked about themselves."""
+    if not whose.is_single(native_id):
+        return [tasks]
+    single = {task: runs for task, runs in tasks.items() if not task.isdecimal()}
+    others = {task: runs for task, runs in tasks.items() if f"{native_id}.{task}" in whose.identities}
+    if len(single) + len(others) < len(tasks):
+        whose.leave(native_id, "it is a task of an array")
+    return [single, others]
 
 
 _Row = dict[str, str]
