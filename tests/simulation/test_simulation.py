@@ -37,6 +37,12 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
     assert carry_out(make_plan(60023), tmp_path / "world") == []
 
 
+@pytest.mark.parametrize("seed", [80094, 80194])
+def test_no_job_has_the_facts_of_an_array_that_got_its_number(seed: int, tmp_path: Path) -> None:
+    """A Grid Engine was installed anew; the lost job and tasks of an array of ours are asked about together."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
 def test_one_seed_is_one_history(tmp_path: Path) -> None:
     """Or a failure could not be looked at again."""
     lives = []

@@ -66,7 +66,9 @@ def _answers(executor: BatchSchedulerExecutor,
         for start in range(0, len(native_ids), size):
             ids = native_ids[start:start + size]
             whose = Whose({native_id: identities[native_id] for native_id in ids})
-            yield ask(ids, set() if executor._LIVE_SOURCES else set(ids), whose)    # each job alone is asked for life
+            late = set() if executor._LIVE_SOURCES else set(ids)            # each job alone is asked for life
+            records, silent = ask(ids, late, whose)
+            yield {one: records[one] for one in ids if one in records}, silent      # an array is no job of its number
 
 
 def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping[int, int]) -> JobStatus | None:
