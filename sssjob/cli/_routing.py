@@ -204,13 +204,13 @@ def _places(session: Session, file: str, data: bytes, name: str, offers: str | N
     if session.errors:
         return []
     price, currency, why = _price(session, wanted)
-    given = list(offered(machine, offers or site.name, True))
+    offers_there = list(offered(machine, offers or site.name, True))
     findings = Findings(wanted.path)
-    answers = verdicts(wanted, Offers(Offer.of(one.given) for one in given), findings=findings)
+    answers = verdicts(wanted, Offers(Offer.of(one.given) for one in offers_there), findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
     places = [Place(site, path, one.job or escape(offers or site.name), _queue_of(verdict.offer), wanted, verdict,
                     price, currency, why, failures=failures.get(site.name, 0.0))
-              for one, verdict in zip(given, answers, strict=True)]
+              for one, verdict in zip(offers_there, answers, strict=True)]
     if not starts:
         return places
     idle = None if answer is None else offers_of(site, path, answer, idle=True)

@@ -120,10 +120,10 @@ class Offers:
             properties = self.stated(number, tag)
             amount = number_of(properties[0].value) if len(properties) == 1 and type(
                 properties[0].value) is not str else None
-            said = tuple(self._said(number, count) for count in counts)
+            counted = tuple(self._said(number, count) for count in counts)
             amounts.append(amount)
-            beside.append((tag in self.offers[number].used, tuple(properties[0].attributes.items()), said)
-                          if amount is not None else said)
+            beside.append((tag in self.offers[number].used, tuple(properties[0].attributes.items()), counted)
+                          if amount is not None else counted)
         families = _ordered(beside, amounts)
         if len(counts) != 1:
             return families
@@ -201,15 +201,15 @@ def verdicts(requested: Document | Container | Expression | Request | Sequence[R
     for request in requests:
         findings.extend(request.findings)
         columns.take(request)
-    made: list[Verdict | None] = [None] * len(offers)
+    by_offer: list[Verdict | None] = [None] * len(offers)
     for number, met, score in zip(offers.plain, columns.met, columns.shares(), strict=True):
-        made[number] = Verdict(offers.offers[number], met, score, requests)
-    for number, verdict in enumerate(made):
+        by_offer[number] = Verdict(offers.offers[number], met, score, requests)
+    for number, verdict in enumerate(by_offer):
         if verdict is None:
             answer = match(requests, offers.offers[number])
             findings.extend(answer.findings)
-            made[number] = Verdict(offers.offers[number], answer.met, answer.score, requests)
-    return [verdict for verdict in made if verdict is not None]
+            by_offer[number] = Verdict(offers.offers[number], answer.met, answer.score, requests)
+    return [verdict for verdict in by_offer if verdict is not None]
 
 
 class _Columns:
@@ -235,13 +235,13 @@ class _Columns:
         if not self.scores:
             return iter((Fraction(1),) * len(self.met))
         totals = [total for _, total in self.scores]
-        known: dict[tuple[int, ...], Fraction] = {}
+        shares: dict[tuple[int, ...], Fraction] = {}
 
         def share(*weights: int) -> Fraction:
             """The mean share of these weights in the totals; equal ones are worked out once."""
-            if weights not in known:
-                known[weights] = sum(map(Fraction, weights, totals), Fraction(0)) / len(totals)
-            return known[weights]
+            if weights not in shares:
+                shares[weights] = sum(map(Fraction, weights, totals), Fraction(0)) / len(totals)
+            return shares[weights]
 
         return map(share, *(weights for weights, _ in self.scores))
 

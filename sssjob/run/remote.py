@@ -55,8 +55,8 @@ def _folder() -> Path:
     if "XDG_RUNTIME_DIR" not in os.environ or len(os.fsencode(folder)) > _LONGEST:
         folder = Path(tempfile.gettempdir(), f"sssjob-{os.geteuid()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat(follow_symlinks=False)
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    status = folder.stat(follow_symlinks=False)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise OSError(0, "others could use the connections in it", str(folder))
     return folder
 
@@ -64,11 +64,11 @@ def _folder() -> Path:
 def read_answer(exit_code: int, stdout: str, stderr: str, line: str) -> tuple[str | None, str]:
     """The answer of a command, or why there is none: ssh did not reach the host, or the command failed there."""
     _, marked, answer = stdout.partition(f"{line}\n")
-    said = "; ".join(filter(None, map(str.strip, stderr.splitlines()[-3:])))
+    errors = "; ".join(filter(None, map(str.strip, stderr.splitlines()[-3:])))
     if not marked:
-        return None, said or f"ssh ended with {exit_code} before the command began"
+        return None, errors or f"ssh ended with {exit_code} before the command began"
     if exit_code == _OF_SSH:
-        return None, f"the connection was lost: {said}" if said else "the connection was lost"
+        return None, f"the connection was lost: {errors}" if errors else "the connection was lost"
     if exit_code:
-        return None, said or answer.strip() or f"the command ended with {exit_code}"
+        return None, errors or answer.strip() or f"the command ended with {exit_code}"
     return answer, ""

@@ -40,8 +40,9 @@ class Condition:
     group: int
 
     def property(self) -> Property:
-        said = {"op": self.op, "conj": self.conj, "group": str(self.group), "units": self.units}
-        return new_property(self.tag, self.value, {name: text for name, text in said.items() if text and text != "0"})
+        attributes = {"op": self.op, "conj": self.conj, "group": str(self.group), "units": self.units}
+        return new_property(self.tag, self.value,
+                            {name: text for name, text in attributes.items() if text and text != "0"})
 
     def classad(self, capacity: bool) -> str:
         """The condition in the language of ClassAds. capacity: an amount that is offered is up to how much there is,
@@ -73,21 +74,21 @@ class Condition:
 
 def conditions(draw: random.Random, names: list[str]) -> list[Condition]:
     """A random tree over these names."""
-    made, depth = [], 0
+    tree, depth = [], 0
     for place, tag in enumerate(names):
         group = -depth if place == len(names) - 1 else draw.randint(-depth, 1)
         depth += group
         amount = tag in AMOUNTS
         value = draw.randint(0, 9) if amount else draw.choice(FEATURES if tag == "Feature" else QUEUES)
         units = draw.choice(("", "MB", "GB")) if tag in ("Memory", "Disk") else ""
-        made.append(Condition(tag, value, units, draw.choice(OPS if amount else ("EQ", "NE")),
+        tree.append(Condition(tag, value, units, draw.choice(OPS if amount else ("EQ", "NE")),
                               draw.choice(("And", "And", "Or", "Nand", "Nor")), group))
-    return made
+    return tree
 
 
-def requirements(made: list[Condition], capacity: bool) -> str:
+def requirements(tree: list[Condition], capacity: bool) -> str:
     tokens: list[str] = []
-    for place, one in enumerate(made):
+    for place, one in enumerate(tree):
         tokens += ["||" if one.conj in ("Or", "Nor") else "&&"] if place else []
         tokens += ["("] * one.group + [one.classad(capacity)] + [")"] * -one.group
     return " ".join(tokens)
@@ -122,14 +123,14 @@ def test_as_htcondor_matches(capacity: bool) -> None:
     for _ in range(PAIRS):
         names = [*AMOUNTS, "Queue", "Feature"] if capacity else [*AMOUNTS, "Queue", "Feature"] * 2
         draw.shuffle(names)
-        made = conditions(draw, names[:draw.randint(1, 6)])
+        tree = conditions(draw, names[:draw.randint(1, 6)])
         properties, ad = machine(draw)
         request = classad.ClassAd()
-        request["Requirements"] = classad.ExprTree(requirements(made, capacity))
-        expression = parse(Requested([one.property() for one in made]))
+        request["Requirements"] = classad.ExprTree(requirements(tree, capacity))
+        expression = parse(Requested([one.property() for one in tree]))
         verdict = match(expression, Offer.of(properties), delivered=not capacity)
         if "In all" in str(verdict.explanation):
             continue
-        assert verdict.met is bool(ad.symmetricMatch(request)), (requirements(made, capacity), str(ad))
+        assert verdict.met is bool(ad.symmetricMatch(request)), (requirements(tree, capacity), str(ad))
         outcomes[verdict.met] += 1
     assert sum(outcomes) > PAIRS * 0.8 and min(outcomes) > PAIRS * 0.1

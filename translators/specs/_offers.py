@@ -70,8 +70,8 @@ def offers(nodes: Iterable[Node], queues: Mapping[str, Limits], machine: str | N
     identity of the cluster; idle: only of nodes on which nothing runs."""
     group = JobGroup()
     group.set_as_is("Id", machine or "offers")
-    found = [pool for pool in pools(nodes, idle=idle) if queues.get(pool.queue, UNKNOWN).open]
-    for pool, name in zip(found, _names([pool.queue or machine or "offer" for pool in found]), strict=True):
+    open_pools = [pool for pool in pools(nodes, idle=idle) if queues.get(pool.queue, UNKNOWN).open]
+    for pool, name in zip(open_pools, _names([pool.queue or machine or "offer" for pool in open_pools]), strict=True):
         group.items.append(_offer(pool, name, machine, site, queues.get(pool.queue, UNKNOWN)))
     return group
 
