@@ -140,7 +140,7 @@ _mine = threading.local()
 
 def delivering() -> bool:
     """Whether the caller is a callback, in a thread of psij's."""
-    return hasattr(_mine, "delivering")
+    return getattr(_mine, "delivering", False)
 
 
 def _make(key: Hashable, call: _Call) -> None:
@@ -151,6 +151,8 @@ def _make(key: Hashable, call: _Call) -> None:
         import logging
 
         logging.getLogger("psij").exception("A status callback of job %s failed", key)
+    finally:
+        _mine.delivering = False
 
 
 _deliverers: dict[int, _Deliverer] = {}     # by process id: threads do not survive a fork

@@ -37,6 +37,7 @@ LOCAL: tuple[tuple[str, str, Callable[[], Any]], ...] = (
     ("psij.executors.batch._watch", "_watchers", dict),
     ("psij.executors.batch._watch", "_registry", lambda: threading.Lock()),
     ("psij._delivery", "_deliverers", dict),
+    ("psij._delivery", "_mine", threading.local),
     ("psij.executors._local_staging", "_workers", dict),
 )
 
