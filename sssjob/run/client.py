@@ -275,15 +275,17 @@ class Client:
                           if row.submission == number and row.outcome is None))
         return self.wait(names, LOOK_S if seconds is None else seconds)
 
-    def ask(self, wish: str, names: Sequence[str], seconds: float | None = None) -> list[Running]:
-        """Ask that jobs be held, released or run again, whoever looks after them. wish: hold, release or rerun.
+    def ask(self, wish: str, names: Sequence[str], seconds: float | None = None, *, source: str = "user"
+            ) -> list[Running]:
+        """Ask that jobs be held, released or run again, whoever looks after them. wish: hold, release or rerun; source:
+        who wants it.
 
         Returns them, with what became of it in their ``answers``, as far as that was known in time. Of jobs that had
         ended nothing was asked. seconds: the longest to wait for the answers (20).
         """
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, wish, "user", {}) for row in rows
+            self.journal.entry(number).flush(*(Event(row.job, wish, source, {}) for row in rows
                                                if row.submission == number and row.outcome is None))
         submissions, jobs = self._named(names)
         had_ended = {row.key for row in rows if row.outcome is not None}

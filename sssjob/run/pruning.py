@@ -83,6 +83,8 @@ def _prune_some(journal: Journal, numbers: Sequence[int], pruned: Pruned, dry_ru
                                                       (entry.number,)).fetchone()[0])
                 if not dry_run:
                     _remove(connection, entry.number)
+            if going and not dry_run:
+                connection.execute(_ROUTES_OF_NOBODY)
         pruned.submissions += len(going)
         pruned.kept += len(entries) - len(going)
         for entry in going if not dry_run else ():
@@ -90,6 +92,12 @@ def _prune_some(journal: Journal, numbers: Sequence[int], pruned: Pruned, dry_ru
     finally:
         for entry in taken:
             entry.release()
+
+
+#: What is left of routes that are over, when the last of their submissions is gone (``:`` and ``;`` are neighbours).
+_ROUTES_OF_NOBODY: Final = (
+    "DELETE FROM routes WHERE phase = 'closed' AND NOT EXISTS (SELECT 1 FROM submissions WHERE "
+    "request >= 'route:' || routes.token || ':' AND request < 'route:' || routes.token || ';')")
 
 
 def _remove(connection: sqlite3.Connection, number: int) -> None:

@@ -40,6 +40,8 @@ _CANCEL_S: Final = 20.0
 #: Seconds after which a step that could not be taken is tried again.
 _AGAIN_S: Final = 1.0
 _REQUEST: Final = "route:"
+#: Whose wishes those are that move a job.
+_OURS: Final = "route"
 _NEGATED: Final = ("Nand", "Nor")
 #: Attributes of a condition that a name which was chosen has no more.
 _CHOICE: Final = ("op", "preference", "aggregation", "performanceFactor")
@@ -188,6 +190,8 @@ def advance(client: Client, token: str) -> Submission | None:
         if all(map(_refused, rows)):
             _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
+            if route.phase == "moving":
+                _let_go(client, submission.entry.number)
             _change(journal, route, phase="closed")
         elif route.phase == "moving":
             if not _cancelled(client, route, submission.entry.number):
@@ -283,18 +287,46 @@ def _site(profile: str) -> Any:
         raise AccessError(profile, error.strerror or str(error)) from error
 
 
+def _is_kept_from_starting(client: Client, number: int) -> bool:
+    """Whether none of the jobs of a submission has begun, and none can begin any more: each is held first, for one that
+    begins while it is cancelled would be lost. Where one has begun all others are let go."""
+    _ask(client, "hold", number)
+    if not _has_begun(client.journal, client.journal.rows_of(number)):
+        return True
+    _let_go(client, number)
+    return False
+
+
+def _let_go(client: Client, number: int) -> None:
+    """Release the jobs of a submission that were held on their way to another place, if any were."""
+    held = [event.job for event in client.journal.entry(number).events(wishes=True)
+            if (event.kind, event.source) == ("hold", _OURS)]
+    if held:
+        _ask(client, "release", number)
+
+
+def _ask(client: Client, wish: str, number: int) -> None:
+    """Have all jobs of a submission that have not ended held, or released."""
+    keys = [row.key for row in client.journal.rows_of(number) if row.outcome is None]
+    if keys:
+        client.ask(wish, keys, _CANCEL_S, source=_OURS)
+
+
 def _cancelled(client: Client, route: Route, number: int) -> bool:
     """Whether the jobs of a submission that waited too long have ended, of which it is asked first; then the next step
     is taken where all were cancelled before they began. A user who cancels them too wants no other place."""
     journal, entry = client.journal, client.journal.entry(number)
     cancels = [event for event in entry.events(wishes=True) if event.kind == "cancel"]
     if not cancels:
-        entry.flush(*(Event(row.job, "cancel", "route", {}) for row in journal.rows_of(number) if row.outcome is None))
+        if not _is_kept_from_starting(client, number):
+            _change(journal, route, phase="closed")
+            return True
+        entry.flush(*(Event(row.job, "cancel", _OURS, {}) for row in journal.rows_of(number) if row.outcome is None))
     client.finish([f"@{number}"], _CANCEL_S)
     rows = journal.rows_of(number)
     if any(row.outcome is None for row in rows):
         return False
-    by_user = any(event.source != "route" for event in entry.events(wishes=True) if event.kind == "cancel")
+    by_user = any(event.source != _OURS for event in entry.events(wishes=True) if event.kind == "cancel")
     if by_user or _has_begun(journal, rows) or any(row.outcome not in ("canceled", "kept") for row in rows):
         _change(journal, route, phase="closed")
     else:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sssjob.errors import UsageError
+from sssjob.findings import Policy
 from sssjob.run.journal import Event, Journal, Row, open_journal
 from sssjob.run.pruning import Pruned, prune
+from sssjob.run.routing import begin
 
 
 @pytest.fixture
@@ -49,6 +51,22 @@ def test_what_goes(shelf: Journal, options: dict[str, float], stay: list[str]) -
     assert shelf.ask("SELECT count(*) FROM events e LEFT JOIN submissions s ON s.number = e.submission "
                      "WHERE s.number IS NULL", {}) == [(0,)]
     assert add(shelf, "new") == 5           # no number comes twice
+
+
+def test_a_route_goes_with_the_last_of_its_submissions(shelf: Journal) -> None:
+    """One that is not over stays, for a client has to go on with it."""
+    tokens = [begin(shelf, [], policy=Policy.REJECT, directory=Path("/")).token for _ in range(3)]
+    with shelf.changing() as connection:
+        connection.execute("UPDATE routes SET phase = 'closed' WHERE token != ?", (tokens[2],))
+    over, open_ = 10.0, None
+    for number, token, ended in ((0, tokens[0], over), (1, tokens[0], open_), (0, tokens[1], over),
+                                 (0, tokens[2], over)):
+        submission = add(shelf, "x", ended)
+        with shelf.changing() as connection:
+            connection.execute("UPDATE submissions SET request = ? WHERE number = ?",
+                               (f"route:{token}:{number}", submission))
+    assert prune(shelf).submissions == 3
+    assert {token for token, in shelf.ask("SELECT token FROM routes", {})} == {tokens[0], tokens[2]}
 
 
 def test_what_a_job_that_waits_depends_on_stays(shelf: Journal) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ from sssjob.findings import Policy
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
 from sssjob.run.routing import Candidate, advance, begin, placed, state_of
-from sssjob.run.standing import Submission
+from sssjob.run.standing import Running, Submission
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
+from tests.fakes import lab, sge, slurm
+from tests.forks import fork_keepers
 
 
 @pytest.mark.parametrize(("asked", "becomes"), [
@@ -51,8 +56,56 @@ def test_a_queue_of_defaults_is_chosen_once() -> None:
     assert write_document(placed(document, "q")).count("<Queue>q</Queue>") == 1
 
 
+ROUTED = ("<JobGroup><Id>g</Id><Job><Id>one</Id><Queue>{0}</Queue><Executable>/bin/sleep</Executable><Arguments>0.2"
+          "</Arguments></Job><Job><Id>two</Id><Queue>{0}</Queue><EligibleTime>{1}</EligibleTime><Executable>/bin/true"
+          "</Executable></Job></JobGroup>")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_one_that_begins_while_it_is_to_be_moved_stays(killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                       ) -> None:
+    """It is held before it is cancelled: what has begun meanwhile runs to its end, and what had not yet is let go, by
+    the next client too."""
+    monkeypatch.chdir(tmp_path)
+    fork_keepers(monkeypatch)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    alpha, beta = (lab.install(str(fake.__file__), fake.COMMANDS, tmp_path / name, tmp_path / "bin")
+                   for name, fake in (("alpha", slurm), ("beta", sge)))
+    candidates = []
+    for name, manager, queue in (("alpha", "slurm", "batch"), ("beta", "sge", "all.q")):
+        (profile := tmp_path / f"{name}.toml").write_text(
+            f"name = '{name}'\nmanager = '{manager}'\n[run]\npolling_interval = 0.2\nlost_after = 2\n"
+            "accounting_delay = 1\n")
+        candidates.append(Candidate(name, str(profile), manager, queue, ROUTED.format(queue, int(time.time()) + 5), ""))
+    alpha.set(wait=1)
+    ask = Client.ask
+
+    def late(client: Client, wish: str, *arguments: Any, **options: Any) -> list[Running]:
+        if wish == "hold":
+            while alpha.jobs()[0]["start"] is None:
+                time.sleep(0.01)
+        answer = ask(client, wish, *arguments, **options)
+        if killed and wish == "hold":
+            raise KeyboardInterrupt
+        return answer
+
+    with open_journal(tmp_path / "journal.db") as journal:
+        client = Client(journal)
+        route = begin(journal, candidates, policy=Policy.IGNORE, directory=tmp_path, patience=0.1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "ask", late)
+            with pytest.raises(KeyboardInterrupt) if killed else nullcontext():
+                while state_of(journal, route.token).phase != "closed":
+                    advance(client, route.token)
+        advance(Client(journal), route.token)
+        Client(journal).wait(["g"], 60)
+        assert [(row.site, row.outcome) for row in journal.rows()] == [("alpha", "done")] * 2
+        assert (beta.jobs(), state_of(journal, route.token).phase) == ([], "closed")
+
+
 def test_what_was_submitted_stays_whatever_fails_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk may be full when the submission stands in the journal already: another place would make two of it."""
+    fork_keepers(monkeypatch)
     text = "<Job><Id>one</Id><Executable>/bin/true</Executable></Job>"
     candidates = []
     for name in ("alpha", "beta"):
