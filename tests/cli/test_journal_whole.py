@@ -16,6 +16,7 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
     with desk_on("local", tmp_path, monkeypatch) as desk:
         desk.submit(group(shell("exit 3"), shell("true", after("a"), name="b")))
         desk.wait("g")
+        desk.left()
         desk.client().journal.close()
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
     code, out, err = sssjob("journal", "export")

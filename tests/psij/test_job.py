@@ -221,7 +221,7 @@ def test_callbacks_have_been_called_when_a_wait_returns() -> None:
 
 def test_a_wait_in_a_callback_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psij._delivery.PATIENCE_S", 1000)
-    monkeypatch.setattr("psij._delivery._deliverers", {})       # threads of its own: they would sleep so long for others
+    monkeypatch.setattr("psij._delivery._deliverers", {})       # threads of its own, which sleep so long
     job, other, statuses = Job(), Job(), list[JobStatus | None]()
     job.set_job_status_callback(lambda job, status: statuses.extend((job.wait(), other.wait())))
     other.set_job_status_callback(lambda job, status: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,6 +84,11 @@ class Desk:
         jobs, done = self.client().wait(names, seconds)
         assert done, [(job.plan.label, job.word, job.row) for job in jobs]
         return {job.plan.label: (job.word, job.outcome.exit_code if job.outcome else None) for job in jobs}
+
+    def left(self, number: int = 1) -> None:
+        """Wait until nobody looks after a submission that has ended, and its folder is gone."""
+        while self.client().journal.entry(number).folder.exists():
+            time.sleep(0.05)
 
     def job(self, name: str) -> Running:
         """A job as the journal knows it."""

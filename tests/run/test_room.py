@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,8 @@ def test_what_is_held_back_is_in_the_journal(desk: Desk) -> None:
     assert desk.client().journal.find("j3")[0].message == f"held back: {reason}"
     assert desk.lab is not None
     before = submits(desk)
+    while any(one["pid"] is None and "lasts" not in one for one in desk.lab.jobs()):      # they begin a moment later
+        time.sleep(0.02)
     for one in desk.lab.jobs():
         desk.lab.kill(one)
     client = desk.client()
