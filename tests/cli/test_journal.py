@@ -692,7 +692,7 @@ def test_silence(site: Site) -> None:
 def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows whether the job exists: it is neither given up nor submitted again."""
     assert site.lab is not None
-    config = BatchSchedulerExecutorConfig(work_directory=site.folder / "work", command_timeout=5, lost_after=1)
+    config = BatchSchedulerExecutorConfig(work_directory=site.folder / "work", command_timeout=30, lost_after=1)
     monkeypatch.setenv("PATH", site.environment["PATH"])
     monkeypatch.chdir(site.folder)
     site.lab.set(wait=9.0)              # a job that runs leaves a record by which it is found
@@ -708,7 +708,7 @@ def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -
         assert not done
         for command in ("squeue", "sacct"):
             site.lab.heal(command)
-        jobs, done = client.wait(["a"], 60)
+        jobs, done = client.wait(["a"], 120)
         assert done and jobs[0].row.exit_code == 5 and len(site.lab.jobs()) == 1
         assert any("found by its tag" in str(e.data) for e in journal.entry(1).events())
 
