@@ -34,7 +34,7 @@ FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling
 #: For commands that run in this process.
 FASTEST: Mapping[str, Any] = {"queue_polling_interval": 0.05, "initial_queue_polling_delay": 0.02,
                               "command_timeout": 0.4, "accounting_delay": 0.15, "lost_after": 0.6}
-_SLOW: Mapping[str, Any] = {"command_timeout": 60.0}     # where some commands are programs all the same
+_SLOW: Mapping[str, Any] = {"command_timeout": 15.0}    # where some commands are programs all the same
 _BATCH = "psij.executors.batch"
 _PAUSES: Mapping[str, Any] = {
     f"{_BATCH}._submission._LOOKUP_S": (0.02, 0.2), f"{_BATCH}._watch._SETTLE_S": (0.05, 0.3),
