@@ -48,15 +48,15 @@ def gold(session: Session, folder: str, currency: str, precision: int, write_rat
     from sssjob.accounting.gold import bring as bring_over
     from sssjob.accounting.rates import read_rates
 
-    told: dict[str, Findings] = {}
-    tables = _tables(folder, told)
-    banks = bank_of(tables, _zone(timezone), int(time.time()), told.__getitem__)
+    findings_by_file: dict[str, Findings] = {}
+    tables = _tables(folder, findings_by_file)
+    banks = bank_of(tables, _zone(timezone), int(time.time()), findings_by_file.__getitem__)
     rates = None
     if "ChargeRate" in tables:
-        path = next(path for path in told if _object(path) == "ChargeRate")
+        path = next(path for path in findings_by_file if _object(path) == "ChargeRate")
         rates = rates_of(tables["ChargeRate"], os.path.basename(os.path.abspath(folder)), currency, precision,
-                         told[path])
-    for findings in told.values():
+                         findings_by_file[path])
+    for findings in findings_by_file.values():
         session.report(findings)
     if session.errors:
         return session.status()
@@ -91,8 +91,8 @@ def _object(path: str) -> str:
     return next((name for name in TABLES if name.lower() == stem), "")
 
 
-def _tables(folder: str, told: dict[str, Findings]) -> dict[str, list[Row]]:
-    """The tables of a folder. told: findings by file, which are made here."""
+def _tables(folder: str, findings_by_file: dict[str, Findings]) -> dict[str, list[Row]]:
+    """The tables of a folder. findings_by_file: what is told of each file is put there."""
     from sssjob.accounting.gold import rows_of
 
     tables: dict[str, list[Row]] = {}
@@ -101,7 +101,7 @@ def _tables(folder: str, told: dict[str, Findings]) -> dict[str, list[Row]]:
     except OSError as error:
         raise AccessError(escape(folder), error.strerror or str(error)) from None
     for path in paths:
-        name, findings = _object(path), told.setdefault(path, Findings(path))
+        name, findings = _object(path), findings_by_file.setdefault(path, Findings(path))
         if not name:
             findings.add("SSS545", "table", "a file that is called as no table that is brought over", severity="info")
             continue

@@ -64,8 +64,8 @@ def partitions_shown(text: str) -> dict[str, Limits]:
 def start_shown(text: str) -> str | None:
     """When a job would start by the answer to ``sbatch --test-only``, on the clock of the host that was asked
     (``2026-11-21T14:19:14``); None where it does not say. Seen in recorded output of 22.05.8."""
-    found = _START.search(text)
-    return None if found is None else found[1]
+    start = _START.search(text)
+    return None if start is None else start[1]
 
 
 def _records(text: str) -> Iterator[dict[str, str]]:

@@ -309,18 +309,18 @@ class Journal:
         Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
         is not known, UsageError for one that means several jobs.
         """
-        found = [row for row in self._named(name) if among is None or among(row)]
-        if not found:
+        matches = [row for row in self._named(name) if among is None or among(row)]
+        if not matches:
             raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
-        several = {r.submission for r in found}
+        several = {r.submission for r in matches}
         if len(several) > 1:
-            going = {r.submission for r in found if r.outcome is None}
+            going = {r.submission for r in matches if r.outcome is None}
             if len(going) > 1:
-                keys = ", ".join(r.key for r in found if r.outcome is None)
+                keys = ", ".join(r.key for r in matches if r.outcome is None)
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
             newest = going.pop() if going else max(several)
-            found = [r for r in found if r.submission == newest]
-        return found
+            matches = [r for r in matches if r.submission == newest]
+        return matches
 
     def named(self, name: str) -> list[Row]:
         """The jobs of this Name that have not ended; where all have, those of the newest submission."""

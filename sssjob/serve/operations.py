@@ -140,15 +140,15 @@ class Operation:
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""
-        known = {parameter.name: parameter for parameter in self.parameters}
+        by_name = {parameter.name: parameter for parameter in self.parameters}
         values: dict[str, str] = {}
         for name, text in request.query_params.multi_items():
-            if name not in known or known[name].where != "query":
+            if name not in by_name or by_name[name].where != "query":
                 names = [p.name for p in self.parameters if p.where == "query"]
                 raise RequestError(400, f"unknown parameter {escape(name, 40)!r} (known: {', '.join(names) or 'none'})")
             if name in values:
                 raise RequestError(400, f"{name} is stated twice")
-            values[name] = known[name].check(text)
+            values[name] = by_name[name].check(text)
         for parameter in self.parameters:
             if parameter.where == "path":
                 values[parameter.name] = parameter.check(str(request.path_params[parameter.name]))

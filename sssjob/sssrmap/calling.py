@@ -163,11 +163,11 @@ def _payloads(connection: socket.socket, limits: Limits) -> Iterator[bytes]:
 
 
 def _received(connection: socket.socket, end: float) -> bytes:
-    left = end - time.monotonic()
+    remaining = end - time.monotonic()
     try:
-        if left <= 0:
+        if remaining <= 0:
             raise TimeoutError
-        connection.settimeout(left)
+        connection.settimeout(remaining)
         return connection.recv(_AT_ONCE)
     except TimeoutError:
         raise MessageError("232", "The server does not answer in time.") from None

@@ -135,6 +135,20 @@ def _until_started(process: uvicorn.Server, thread: threading.Thread) -> None:
     asyncio.run(started())
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server for tests that only look, or look at what they made."""
+    with served(tmp_path_factory.mktemp("serve")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server whose jobs never begin."""
+    with still(tmp_path_factory.mktemp("quiet")) as server:
+        yield server
+
+
 @pytest.fixture
 def serving(tmp_path: Path) -> Serving:
     """Start a server whose files are in the folder of the test."""

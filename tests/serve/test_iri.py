@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sssjob.serve.iri import VERSIONS
-from tests.serve.conftest import Place, Reply, served, still
+from tests.serve.conftest import Place, Reply
 
 SPEC: dict[str, Any] = {
     "executable": "/bin/sh", "arguments": ["-c", "exit $CODE"], "name": "three", "inherit_environment": True,
     "environment": {"CODE": "3"}, "resources": {"node_count": 1, "process_count": 1, "exclusive_node_use": False},
     "attributes": {"duration": 600}}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with served(tmp_path_factory.mktemp("iri")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A server whose jobs never begin."""
-    with still(tmp_path_factory.mktemp("quiet")) as made:
-        yield made
 
 
 def call(place: Place, method: str, path: str, body: object = None, user: str = "amy", version: str = "v2",

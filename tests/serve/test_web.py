@@ -21,25 +21,11 @@ from sssjob.run.journal import open_journal
 from sssjob.serve.access import Pace
 from sssjob.serve.contract import EVERYTHING
 from sssjob.serve.operations import Operation
-from tests.serve.conftest import Place, Serving, served, still
+from tests.serve.conftest import Place, Serving
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
 SCRIPT = "#!/bin/sh\n#SBATCH --ntasks=4 --time=10\n#SBATCH -J four\nsrun ./x\n"
 REQUEST = "<Job><Requested><Processors>4</Processors><Duration>600</Duration></Requested></Job>"
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A server for tests that only look, or look at what they made."""
-    with served(tmp_path_factory.mktemp("serve")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A server whose jobs never begin."""
-    with still(tmp_path_factory.mktemp("quiet")) as made:
-        yield made
 
 
 def job(name: str, script: str = "true") -> str:

@@ -271,10 +271,10 @@ def _names(dialect: str, text: str) -> list[str]:
     """The options of an example."""
     from sssjob.translators.scripts.reading import Reading
 
-    known = dialect_of(dialect)
-    if known is None or "\n" in text:
+    named = dialect_of(dialect)
+    if named is None or "\n" in text:
         return []
-    return [option.name for option in known.arguments(Reading(known, ReadContext()), text)]
+    return [option.name for option in named.arguments(Reading(named, ReadContext()), text)]
 
 
 def page_of(asked: Sequence[Asking], document: Document, context: WriteContext) -> Page | None:
