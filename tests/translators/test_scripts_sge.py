@@ -251,15 +251,57 @@ def test_the_allocation_rule_says_the_hosts() -> None:
     rule = 'name = "x"\n[sge.pe.smp]\nallocation_rule = {}\n'
     one, eight = read_site(rule.format('"$pe_slots"')), read_site(rule.format(8))
     text = "#$ -pe smp 16\n"
-    assert convert(text, "sge", "slurm", one)[0] == ["--nodes=1", "--ntasks=16"]
+    assert convert(text, "sge", "slurm", one)[0] == ["--nodes=1", "--ntasks=1", "--cpus-per-task=16"]
     assert convert(text, "sge", "slurm", eight)[0] == ["--nodes=2", "--ntasks=16"]
     assert convert(text, "sge", "torque", eight)[0] == ["-l nodes=2:ppn=8"]
-    assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=16", "-l place=scatter"]
+    assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=1", "-l place=scatter"]
     assert convert(text, "sge", "sge", one) == (["-pe smp 16"], [])
-    assert convert(text, "sge", "slurm")[0] == ["--nodes=1", "--ntasks=16"]
+    assert convert(text, "sge", "slurm")[0] == ["--nodes=1", "--ntasks=1", "--cpus-per-task=16"]
     assert [(f.kind, f.subject) for f in read(SH + text)[1]] == [("site-dependent", "-pe")]
     assert list(read(SH + text, site=one)[1]) == list(read(SH + "#$ -pe mpi 16\n")[1]) == []
     assert convert("#$ -pe smp 4-8\n", "sge", "sge", eight) == (["-pe smp 4-8"], [])
+
+
+ONE_HOST = """name = "x"
+[sge.pe.fill]
+allocation_rule = "$fill_up"
+[sge.pe.node]
+allocation_rule = "$pe_slots"
+"""
+
+
+@pytest.mark.parametrize("launcher", ["mpirun -np 4 ./a", "time mpiexec.hydra ./a", "srun ./a", "orterun ./a",
+                                      "if true; then /opt/ompi/bin/mpirun ./a; fi"])
+def test_slots_of_one_host_are_tasks_where_the_commands_start_some(launcher: str) -> None:
+    """srun starts a program once for each task, mpirun of Open MPI no more than there are tasks."""
+    assert convert(f"#$ -pe smp 4\n{launcher}\n", "sge", "slurm")[0] == ["--nodes=1", "--ntasks=4"]
+
+
+@pytest.mark.parametrize(("target", "options", "slots"), [
+    ("slurm", ["--nodes=1", "--ntasks=1", "--cpus-per-task=4"], "$SLURM_CPUS_PER_TASK"),
+    ("pbspro", ["-l select=1:ncpus=4:mpiprocs=1", "-l place=scatter"], "$NCPUS"),
+    ("flux", ["--nodes=1", "--nslots=1", "--cores-per-slot=4"], "4"),
+    ("torque", ["-l nodes=1:ppn=4"], "$PBS_NP"),
+    ("lsf", ["-n 4", '-R "span[hosts=1]"'], "$LSB_DJOB_NUMPROC"),       # affinity[] would have to be set up by the site
+    ("sge", ["-pe node 4"], "$NSLOTS"),
+])
+def test_slots_of_one_host_are_processors_of_one_task_else(target: str, options: list[str], slots: str) -> None:
+    """The profile knows the environment, or its name tells; NSLOTS stays the number of slots in either form."""
+    script = SH + "#$ -pe node 4\n./compile -j $NSLOTS\n"
+    site = read_site(ONE_HOST)
+    context = WriteContext(Findings("job"), policy=Policy.WARN, site=site, options={"body": "translate"})
+    text = get(target).write(read(script, site=site)[0], context)
+    assert [line for line in options if line not in text] == []
+    assert f"./compile -j {slots}\n" in text
+
+
+def test_one_task_of_several_processors_is_on_one_host() -> None:
+    """An environment that fills up hosts could spread the processors of a task over two of them."""
+    site = read_site(ONE_HOST)
+    assert convert("#SBATCH -n 1 -c 4\n", "slurm", "sge", site)[0] == ["-pe node 4"]
+    assert convert("#PBS -l select=1:ncpus=8:mpiprocs=1\n", "pbspro", "sge", site)[0] == ["-pe node 8"]
+    assert convert("#SBATCH -n 4\n", "slurm", "sge", site)[0] == ["-pe fill 4"]
+    assert convert("#SBATCH -n 1\n", "slurm", "sge", site)[0] == []
 
 
 def test_amounts_of_a_site() -> None:

@@ -45,6 +45,8 @@ _ELEMENTS: Final = {"element_name": ("job_name", "the name of an element carries
                     "element_id": ("job_id", "the id of an element carries its index there")}
 _SHIFTED: Final = ("array_index", "array_first", "array_last")
 _SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
+#: In which way an amount is only close that the options say.
+_ASKED: Final = "it is what the job asks for"
 #: Meanings that depend on what the job asks for, whatever the target has.
 _ASKING: Final = frozenset((*_SHIFTED, *_SLOTTED))
 
@@ -69,8 +71,10 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
     elif found is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(known.get("array", "")):
         found = replace(found, close="")
     if found is None and meaning in known:
-        return Given(known[meaning], close="" if meaning in source.asked or meaning.startswith("array_") else
-                     "it is what the job asks for")
+        number, cpus = known[meaning], known.get("cpus_per_task", "1")
+        if meaning == "tasks" and source.counts == "slots" and number.isdecimal() and cpus.isdecimal():
+            number = str(int(number) * int(cpus))
+        return Given(number, close="" if meaning in source.asked or meaning.startswith("array_") else _ASKED)
     if found is not None and meaning == "tasks" and meaning in target.asked and meaning not in source.asked \
             and not known.keys() & {"tasks", "processors"}:     # the source says one, or one for each node
         return Given(f"${{{found.name}:-{known['nodes'] if known.get('nodes', '').isdecimal() else 1}}}")
@@ -114,6 +118,8 @@ def _doubtful(found: Given, meaning: str, source: Facts, target: Facts, known: M
     """The same, with what makes it only close in this job."""
     cpus = known.get("cpus_per_task", "1")
     if meaning in _SLOTTED and source.counts != target.counts and cpus != "1":
+        if meaning == "tasks" and known.get("tasks") == "1" and target.counts == "tasks":
+            return _plain("cpus_per_task", target) or _plain("cpus_on_node", target) or Given(cpus, close=_ASKED)
         if meaning == "tasks" and found.name and cpus.isdigit():
             sign = "/" if target.counts == "slots" else "*"
             return replace(found, text=f"$(({found.name} {sign} {cpus}))",

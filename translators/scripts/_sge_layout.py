@@ -192,9 +192,11 @@ def _environment(asking: Asking, part: Part, slots: int | None) -> Written:
 
 def _named(asking: Asking, part: Part) -> str:
     site = asking.context.site
-    found = None if site is None else site.sge.smp() if part.node_stated == 1 else site.sge.spread(part.per_node)
-    if found is not None:
-        return found
+    if site is not None:
+        on_one_host = part.node_stated == 1 or (part.task_total == 1 and (part.processor_total or 1) > 1)
+        name = site.sge.smp() if on_one_host else site.sge.spread(part.per_node)
+        if name is not None:
+            return name
     asking.note(SITE, None, f"Processors: {_ANY_PE} stands for the parallel environment, whose name the site knows",
                 subject="Processors")
     return _ANY_PE

@@ -93,7 +93,11 @@ def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, s
 
 def known(asking: Asking) -> dict[str, str]:
     """What the job asks for, and how the target counts the elements of its array."""
+    from sssjob.translators.scripts.layout import one_task
+
     made = asked(asking.job)
+    if asking.dialect.threads and one_task(asking):
+        made |= {"tasks": "1", "cpus_per_task": made["processors"]}
     index = asking.dialect.index
     if index is not None and "array" in made and (shift := index(made["array"])):
         made["array_shift"] = shift

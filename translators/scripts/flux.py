@@ -340,6 +340,6 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
-    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", folders=False,
+    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
     files=("flux-{jobid}.out",))
 TRANSLATOR: Final = translator(DIALECT)

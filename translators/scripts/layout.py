@@ -7,6 +7,7 @@ larger total: what a target cannot say in full is told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
@@ -19,9 +20,10 @@ from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
+from sssjob.translators.scripts.rows import SCRIPT
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "part_of", "plain",
-           "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
+__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "one_task", "part_of",
+           "plain",           "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if asking.group is None:
         for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
             _at_least(asking, part, tag, name)
+    if asking.dialect.threads and one_task(asking):
+        part.tasks = 1
     _distribution(asking, part)
     if part.shares_processors and not ranks:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
@@ -78,6 +82,25 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
             if e.attributes.get("name") == "GPU" and e.level != part.gpus.entry.level and not _of_all(asking, e):
                 asking.dropped(e, "another number of GPUs is written", "Resource GPU")
     return part
+
+
+#: What starts several tasks in the commands of a job: launchers, and what the tables of bodies do not have.
+_STARTS_TASKS: Final = re.compile(r"\b(?:mpi(?:run|exec)[\w.]*|orterun|prterun|prun|[sa]run|[jl]srun|lrun|ibrun|charmrun"
+                                  r"|flux\s+run|runjob)\b")
+
+
+def one_task(asking: Asking) -> bool:
+    """Whether the slots of a job of Grid Engine are the processors of one task: a parallel environment has them on one
+    host, and nothing in the commands of the job starts tasks on them. What is asked for stays the same."""
+    if ("pe", "sge") not in asking.keys or asking.groups or asking.listed:
+        return False
+    nodes, processors = asking.said("NodeCount"), asking.said("Processors")
+    if len(nodes) != 1 or len(processors) != 1 or nodes[0].text != "1" or processors[0].text in ("", "1"):
+        return False
+    if processors[0].attributes.get("op", "EQ") != "EQ":
+        return False
+    script = asking.document.files.get(SCRIPT)
+    return script is not None and _STARTS_TASKS.search(script.text) is None
 
 
 def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:

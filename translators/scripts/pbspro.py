@@ -472,7 +472,7 @@ DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
-    open=("l ", "W "), spellings=("account",),
+    open=("l ", "W "), spellings=("account",), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
     files=("{name}.o{jobid}", "{name}.e{jobid}"))
 TRANSLATOR: Final = translator(DIALECT)

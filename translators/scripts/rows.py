@@ -174,6 +174,7 @@ class Dialect:
     open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
     body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
+    threads: bool = False           # a task has several processors wherever it is asked for them, on any site
     hints: Mapping[str, str] = field(default_factory=dict)      # beginning of a kept option -> who knows what it is
     folders: bool = True            # a file of standard output may be named by its folder alone
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word

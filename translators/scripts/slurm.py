@@ -429,6 +429,6 @@ DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
     ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob",
     beside="srun --het-group=0,1 starts tasks in several", pads=True, rules=_RULES,
-    marks=PREFIXES, launcher="srun", folders=False, adds=("--mail-type",),
+    marks=PREFIXES, launcher="srun", threads=True, folders=False, adds=("--mail-type",),
     files=("slurm-{jobid}.out",))
 TRANSLATOR: Final = translator(DIALECT)
