@@ -228,6 +228,16 @@ class Layout:
             return -(-slots // self.per_node)
         return stated
 
+    @property
+    def node_factor(self) -> int | None:
+        """What an amount of each node is multiplied with: the nodes, else one where all of it is one processor, or one
+        task with its own; None where nothing says so."""
+        total = self.node_total
+        if total is not None:
+            return total
+        of_one_task = self.tasks in (None, 1) and bool(self.cpus) and self.processors in (None, self.cpus)
+        return 1 if of_one_task or self.processor_total == self.tasks_assumed == 1 else None
+
     # -- over nodes, or chunks
     def kinds(self, places: int, units: int | None = None) -> list[Kind]:
         """How tasks, processors and further units are spread over a number of places.

@@ -365,11 +365,11 @@ def _total(p: Property, layout: Layout, gpus: Fraction | None) -> Total | None:
     what = per_of(metric)
     if what is None:
         return Total(identity_of(p), value, units, shown(p), plain=metric in (None, "Total"))
-    count: Fraction | int | None = {"nodes": layout.node_total, "processors": layout.processor_total,
+    count: Fraction | int | None = {"nodes": layout.node_factor, "processors": layout.processor_total,
                                     "chunks": layout.chunks, "GPUs": gpus}[what]
     if count is None:
         return Total(identity_of(p), value, units, f"{shown(p)} {metric}", known=False)
-    return Total(identity_of(p), value * count, units, f"{count} {what} of {shown(p)}",
+    return Total(identity_of(p), value * count, units, f"{_of(count, what)} {shown(p)}",
                  known=what != "nodes" or not layout.partly)
 
 
@@ -419,7 +419,7 @@ def _of_task(p: Property, factor: Fraction) -> Total | None:
     if amount is None:
         return None
     what = per_of(p.attributes.get("metric"))
-    origin = shown(p) if what is None else f"{factor} {what} of {shown(p)}"
+    origin = shown(p) if what is None else f"{_of(factor, what)} {shown(p)}"
     return Total(identity_of(p), amount[0] * factor, amount[1], origin)
 
 
@@ -473,6 +473,11 @@ def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> 
         return Total(_NODES, Fraction(count), None, f"NodeCount {count}", plain=True)
     single = parts[0].nodes if len(parts) == 1 else None
     return Total(_NODES, Fraction(count), None, "the nodes of the task groups" if single is None else single.origin)
+
+
+def _of(count: Fraction | int, what: str) -> str:
+    """``2 nodes of``, ``1 node of``."""
+    return f"{count} {what.removesuffix('s') if count == 1 else what} of"
 
 
 def shown(p: Property) -> str:

@@ -104,7 +104,7 @@ def counts_of(request: Request, level: Level) -> dict[str, int]:
     totals = request.totals
     part = None if level.group is None else totals.parts[level.group]
     layout, amounts = (totals.layout, totals.amounts) if part is None else (part.layout, part.amounts)
-    counts = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks,
+    counts = {"nodes": layout.node_factor, "processors": layout.processor_total, "chunks": layout.chunks,
               "GPUs": sum(int(total.value) for identity, total in amounts.items() if is_gpu(identity))}
     return {what: count for what, count in counts.items() if count}
 

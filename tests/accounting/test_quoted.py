@@ -172,6 +172,17 @@ def test_what_was_delivered_to_groups_and_tasks_adds_up(job: str, exact: int) ->
     assert charged("VBU Processors 1", job).exact == exact
 
 
+@pytest.mark.parametrize(("job", "exact"), [
+    ("<Processors>1</Processors><Memory metric='PerNode'>4</Memory>", 3605),
+    ("<TaskGroup><TaskDefaults><Processors>10</Processors></TaskDefaults></TaskGroup>"
+     "<Memory metric='PerNode'>4</Memory><Resource name='GPU' metric='PerNode'>2</Resource>", 2_003_614),
+])
+def test_the_memory_of_the_only_node_is_priced(job: str, exact: int) -> None:
+    """What one task asks for stands on one node, whether or not the job says so."""
+    made = quoted(rate_set("VBU Processors 1\nVBU Memory 1\nVBU GPU 1000000\nVBU Duration 1"), job + HOUR)
+    assert made.exact == exact
+
+
 # --- the quote of a request is the charge of a run that used exactly what was asked for
 
 RATES = rate_set('precision = 9\nVBR Processors 0.012 per = "hour"\nVBR NodeCount 0.37 per = "hour"\n'

@@ -39,6 +39,18 @@ def test_what_follows(layout: Layout, tasks: int | None, slots: int | None, proc
             layout.node_total) == (tasks, slots, processors, each, nodes)
 
 
+@pytest.mark.parametrize(("layout", "nodes"), [
+    (Layout(cpus=10), 1), (Layout(tasks=1), 1), (Layout(tasks=1, cpus=4), 1), (Layout(processors=1), 1),
+    (Layout(tasks=1, cpus=4, processors=4), 1), (Layout(tasks=1, processors=1), 1),
+    (Layout(tasks=1, processors=8), None), (Layout(tasks=2), None), (Layout(tasks=2, cpus=4), None),
+    (Layout(processors=2), None), (Layout(), None), (Layout(chunks=2), None), (Layout(chunks=1, processors=8), 1),
+    (Layout(nodes=2, cpus=4), 2), (Layout(tasks=1, per_node=1), 1),
+])
+def test_what_amounts_of_a_node_are_multiplied_with(layout: Layout, nodes: int | None) -> None:
+    """One processor, or one task with its own, is on one node; of two of them nobody knows."""
+    assert layout.node_factor == nodes
+
+
 @pytest.mark.parametrize(("layout", "places", "kinds"), [
     (Layout(nodes=3, processors=4), 3, [Kind(1, None, 2), Kind(2, None, 1)]),      # section 3.0
     (Layout(nodes=3, tasks=4), 3, [Kind(1, 2, 2), Kind(2, 1, 1)]),

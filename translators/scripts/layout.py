@@ -309,7 +309,7 @@ def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]
     """
     tasks, nodes = part.slots, part.sources.get("nodes")
     if nodes is not None and part.nodes and tasks is not None and tasks < part.nodes:
-        asking.dropped(nodes, f"{tasks} tasks are on as many nodes at most")
+        asking.dropped(nodes, f"{tasks} task{'s are' if tasks != 1 else ' is'} on as many nodes at most")
         part.nodes = part.nodes_most = None
     processors = part.processor_total
     if tasks is None or processors is None:
