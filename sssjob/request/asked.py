@@ -7,7 +7,7 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -41,6 +41,8 @@ NEAREST: Final = (*TASK, GROUP, GROUPS, JOB)
 AMOUNTS: Final = (GROUP, GROUPS, JOB)
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
 _SLOTS: Final = ("", "Requested")
+#: Where listed tasks stand: the first of a group, and the others.
+_LISTED: Final = (TASK[0], f"{TASK[0]}+")
 _SETS: Final = ("Node", "Feature")      # several of them are no contradiction
 _WHOLE: Final = Decimal(1)
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -90,6 +92,12 @@ class Entry:
     def path(self) -> str:
         """``/Job/Requested/Memory``."""
         return f"{self._above}/{self.tag}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What tells it from the others of the job: the item alone does not, for a document that is read may hold one
+        for two properties that say the same."""
+        return self._above, id(self.item)
 
     @property
     def called(self) -> str:
@@ -143,7 +151,7 @@ class Asked:
         self.job, self.group, self.findings, self.target = job, group, findings, target
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
-        self.apart: frozenset[int] = frozenset()        # items of the first that not all of them ask for alike
+        self.apart: frozenset[int] = frozenset()        # entries of the first that not all of them ask for alike
         self.entries: list[Entry] = []
         self._tagged: defaultdict[str, list[Entry]] = defaultdict(list)     # those that can be asked for, by name
         self._requested: dict[str, list[Entry]] = {}    # by level
@@ -157,7 +165,7 @@ class Asked:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
         tagged = self._tagged if slot in _SLOTS else defaultdict(list)
         entries = self.entries
-        reported = not slot and level in (TASK[0], f"{TASK[0]}+")      # bare in a task a Node tells where it ran
+        reported = not slot and level in _LISTED      # bare in a task a Node tells where it ran
         before = len(entries)
         if scope.attributes:
             policy = policy_of(scope, policy)
@@ -195,20 +203,28 @@ class Asked:
         self._enter(scope, f"{level}/{tag}{other}", "", below, policy)
 
     def _same_tasks(self) -> None:
-        """Of several listed tasks: what another one says as the first does is carried with it; what not all of them ask
-        for alike is no amount of each task, and cannot be asked for."""
+        """Of several listed tasks of a group: what another one says as the first does is carried with it; what not all
+        of them ask for alike is no amount of each task, and cannot be asked for."""
         from sssjob.request.tree import ROWS
 
-        first = [(e.slot, e.item) for e in self.entries if e.level == TASK[0]]
-        times = dict.fromkeys(range(len(first)), 1)
+        listed = {f"/Job/TaskGroup[{number}]": sum(1 for _ in group.containers("Task"))
+                  for number, group in enumerate(self.groups, 1)}
+        of_tasks: dict[str, list[Entry]] = {}
         for e in self.entries:
-            if e.level == f"{TASK[0]}+" and (e.slot, e.item) in first:
-                e.used = True
-                e.understood |= e.attributes.keys()
-                times[first.index((e.slot, e.item))] += 1
-        own = [item for i, (_, item) in enumerate(first) if times[i] < self.listed and item.tag in ROWS]
-        self.apart = frozenset(map(id, own))
-        self._take_away(own)
+            if e.level in _LISTED:
+                of_tasks.setdefault(e.path.partition("/Task[")[0], []).append(e)
+        for group, entries in of_tasks.items():
+            first = [e for e in entries if e.level == TASK[0]]
+            said = [(e.slot, e.item) for e in first]
+            times = [1] * len(first)
+            for e in entries:
+                if e.level != TASK[0] and (e.slot, e.item) in said:
+                    e.used = True
+                    e.understood |= e.attributes.keys()
+                    times[said.index((e.slot, e.item))] += 1
+            self.apart |= {id(e) for e, count in zip(first, times, strict=True)
+                           if count < listed[group] and e.tag in ROWS}
+        self._take_away(e for e in self.entries if id(e) in self.apart)
 
     # -- findings
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
@@ -233,7 +249,7 @@ class Asked:
         severity: Severity | None = "warning" if entry.tag in self.target.irrelevant else None
         if severity and entry.policy is Policy.IGNORE:
             return
-        if not why and (id(entry.item) in self.apart or entry.level == f"{TASK[0]}+"):
+        if not why and (id(entry) in self.apart or entry.level == f"{TASK[0]}+"):
             why = "not all of the listed tasks ask for the same"
         self.note(self.target.rule, entry, f"{subject or entry.called}: {why or self.target.word}", severity, name)
 
@@ -259,20 +275,21 @@ class Asked:
         elif why:
             self.misfit(entry, why)
 
-    def leave_out(self, items: Collection[object]) -> None:
-        """Take items away from what can be asked for; they count as carried, for something was told or made of them."""
-        out = set(map(id, items))
+    def leave_out(self, entries: Iterable[Entry]) -> None:
+        """Take entries, also those of a look at one group, away from what can be asked for; they count as carried, for
+        something was told or made of them."""
+        out = {e.place for e in entries}
         for e in self.entries:
-            if id(e.item) in out:
+            if e.place in out:
                 e.used = True
                 e.understood |= e.attributes.keys()
-        self._take_away(items)
+        self._take_away(e for e in self.entries if e.place in out)
 
-    def _take_away(self, items: Collection[object]) -> None:
-        """Take items away from what can be asked for."""
-        out = set(map(id, items))
+    def _take_away(self, entries: Iterable[Entry]) -> None:
+        """Take entries away from what can be asked for."""
+        out = set(map(id, entries))
         self._tagged = defaultdict(list, {tag: kept for tag, there in self._tagged.items()
-                                          if (kept := [e for e in there if id(e.item) not in out])})
+                                          if (kept := [e for e in there if id(e) not in out])})
 
     # -- asking
     def said(self, tag: str) -> Sequence[Entry]:
@@ -305,6 +322,13 @@ class Asked:
             if not e.slot and e.attributes and not bare and e.level == levels[level]:
                 e.understood |= e.attributes.keys()     # what stands below Requested wins over it
         return [e for e in fits if (levels.index(e.level), not e.slot) == nearest[_name_of(e)]]
+
+    def beside(self, resource: Entry) -> list[Entry]:
+        """The resources of the same name that one of them does not stand for: those of other levels, and of its own one
+        of another type that stands bare beside Requested."""
+        return [e for e in self.said("Resource") if _name_of(e) == _name_of(resource) and (
+            e.level != resource.level
+            or (e.slot != resource.slot and e.attributes.get("type") != resource.attributes.get("type")))]
 
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:

@@ -159,6 +159,19 @@ CASES = {
         "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Feature>fast</Feature>"),
         defaults(each("<Processors>2</Processors>")), "</JobDefaults>", "<Job>", "<Id>a</Id>",
         "<Executable>/bin/step</Executable>", group(TASKS.format(3)), "</Job>", "</JobGroup>")),
+    "a listed task in each of two groups, and a name that job, group and task say alike": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Feature>fast</Feature>"), "</JobDefaults>", "<Job>",
+        "<Id>a</Id>", "<Executable>/bin/step</Executable>",
+        in_requested("<Duration op='LE'>60</Duration>", "<Feature>fast</Feature>", "<Feature>ib</Feature>"),
+        *(group(TASKS.format(1), in_requested("<Feature>ib</Feature>"), each("<Feature>ib</Feature>"),
+                task("<Memory units='B'>1</Memory>")) for _ in range(2)), "</Job>", "</JobGroup>")),
+    "a GPU of the tasks of one group, and memory of the same number in the other": document(
+        group(TASKS.format(1), each("<Resource name='GPU'>1</Resource>")),
+        group(TASKS.format(1), task("<Memory units='B'>1</Memory>"))),
+    "GPUs of two types, one of them in defaults": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
+        "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>",
+        "<Resource name='GPU' type='a100'>1</Resource>", "</Job>", "</JobGroup>")),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }

@@ -78,8 +78,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
         part.beside = [e for e in asking.said("Memory") if e.level != level and not _of_all(asking, e)]
     part.gpus = _amount(asking, part, "Resource", name="GPU")
     if part.gpus is not None:
-        for e in asking.said("Resource"):
-            if e.attributes.get("name") == "GPU" and e.level != part.gpus.entry.level and not _of_all(asking, e):
+        for e in asking.beside(part.gpus.entry):
+            if not _of_all(asking, e):
                 asking.dropped(e, "another number of GPUs is written", "Resource GPU")
     return part
 
@@ -213,9 +213,9 @@ def join(asking: Asking, one: Asking) -> None:
     """What a part has carried is carried for the job; what stands in defaults is an item of each group that has it."""
     if one is asking:
         return
-    carried = {id(e.item): e.understood for e in one.entries if e.used}
+    carried = {e.place: e.understood for e in one.entries if e.used}
     for e in asking.entries:
-        if (understood := carried.get(id(e.item))) is not None:
+        if (understood := carried.get(e.place)) is not None:
             e.used = True
             e.understood |= understood
 
@@ -299,7 +299,7 @@ def _of_a_task(part: Part) -> tuple[object, ...]:
     amounts = [a for a in (part.memory, part.gpus) if a is not None]
     if any(a.per not in ("task", "PerProcessor", "PerGPU") for a in amounts) or part.processors:
         return (part,)
-    return part.cpus, *((a.value, a.per, a.kind) for a in amounts)
+    return part.cpus, *((a.value, a.per, a.kind) if a is not None else None for a in (part.memory, part.gpus))
 
 
 def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]:

@@ -44,7 +44,7 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> 
     if not native:
         for one in groups:
             _shared(one)
-            first.leave_out([e.item for e in (_own(one, _WHERE),) if e is not None])
+            first.leave_out(e for e in (_own(one, _WHERE),) if e is not None)
             join(first, one)
     line = f"{'srun' if native else 'mpirun'} {' : '.join(parts)}"
     first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {line[:200]}", "info",
@@ -65,7 +65,7 @@ def _alone(asking: Asking, groups: Sequence[Asking]) -> None:
         names = ", ".join(f"{e.tag} {e.attributes.get('name') or e.text[:80]}" for e in lost)
         one.note(DROPPED, lost[0], f"TaskGroup {number}: {one.dialect.title} starts the command of the first group "
                  f"alone; what is not carried: {names}", subject="TaskGroup")
-        asking.leave_out([e.item for e in lost])
+        asking.leave_out(lost)
 
 
 def _shared(asking: Asking) -> None:

@@ -119,8 +119,8 @@ class Resources(Asked):
         entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
         if entry is None:
             return None
-        for e in self.said("Resource"):
-            if e.attributes.get("name") == "GPU" and e.level != entry.level and not self.target.side_by_side:
+        for e in self.beside(entry):
+            if e.level == entry.level or not self.target.side_by_side:
                 self._beside(e, "another number of GPUs is written")
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
         if each is not None:
