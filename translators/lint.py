@@ -20,7 +20,6 @@ from sssjob.translators.lint_base import Hit, Run, Script
 from sssjob.translators.lint_choice import ALL, Choice, Suppressions
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, dialect_of
-from sssjob.translators.scripts.raw import lines_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -57,8 +56,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
                              line=data.count(b"\n", 0, data.index(b"\0")) + 1)
         return context.findings
     document = translator.read(data, context)
-    text = data.decode("utf-8", "surrogateescape")
-    script = Script(dialect, data, document, list(lines_of(text)), context.findings, site)
+    script = Script(dialect, data, document, context.findings, site)
     found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
     found += _hits(script, path, choice, forgiving=forgiving)

@@ -32,7 +32,7 @@ def late(script: Script) -> Iterator[Hit]:
 def ignored(script: Script) -> Iterator[Hit]:
     """The first line for each other manager."""
     for prefix, title in _PREFIXES.items():
-        if prefix == script.dialect.prefix:
+        if prefix == script.dialect.prefix or prefix not in script.text:
             continue
         hit = next((n for n in script.lines[:script.first_command] if n.text.startswith(prefix) and n.number not in
                     script.live and n.text[len(prefix):len(prefix) + 1] in (" ", "\t", "-")), None)
@@ -95,10 +95,9 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
     for what, pattern in _GENERATORS.items():
-        if not any(sign in script.data for sign in _SIGNS[what]):
-            continue
-        for line in script.lines:
-            hit = pattern.search(line.text[:4096])
+        signs = [sign for sign in _SIGNS[what] if sign in script.text]
+        for line in script.lines if signs else ():
+            hit = pattern.search(line.text[:4096]) if any([sign in line.text for sign in signs]) else None
             if hit is not None:
                 yield Hit(line.number, hit.start() + 1, hit[0][:40], f"a placeholder of {what}: the script is a "
                           "template, and values with placeholders are not checked", "info")
@@ -113,5 +112,5 @@ _GENERATORS: Final = {
     "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
 }
 #: What stands in every placeholder of a generator.
-_SIGNS: Final = {"Jinja or Mustache": (b"{{", b"{%"), "Python's % operator": (b"%(",),
-                 "string.Template or make": (b"$${",), "autoconf or CMake": (b"@",)}
+_SIGNS: Final = {"Jinja or Mustache": ("{{", "{%"), "Python's % operator": ("%(",),
+                 "string.Template or make": ("$${",), "autoconf or CMake": ("@",)}
