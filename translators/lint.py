@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
@@ -20,6 +22,7 @@ from sssjob.translators.lint_base import Hit, Run, Script
 from sssjob.translators.lint_choice import ALL, Choice, Suppressions
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, dialect_of
+from sssjob.translators.scripts.raw import texts_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -72,17 +75,21 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
 
 def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
-    texts = {line.number: line.text for line in script.lines}
+    texts = dict(zip(count(1), texts_of(script.lines), strict=False))
     findings = Findings(path)
-    name = script.dialect.name
-    for check in CHECKS:
-        if choice.wants(check.rule) and (not check.dialects or name in check.dialects
-                                         or check.rule in script.dialect.checks):
-            for hit in check.run(script):
-                findings.add(check.rule, hit.subject, hit.message,
-                             severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
-                             column=hit.column, excerpt=texts.get(hit.line, ""))
+    for check in _checks(script.dialect, choice):
+        for hit in check.run(script):
+            findings.add(check.rule, hit.subject, hit.message,
+                         severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
+                         column=hit.column, excerpt=texts.get(hit.line, ""))
     return findings
+
+
+@lru_cache(maxsize=64)
+def _checks(dialect: Dialect, choice: Choice) -> tuple[Check, ...]:
+    """The checks of a dialect whose rules are wanted."""
+    return tuple(check for check in CHECKS if choice.wants(check.rule) and (
+        not check.dialects or dialect.name in check.dialects or check.rule in dialect.checks))
 
 
 def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:

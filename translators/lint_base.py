@@ -104,7 +104,7 @@ class Script:
     @cached_property
     def live(self) -> frozenset[int]:
         """Numbers of the lines that the submit command obeys."""
-        return frozenset(line.number for line in self.dialect.live(self.lines))
+        return frozenset([line.number for line in self.dialect.live(self.lines)])
 
     @cached_property
     def first_command(self) -> int:

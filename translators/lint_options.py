@@ -196,7 +196,7 @@ def streams(script: Script) -> Iterator[Hit]:
     for part in script.parts:
         last = {option.name: option for option in part}
         for option in part:
-            why = _astray(script.dialect, option, last)
+            why = _astray(script.dialect, option, last) if option.name in _OUTPUTS else ""
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
         join, unused = last.get("-j"), last.get("-e")
@@ -211,8 +211,6 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
     if dialect.name in ("pbspro", "torque"):
         return f"standard output goes to a file {value}; -j oe joins the two" \
             if option.name == "-o" and value in ("e", "eo") else ""
-    if option.name not in _OUTPUTS:
-        return ""
     if value.endswith("/") and not dialect.folders:
         return "a file is wanted, and this names a folder"
     if dialect.name == "slurm" and "--array" in last and last[option.name] is option and not _APART.search(value):

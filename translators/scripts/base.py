@@ -59,7 +59,7 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
         return None
     lines = sample.memory.get("lines") or list(lines_of(sample.text))
     sample.memory["lines"] = lines      # every dialect looks at them
-    claims = frozenset(line.number for line in dialect.live(lines))
+    claims = frozenset([line.number for line in dialect.live(lines)])
     if not claims:
         return None
 
