@@ -144,9 +144,10 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
             found.append((translator, fit))
     if len(found) < 2:
         return found
-    clean = [(t, fit) for t, fit in found if fit.claims and not fit.against]
+    refused = {t.name for t, fit in found if fit.claims and fit.against}
+    clean = [(t, fit) for t, fit in found if fit.claims and t.name not in refused]
     if clean:
-        found = [(t, fit) for t, fit in found if not (fit.against and fit.claims)]
+        found = [(t, fit) for t, fit in found if t.name not in refused]
     first = clean[0][0] if clean else None
     same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
     return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)

@@ -6,7 +6,6 @@ table cannot say as ``Special`` rows. ``rows`` has what it is made of, ``reading
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from sssjob.lrm.variables import Facts, Given
@@ -63,7 +62,6 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
     if not claims:
         return None
 
-    @cache
     def objection() -> str:
         """What the reader refuses in these lines, or an option of a relative."""
         reading = Reading(dialect, ReadContext(sample.path))
