@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
@@ -20,7 +22,7 @@ from sssjob.translators.lint_base import Hit, Run, Script
 from sssjob.translators.lint_choice import ALL, Choice, Suppressions
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, dialect_of
-from sssjob.translators.scripts.raw import lines_of
+from sssjob.translators.scripts.raw import texts_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -57,8 +59,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
                              line=data.count(b"\n", 0, data.index(b"\0")) + 1)
         return context.findings
     document = translator.read(data, context)
-    text = data.decode("utf-8", "surrogateescape")
-    script = Script(dialect, data, document, list(lines_of(text)), context.findings, site)
+    script = Script(dialect, data, document, context.findings, site)
     found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
     found += _hits(script, path, choice, forgiving=forgiving)
@@ -74,17 +75,21 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
 
 def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
-    texts = {line.number: line.text for line in script.lines}
+    texts = dict(zip(count(1), texts_of(script.lines), strict=False))
     findings = Findings(path)
-    name = script.dialect.name
-    for check in CHECKS:
-        if choice.wants(check.rule) and (not check.dialects or name in check.dialects
-                                         or check.rule in script.dialect.checks):
-            for hit in check.run(script):
-                findings.add(check.rule, hit.subject, hit.message,
-                             severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
-                             column=hit.column, excerpt=texts.get(hit.line, ""))
+    for check in _checks(script.dialect, choice):
+        for hit in check.run(script):
+            findings.add(check.rule, hit.subject, hit.message,
+                         severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
+                         column=hit.column, excerpt=texts.get(hit.line, ""))
     return findings
+
+
+@lru_cache(maxsize=64)
+def _checks(dialect: Dialect, choice: Choice) -> tuple[Check, ...]:
+    """The checks of a dialect whose rules are wanted."""
+    return tuple(check for check in CHECKS if choice.wants(check.rule) and (
+        not check.dialects or dialect.name in check.dialects or check.rule in dialect.checks))
 
 
 def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:

@@ -15,7 +15,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.base import Dialect, Reading
 from sssjob.translators.scripts.body import asked
 from sssjob.translators.scripts.placeholders import scanned
-from sssjob.translators.scripts.raw import Line, Option
+from sssjob.translators.scripts.raw import Line, Option, lines_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -42,9 +42,18 @@ class Script:
     dialect: Dialect
     data: bytes
     document: Document
-    lines: list[Line]
     findings: Findings
     site: Site | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The data as text, as a reader takes it."""
+        return self.data.decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Its lines."""
+        return list(lines_of(self.text))
 
     @cached_property
     def templates(self) -> frozenset[tuple[int, int]]:
@@ -60,11 +69,12 @@ class Script:
     def parts(self) -> list[list[Option]]:
         """The options of each part of a heterogeneous job; of a job of one part those that the reader found."""
         options = getattr(self.document, "options", None)
-        separator = self.dialect.separator.encode()
-        placeholders = b"{{" in self.data or b"%(" in self.data
-        if options and not placeholders and not (separator and separator in self.data):
+        separator, text = self.dialect.separator, self.text
+        placeholders = "{{" in text or "%(" in text
+        if options and not placeholders and not (separator and separator in text):
             return [options]
-        return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines).components
+        return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines,
+                       text).components
 
     @cached_property
     def shell(self) -> Shell:
@@ -94,7 +104,7 @@ class Script:
     @cached_property
     def live(self) -> frozenset[int]:
         """Numbers of the lines that the submit command obeys."""
-        return frozenset(line.number for line in self.dialect.live(self.lines))
+        return frozenset([line.number for line in self.dialect.live(self.lines)])
 
     @cached_property
     def first_command(self) -> int:

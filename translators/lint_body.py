@@ -17,7 +17,10 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
     own = facts_of(script.dialect)
     if own is None:
         return
+    text = script.text
     for facts in {f.prefixes: f for f in all_facts().values() if f.prefixes != own.prefixes}.values():
+        if not any([prefix in text for prefix in facts.prefixes]):
+            continue
         seen: set[str] = set()
         for name, line, column, _ in _uses(script, facts):
             if facts.own(name) and name not in seen and not name.startswith(own.prefixes):
@@ -41,8 +44,7 @@ def unset(script: Script) -> Iterator[Hit]:
 
 def _uses(script: Script, facts: Facts) -> Iterator[tuple[str, int, int, str]]:
     """(name, line, column, kind) of every variable of a manager that a script expands; none without the grammar."""
-    text = script.data.decode("utf-8", "surrogateescape")
-    if not facts.in_text(text):
+    if not facts.in_text(script.text):
         return
     from sssjob.translators.bodies.carry import pattern
 

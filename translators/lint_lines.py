@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from sssjob.translators.lint_base import Hit, Script
@@ -13,12 +14,17 @@ __all__ = ["commented", "conflict", "ignored", "late", "line_breaks", "shebang",
 
 def commented(script: Script) -> Iterator[Hit]:
     """Directives that are commented out."""
-    prefix = script.dialect.prefix.removeprefix("#")
-    looks = re.compile(rf"\s*#[#\s]*#?\s*{re.escape(prefix)}(?=[\s-])")
+    prefix = script.dialect.prefix
+    looks = _commented(prefix)
     for line in script.lines[:script.first_command]:
-        if line.number not in script.live and looks.match(line.text) and not line.text.lstrip().startswith(
-                script.dialect.prefix):
+        if line.number not in script.live and looks.match(line.text) and not line.text.lstrip().startswith(prefix):
             yield Hit(line.number, 1, "directive", "a directive that is commented out; nothing reads it", "info")
+
+
+@cache
+def _commented(prefix: str) -> re.Pattern[str]:
+    """What a directive looks like that is commented out. prefix: of live ones."""
+    return re.compile(rf"\s*#[#\s]*#?\s*{re.escape(prefix.removeprefix('#'))}(?=[\s-])")
 
 
 def late(script: Script) -> Iterator[Hit]:
@@ -32,7 +38,7 @@ def late(script: Script) -> Iterator[Hit]:
 def ignored(script: Script) -> Iterator[Hit]:
     """The first line for each other manager."""
     for prefix, title in _PREFIXES.items():
-        if prefix == script.dialect.prefix:
+        if prefix == script.dialect.prefix or prefix not in script.text:
             continue
         hit = next((n for n in script.lines[:script.first_command] if n.text.startswith(prefix) and n.number not in
                     script.live and n.text[len(prefix):len(prefix) + 1] in (" ", "\t", "-")), None)
@@ -95,9 +101,8 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
     for what, pattern in _GENERATORS.items():
-        if not any(sign in script.data for sign in _SIGNS[what]):
-            continue
-        for line in script.lines:
+        signs = [sign for sign in _SIGNS[what] if sign in script.text]
+        for line in [n for n in script.lines if signs[0] in n.text or signs[-1] in n.text] if signs else ():
             hit = pattern.search(line.text[:4096])
             if hit is not None:
                 yield Hit(line.number, hit.start() + 1, hit[0][:40], f"a placeholder of {what}: the script is a "
@@ -113,5 +118,5 @@ _GENERATORS: Final = {
     "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
 }
 #: What stands in every placeholder of a generator.
-_SIGNS: Final = {"Jinja or Mustache": (b"{{", b"{%"), "Python's % operator": (b"%(",),
-                 "string.Template or make": (b"$${",), "autoconf or CMake": (b"@",)}
+_SIGNS: Final = {"Jinja or Mustache": ("{{", "{%"), "Python's % operator": ("%(",),
+                 "string.Template or make": ("$${",), "autoconf or CMake": ("@",)}

@@ -77,7 +77,7 @@ _ADDED: Final = ("-R", "-v", "-l", "-W", "-w", "-pe", "-hold_jid", "-q", "-o", "
 def short(script: Script) -> Iterator[Hit]:
     """Long options that are cut: one that is meant as another is a warning."""
     for option in script.options:
-        said = re.match(r"--[\w-]+", option.text[option.column - 1:]) if option.column else None
+        said = _LONG.match(option.text, option.column - 1) if option.column else None
         if said is None or said[0] in script.dialect.known or said[0] == option.name:
             continue
         meant = {"--tasks": "--ntasks", "--task": "--ntasks"}.get(said[0])
@@ -85,6 +85,9 @@ def short(script: Script) -> Iterator[Hit]:
             if script.dialect.name == "flux" else ""
         yield Hit(option.line, option.column, said[0], f"{said[0]} is no option; it is read as {option.name}{more}",
                   None if more else "info")
+
+
+_LONG: Final = re.compile(r"--[\w-]+")
 
 
 def resources(script: Script) -> Iterator[Hit]:
@@ -112,7 +115,7 @@ def unexpanded(script: Script) -> Iterator[Hit]:
     """Variables in directives, which no shell reads."""
     allowed = _PSEUDO.get(script.dialect.name, script.dialect.filled)
     for option in script.options:
-        for hit in _VARIABLE.finditer(option.value or ""):
+        for hit in _VARIABLE.finditer(option.value) if option.value and "$" in option.value else ():
             name = hit[1] or hit[2]
             if option.line and name not in allowed and option.name not in _EVALUATED \
                     and (option.line, option.column) not in script.templates:
@@ -139,13 +142,14 @@ def patterns(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.name not in _FILES:
             continue
-        for hit in re.finditer(r"%(?:(%)|\d*(\w?))", option.value or "", re.ASCII):
+        for hit in _PATTERN.finditer(option.value or ""):
             if hit[1] is None and hit[2] not in known:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
                           f"{script.dialect.title}; it is taken as it stands")
                 break
 
 
+_PATTERN: Final = re.compile(r"%(?:(%)|\d*(\w?))", re.ASCII)
 _FILES: Final = ("--output", "--error", "--input", "-o", "-e", "-i", "-oo", "-eo")
 #: sbatch(1), section FILENAME PATTERN; bsub(1), -o.
 TOKENS: Final[Mapping[str, str]] = {"slurm": "AaJjNnstuxb", "lsf": "JI"}
@@ -192,7 +196,7 @@ def streams(script: Script) -> Iterator[Hit]:
     for part in script.parts:
         last = {option.name: option for option in part}
         for option in part:
-            why = _astray(script.dialect, option, last)
+            why = _astray(script.dialect, option, last) if option.name in _OUTPUTS else ""
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
         join, unused = last.get("-j"), last.get("-e")
@@ -207,8 +211,6 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
     if dialect.name in ("pbspro", "torque"):
         return f"standard output goes to a file {value}; -j oe joins the two" \
             if option.name == "-o" and value in ("e", "eo") else ""
-    if option.name not in _OUTPUTS:
-        return ""
     if value.endswith("/") and not dialect.folders:
         return "a file is wanted, and this names a folder"
     if dialect.name == "slurm" and "--array" in last and last[option.name] is option and not _APART.search(value):

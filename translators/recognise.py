@@ -8,9 +8,9 @@ that is said; where others fit beside each other nothing is guessed: the caller 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from sssjob.errors import FormatError, UsageError
@@ -25,12 +25,18 @@ __all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys",
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Why a text is of a format. against: what its own reader would not take; claims: the lines that show it: of two
-    formats that claim the same lines, one with nothing against it is meant."""
+    """Why a text is of a format. objection: gives what its own reader would not take, asked only where other formats
+    fit too; claims: the lines that show it: of two formats that claim the same lines, one with nothing against it is
+    meant."""
 
     why: str
-    against: str = ""
+    objection: Callable[[], str] = str      # there is none
     claims: frozenset[int] = frozenset()
+
+    @property
+    def against(self) -> str:
+        """What its own reader would not take; empty: nothing."""
+        return self.objection()
 
 
 class Sample:
@@ -136,9 +142,12 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
         fit = translator.recognise(sample) if translator.recognise is not None else None
         if fit is not None:
             found.append((translator, fit))
-    clean = [(t, fit) for t, fit in found if fit.claims and not fit.against]
+    if len(found) < 2:
+        return found
+    refused = {t.name for t, fit in found if fit.claims and fit.against}
+    clean = [(t, fit) for t, fit in found if fit.claims and t.name not in refused]
     if clean:
-        found = [(t, fit) for t, fit in found if not (fit.against and fit.claims)]
+        found = [(t, fit) for t, fit in found if t.name not in refused]
     first = clean[0][0] if clean else None
     same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
     return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)
@@ -157,10 +166,15 @@ def scripts(data: bytes, path: str = "-") -> list[Translator]:
 _SIGN: Final = re.compile(rb"#SBATCH|#PBS|BSUB|#\$|#COBALT|(?i:flux:)|(?im:^\s*queue)")
 
 
-def _possible(data: bytes) -> Iterator[str]:
+def _possible(data: bytes) -> Iterable[str]:
     """The formats to ask: what begins as a script does can be no record and no description in XML or JSON."""
-    script = data.startswith(b"#!")
-    return (name for name in names() if not script or BUILT_IN.get(name, _SCRIPTS).startswith(_SCRIPTS))
+    return _of_scripts(names()) if data.startswith(b"#!") else names()
+
+
+@lru_cache(maxsize=1)
+def _of_scripts(formats: tuple[str, ...]) -> tuple[str, ...]:
+    """The formats that may be of scripts: those of others may be anything."""
+    return tuple(name for name in formats if BUILT_IN.get(name, _SCRIPTS).startswith(_SCRIPTS))
 
 
 def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:

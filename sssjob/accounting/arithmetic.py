@@ -90,10 +90,13 @@ def number(value: Number, label: str) -> Term:
 
 def product(first: Term, *others: Term) -> Term:
     """first * other * ..."""
-    made = first
+    if not others:
+        return first
+    texts, over, under = [first.within(1)], first.over, first.under
     for other in others:
-        made = Term(f"{made.within(1)} * {other.within(2)}", made.over * other.over, made.under * other.under, 1)
-    return made
+        texts.append(other.within(2))
+        over, under = over * other.over, under * other.under
+    return Term(" * ".join(texts), over, under, 1)
 
 
 def ratio(over: Term, under: Term) -> Term:
@@ -106,8 +109,8 @@ def total(terms: Iterable[Term]) -> Term:
     listed = list(terms)
     if len(listed) < 2:
         return listed[0] if listed else Term("0", 0)
-    value = sum((t.value for t in listed), Fraction(0))
-    return Term(" + ".join(t.within(1) for t in listed), value.numerator, value.denominator, 0)
+    value = sum([t.value for t in listed], Fraction(0))
+    return Term(" + ".join([t.within(1) for t in listed]), value.numerator, value.denominator, 0)
 
 
 def call(name: Literal["max", "ceil", "floor"], *terms: Term) -> Term:

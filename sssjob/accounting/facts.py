@@ -163,7 +163,10 @@ class Facts:
 
     def value(self, name: str) -> Value | None:
         """The value of the first property of a name."""
-        return next((i.value for i in self.named(name) if isinstance(i, Property)), None)
+        for item in self.named(name):
+            if isinstance(item, Property):
+                return item.value
+        return None
 
     @property
     def native_state(self) -> str:
@@ -219,11 +222,12 @@ class Facts:
         kind, metric, context: only those."""
         if self.asked is not None and self.asked.adds(name):
             return self.asked.amounts(name, kind, metric, context, group=self.group)
+        conditions = {} if kind is None and metric is None and context is None else {
+            a: want for a, want in (("type", kind), ("metric", metric), ("context", context)) if want is not None}
         by_type: dict[str | None, list[_Found]] = {}
         for item in self.named(name):
             said = item.attributes
-            if all(want is None or said.get(a) == want
-                   for a, want in (("type", kind), ("metric", metric), ("context", context))):
+            if not conditions or conditions.items() <= said.items():
                 by_type.setdefault(said.get("type"), []).append(item)
         return [self._amount(name, one) for found in by_type.values() for one in self._only(name, found)]
 

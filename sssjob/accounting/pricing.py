@@ -281,9 +281,9 @@ class _Pricing:
 
     def _start(self) -> int | None:
         """When the job started; of a quote, when it may."""
-        facts = self.facts
-        if facts.start() is not None:
-            return facts.start()
+        facts, start = self.facts, self.facts.start()
+        if start is not None:
+            return start
         if facts.slot == "Delivered":
             end, ran = facts.end(), facts.duration
             return None if end is None or ran is None else end - int(ran)
@@ -419,7 +419,8 @@ class _Pricing:
             amounts = self._amounts(facts, rate)
             stated = stated or bool(amounts)
             if amounts and self._when(facts, rate):
-                yield from (self._rated(rate, amount, term) for amount, term in amounts)
+                for amount, term in amounts:
+                    yield self._rated(rate, amount, term)
         if not stated and rate.type[2] in "RU" and self._when(self.facts, rate):
             self.missing.append(rate.name)
             if rate.required:
@@ -431,7 +432,7 @@ class _Pricing:
         own = [facts] if self._amounts(facts, rate) else []
         if own and (facts.asked is None or not facts.asked.adds(rate.canonical)):
             return own
-        return own + [where for part in facts.parts for where in self._where(part, rate)]
+        return own + [where for part in facts.parts for where in self._where(part, rate)] if facts.parts else own
 
     def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
         """The amounts that a rate prices, in its unit; the same in every category."""

@@ -85,8 +85,8 @@ class Request:
         view = self.view
         if view is None or not view.divided:
             return view is None or view.first("TaskDistribution") is None
-        return not any(group.described or group.value("TaskCount") or group.first("TaskDistribution")
-                       for group in view.task_groups())
+        return not any([group.described or group.value("TaskCount") or group.first("TaskDistribution")
+                        for group in view.task_groups()])
 
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:

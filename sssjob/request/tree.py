@@ -118,7 +118,10 @@ def predicates_of(node: Node) -> Iterator[Predicate]:
         yield node.item
     else:
         for item in node.items:
-            yield from predicates_of(item)
+            if isinstance(item, Predicate):
+                yield item
+            else:
+                yield from predicates_of(item)
 
 
 def properties_of(node: Node) -> Iterator[Property]:

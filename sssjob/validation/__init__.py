@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.lexical import LexicalError, LimitError
-from sssjob.document.model import Document, Job, JobDefaults, JobGroup
+from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
 from sssjob.document.vocabulary import CONSUMABLE, SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
@@ -25,6 +27,7 @@ from sssjob.xml.profiles import profile as profile_of
 
 __all__ = ["check"]
 
+_TAG: Final = attrgetter("tag")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LISTED: Final = re.compile(r"[,\s]+")
 _DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
@@ -166,22 +169,19 @@ class _Checker:
     # -- one container
     def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
         """Check one container; gives those inside it."""
-        tag = container.tag
+        tag, items = container.tag, container.items
+        names = set(map(_TAG, items))
+        inside = [] if names.isdisjoint(CLASSES) else [i for i in items if isinstance(i, Container)]
+        telling = names & (_TELLING if tag != "Environment" else _VARIABLES)
         by_tag: _Found = {}
-        inside: list[Container] = []
-        telling = _TELLING if tag != "Environment" else _VARIABLES
-        for item in container.items:
-            if item.tag in telling:
-                if not isinstance(item, Property):
-                    continue
+        for item in items if telling else ():
+            if item.tag in telling and isinstance(item, Property):
                 if item.tag in by_tag:
                     by_tag[item.tag].append(item)
                 else:
                     by_tag[item.tag] = [item]
-            elif isinstance(item, Container):
-                inside.append(item)
         if tag in _SCOPES:
-            self.scope(container, place, by_tag, inside)
+            self.scope(container, place, by_tag, inside, names)
         elif tag == "Requested":
             self.requested(container, place, by_tag)
         elif tag == "Delivered":
@@ -197,16 +197,17 @@ class _Checker:
     def extensions(self, container: Container, place: _Place, stated: list[Property]) -> None:
         """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job. An array
         that is none may be one that a template is still to fill in, so that it is only doubted before it is run."""
-        from sssjob.document.arrays import fault_of as fault_of_array
-        from sssjob.document.failures import fault_of
-        from sssjob.document.sweeps import check as check_sweep
-        from sssjob.document.sweeps import is_sweep
-
         for p in stated:
             if p.attributes.get("name") == "Array":
+                from sssjob.document.arrays import fault_of as fault_of_array
+
                 if (doubt := fault_of_array(p)) is not None:
                     self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")
                 continue
+            from sssjob.document.failures import fault_of
+            from sssjob.document.sweeps import check as check_sweep
+            from sssjob.document.sweeps import is_sweep
+
             if is_sweep(p):
                 fault = check_sweep(p, container, self.document.files, self.limits)
             else:
@@ -214,16 +215,18 @@ class _Checker:
             if fault is not None:
                 self.tell("SSS426", "Extension", fault, container, place, p)
 
-    def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container]) -> None:
-        """A job, group, task group, task or defaults: its children, then what its properties give reason to."""
-        if inside:
+    def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container], names: set[str]
+              ) -> None:
+        """A job, group, task group, task or defaults: its children, then what its properties give reason to. names: of
+        all that is in it."""
+        if container.tag == "JobGroup" or len(inside) > len(set(map(_TAG, inside))):    # else nothing is there twice
             self.children(container, place, inside)
         if container.tag in _DEFAULTS:
-            self.results(container, place, inside)
+            self.results(container, place, inside, names)
         if container.tag != "JobGroup":
-            self.amounts(container, place, inside)
+            self.amounts(container, place, inside, names)
             if container.tag == "Job" or place.parent is None:
-                self.spread(container, place, inside)
+                self.spread(container, place, names)
         self.beside(container, inside)
         if not found and container.tag != "JobGroup":
             return
@@ -258,14 +261,12 @@ class _Checker:
         """Those before the first child of a scope: none."""
         return Siblings()
 
-    def results(self, container: Container, place: _Place, inside: list[Container]) -> None:
+    def results(self, container: Container, place: _Place, inside: list[Container], names: set[str]) -> None:
         """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
-        rows = in_scope(container.tag)
-        for tag, p in {p.tag: p for p in reversed(list(container.properties()))}.items():
-            row = rows.get(tag)
-            if row is not None and row.instance:
-                self.tell("SSS418", tag, f"{tag} in {container.tag} belongs to one instance and is not inherited",
-                          container, place, p)
+        own = names & _instance(container.tag)
+        for tag, p in {p.tag: p for p in reversed(container.items) if p.tag in own and isinstance(p, Property)}.items():
+            self.tell("SSS418", tag, f"{tag} in {container.tag} belongs to one instance and is not inherited",
+                      container, place, p)
         for block in [c for c in inside if c.tag == "Delivered"][:1]:
             self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place, block)
 
@@ -415,16 +416,19 @@ class _Checker:
             shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in drawn.gaps[:5])
             self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place, p)
 
-    def amounts(self, container: Container, place: _Place, inside: list[Container]) -> None:
+    def amounts(self, container: Container, place: _Place, inside: list[Container], names: set[str]) -> None:
         """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
         self._job = container if container.tag in ("Job", "JobDefaults") else self._job
         defaults = self._beside.get(container.tag, ())
-        asked = [p for p in container.items if p.tag in _ASKED]
+        asked = [] if names.isdisjoint(_ASKED) else [p for p in container.items if p.tag in _ASKED]
         excluding = False
         for block in inside:
             if block.tag == "Requested":
-                asked += [p for p in block.items if p.tag in _ASKED]
-                excluding = excluding or any(p.attributes and p.tag not in _ASKED and _excludes(p) for p in block.items)
+                for p in block.items:
+                    if p.tag in _ASKED:
+                        asked.append(p)
+                    elif p.attributes and _excludes(p):
+                        excluding = True
         if not excluding and (not asked or not (defaults or _takes_a_look(asked))):
             return
         from sssjob.validation._contradictions import JudgedLevel, check_level
@@ -437,10 +441,10 @@ class _Checker:
 
         check_level(JudgedLevel(container, defaults, self.pending, tell, self.limits, self._sound))
 
-    def spread(self, container: Container, place: _Place, inside: list[Container]) -> None:
+    def spread(self, container: Container, place: _Place, names: set[str]) -> None:
         """How the tasks of a job, or of a task group that stands by itself, are spread over its nodes (SSS414)."""
         beside = self._beside.get("Job", ()) if container.tag == "Job" else ()
-        if not beside and not any(i.tag in _SPREADS for i in container.items):
+        if not beside and names.isdisjoint(_SPREADS):
             return
         from sssjob.validation._contradictions import spread_over, unfit
 
@@ -526,9 +530,9 @@ class _Checker:
         if "Network" in found:
             self.network(container, place, found)
         expression = False
-        for p in container.properties():
+        for p in container.items:
             attributes = p.attributes
-            if not attributes:
+            if not attributes or not isinstance(p, Property):
                 continue
             if "op" in attributes or "aggregation" in attributes or "delimiter" in attributes:
                 self.property(p, container, place)
@@ -610,6 +614,12 @@ def _takes_a_look(asked: list[Item]) -> bool:
         return False
     return "Node" in by_name or bool(nodes.attributes or (processors is not None and processors.attributes)) or (
         getattr(nodes, "value", 0) > getattr(processors, "value", 0))
+
+
+@cache
+def _instance(container: str) -> frozenset[str]:
+    """Names of the properties of a container that belong to one instance."""
+    return frozenset(name for name, row in in_scope(container).items() if row.instance)
 
 
 def _asks(scope: Container) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sssjob.document.element import Container, Property, Value
+from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.nodeset import NodeSet
@@ -128,11 +128,17 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
             len(stated) < 2 or stated.keys() in _APART)):
         return False
     distributions = stated.pop("TaskDistribution", [])
-    if groups > 1 or len(distributions) > 1 or (listed > 1 and "Task" in stated) or not all(
-            _counts(p) for properties in stated.values() for p in properties):
+    if groups > 1 or len(distributions) > 1 or (listed > 1 and "Task" in stated):
         return True
-    least = {tag: min(p.value for p in properties) for tag, properties in stated.items()}
-    most = {tag: max(p.value for p in properties) for tag, properties in stated.items()}
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for tag, properties in stated.items():
+        for p in properties:
+            count = _count(p)
+            if not count:
+                return True
+            least[tag] = min(count, least.get(tag, count))
+            most[tag] = max(count, most.get(tag, count))
     if listed:
         least.setdefault("TaskCount", listed)
         most.setdefault("TaskCount", listed)
@@ -141,34 +147,30 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
         least != most and (_odd(most, least, distribution, limits) or _odd(most, most, distribution, limits)))
 
 
-def _counts(p: Property) -> bool:
-    """Whether a property is a count of at least one that is asked for as it is, alone or beside alternatives."""
-    attributes = p.attributes
-    return type(p.value) is int and p.value > 0 and (
-        not attributes or (attributes.keys() <= _CHOICE and attributes.get("conj", "And") in ("And", "Or")))
+def _count(p: Property) -> int:
+    """The count of at least one that a property asks for as it is, alone or beside alternatives; 0: it does not."""
+    value, attributes = p.value, p.attributes
+    if type(value) is not int or value < 0 or (attributes and not (
+            attributes.keys() <= _CHOICE and attributes.get("conj", "And") in ("And", "Or"))):
+        return 0
+    return value
 
 
-def _odd(places: Mapping[str, Value], tasks: Mapping[str, Value], distribution: Property | None,
-         limits: Limits) -> bool:
+def _odd(places: Mapping[str, int], tasks: Mapping[str, int], distribution: Property | None, limits: Limits) -> bool:
     """Whether something does not fit where there are so many nodes and processors, and so many tasks of so many
     processors."""
-    layout = Layout(nodes=_number(places, "NodeCount"), tasks=_number(tasks, "TaskCount"), cpus=_number(tasks, "Task"))
+    layout = Layout(nodes=places.get("NodeCount"), tasks=tasks.get("TaskCount"), cpus=tasks.get("Task"))
     why = None
     try:
         if distribution is not None:
             why = spread(layout, distribution)
     except LexicalError:
         return True
-    layout.processors = _number(places, "Processors")
+    layout.processors = places.get("Processors")
     if distribution is not None:
         why = why or layout.doubt(distribution_of(distribution)[0])
     return bool(why or layout.crowded or layout.sparse) or max(
         layout.processor_total or 0, layout.node_total or 0) > limits.count
-
-
-def _number(counts: Mapping[str, Value], tag: str) -> int | None:
-    value = counts.get(tag)
-    return value if isinstance(value, int) else None
 
 
 def _named(p: Property) -> tuple[str, str | None, str | None]:

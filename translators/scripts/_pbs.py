@@ -79,7 +79,8 @@ _PLAIN: Final = re.compile(r"""\s*+#PBS\s*+-(\w)\s++([^\s"'\\]++)\s*+""")
 # -- the first stage
 def _header(lines: list[Line]) -> int:
     """How many lines are read: up to the first that is executable. One that begins with ``:`` is not."""
-    return next((index for index, line in enumerate(lines) if _is_command(line.text)), len(lines))
+    commands = (index for index, (_, text, _) in enumerate(lines) if text[:1] not in _NO_COMMAND and _is_command(text))
+    return next(commands, len(lines))
 
 
 def _is_command(text: str) -> bool:

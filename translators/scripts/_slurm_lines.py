@@ -59,7 +59,8 @@ _FLAGS: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items(
 
 def _header(lines: list[Line]) -> int:
     """How many lines are read: up to the first that is neither blank nor, after blanks, begins with ``#``."""
-    return next((index for index, line in enumerate(lines) if _is_command(line.text)), len(lines))
+    commands = (index for index, (_, text, _) in enumerate(lines) if text[:1] != "#" and _is_command(text))
+    return next(commands, len(lines))
 
 
 def _is_command(text: str) -> bool:

@@ -54,19 +54,25 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
     """By the lines that the dialect's own reader would obey, and by what it would refuse in them."""
     from sssjob.translators.recognise import Fit
 
+    if dialect.marks and not any([mark in sample.text for mark in dialect.marks]):
+        return None
     lines = sample.memory.get("lines") or list(lines_of(sample.text))
     sample.memory["lines"] = lines      # every dialect looks at them
-    claims = frozenset(line.number for line in dialect.live(lines))
+    claims = frozenset([line.number for line in dialect.live(lines)])
     if not claims:
         return None
-    reading = Reading(dialect, ReadContext(sample.path))
-    options = [o for part in scanned(dialect, reading, lines).components for o in part]
-    strange = next((o.name for o in options if o.name in dialect.foreign), "")
-    refused = next((f.message for f in reading.findings if f.kind == "refused" and f.line in claims), "")
-    against = f"{strange} belongs to a relative of it" if strange else refused
+
+    def objection() -> str:
+        """What the reader refuses in these lines, or an option of a relative."""
+        reading = Reading(dialect, ReadContext(sample.path))
+        options = [o for part in scanned(dialect, reading, lines, sample.text).components for o in part]
+        strange = next((o.name for o in options if o.name in dialect.foreign), "")
+        refused = next((f.message for f in reading.findings if f.kind == "refused" and f.line in claims), "")
+        return f"{strange} belongs to a relative of it" if strange else refused
+
     number = len(claims)
     return Fit(f"{number} line{'s' * (number > 1)} of {dialect.prefix} that {dialect.title} obeys, the first is "
-               f"{min(claims)}", against, claims)
+               f"{min(claims)}", objection, claims)
 
 
 def translator(dialect: Dialect) -> Translator:

@@ -25,8 +25,10 @@ _SHOW: Final = {hidden: sign for sign, hidden in _HIDE.items()}
 _HIDDEN: Final = re.compile("[\ue000-\ue07f]")
 
 
-def scanned(dialect: Dialect, reading: Reading, lines: list[Line]) -> Scan:
-    """The first stage of reading, with each placeholder as one word."""
+def scanned(dialect: Dialect, reading: Reading, lines: list[Line], text: str) -> Scan:
+    """The first stage of reading, with each placeholder as one word. text: all of the lines."""
+    if "{{" not in text and "%(" not in text:
+        return dialect.scan(reading, lines)
     hidden = [_hidden(line) if "{{" in line.text or "%(" in line.text else line for line in lines]
     if hidden == lines or any(_HIDDEN.search(line.text) for line in lines):     # such signs stand there already
         return dialect.scan(reading, lines)

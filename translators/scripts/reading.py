@@ -221,7 +221,7 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     reading = Reading(dialect, context)
     text, encoded = _text_of(reading, data)
     reading.lines = lines = list(lines_of(text))
-    scan = scanned(dialect, reading, lines) if "{{" in text or "%(" in text else dialect.scan(reading, lines)
+    scan = scanned(dialect, reading, lines, text)
     if given := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, given)
     if dialect.late and "<<" in text and not encoded:
