@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from sssjob.consequences import Column, Consequence, consequence_of
 from sssjob.errors import RejectedError
 from sssjob.limits import LIMITS, Limits
 from sssjob.rules import RULES, Kind, Rule
@@ -43,9 +44,9 @@ _POLICIES: Final = {p.value.lower(): p for p in Policy}
 _BY_POLICY: Final[dict[Policy, Severity | None]] = {
     Policy.REJECT: "error", Policy.WARN: "warning", Policy.IGNORE: None,
 }
-#: Severity of each rule (None: the policy says it), and its kind.
-_BY_RULE: Final[dict[str, tuple[Severity | None, Kind]]] = {
-    name: (None if rule.governed else rule.severity, rule.kind) for name, rule in RULES.items()}
+#: Severity of each rule (None: the policy says it), its kind, and what it means for the job.
+_BY_RULE: Final[dict[str, tuple[Severity | None, Kind, Column]]] = {
+    name: (None if rule.governed else rule.severity, rule.kind, rule.consequence) for name, rule in RULES.items()}
 
 
 def escape(text: str, most: int = 200) -> str:
@@ -59,7 +60,8 @@ class Finding:
     """One occurrence of a rule; not to be changed.
 
     line and column count from 1 (0: not known); ``path`` is the place inside the document
-    (``/JobGroup/Job[2]/Requested/Memory``); ``subject`` the name concerned; ``excerpt`` the source line.
+    (``/JobGroup/Job[2]/Requested/Memory``); ``subject`` the name concerned; ``excerpt`` the source line;
+    ``consequence`` what it means for the job, empty where it is about no job that is to run.
     """
 
     rule: str
@@ -73,11 +75,19 @@ class Finding:
     path: str = ""
     hint: str = ""
     excerpt: str = ""
+    consequence: Consequence | Literal[""] = ""
 
     @property
     def rejects(self) -> bool:
         """Whether this finding refuses the document or the translation."""
         return self.severity == "error"
+
+    @property
+    def level(self) -> Literal["error", "warning", "note"]:
+        """How reports for other programs grade it: what only looks different is a note, whatever the policy says."""
+        if self.severity == "error":
+            return "error"
+        return "note" if self.severity == "info" or self.consequence == "looks" else "warning"
 
     @property
     def place(self) -> str:
@@ -91,7 +101,12 @@ class Finding:
 
     def __str__(self) -> str:
         hint = f" ({escape(self.hint, 400)})" if self.hint else ""
-        return f"{self.place}: {self.rule} {self.severity} {escape(self.message, 1000)}{hint}"
+        return f"{self.place}: {self.rule} {self.severity}{self.effect} {escape(self.message, 1000)}{hint}"
+
+    @property
+    def effect(self) -> str:
+        """`` [breaks]``, ``[costs]`` or ``[looks]`` of a warning; an error refuses, and a note speaks for itself."""
+        return f" [{self.consequence}]" if self.consequence and self.severity == "warning" else ""
 
     def record(self) -> dict[str, Any]:
         """The finding as a JSON object; empty members are left out."""
@@ -130,7 +145,7 @@ class Findings:
         severity: Severity | None = None, line: int = 0, column: int = 0, path: str | Callable[[], str] = "",
         hint: str | Callable[[], str] = "", excerpt: str = "",
         place: Callable[[], tuple[int, int, str]] | None = None, item: Item | None = None,
-        within: Container | None = None, once: bool = False,
+        within: Container | None = None, once: bool = False, consequence: Consequence | Literal[""] = "",
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
 
@@ -138,10 +153,11 @@ class Findings:
         gives (line, column, excerpt). It, path and hint are asked only when the finding is kept: they cost time.
         item: what the finding is about, and within: the container or job that it stands in (or a copy of it); with the
         ``places`` of the document these, or the path alone, give line and column, else the line is that of within.
-        once: it may have been told before, of the same place.
+        once: it may have been told before, of the same place. consequence: what it means for the job, where the rule
+        and the subject do not say it.
         """
         self.told += 1
-        usual, kind = _BY_RULE[rule]
+        usual, kind, effect = _BY_RULE[rule]
         level = severity or usual or _BY_POLICY[policy]
         if level is None:
             return None
@@ -159,7 +175,8 @@ class Findings:
             at = self.places.of(item, within, where) if self.places is not None else None
             line, column, excerpt = at or (line, column, excerpt)
         found = Finding(rule, level, subject, message, kind, self.file, line, column, where,
-                        hint if isinstance(hint, str) else hint(), excerpt)
+                        hint if isinstance(hint, str) else hint(), excerpt,
+                        consequence or (consequence_of(effect, subject, level) if effect else ""))
         if once and any(found.same(other) for other in self._kept):
             return None
         self._kept.append(found)

@@ -353,7 +353,7 @@ def _collected(error: RejectedError) -> Findings:
     findings = Findings()
     for f in error.findings:
         findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, column=f.column, path=f.path,
-                     hint=f.hint, excerpt=f.excerpt)
+                     hint=f.hint, excerpt=f.excerpt, consequence=f.consequence)
         findings.file = f.file
     return findings
 

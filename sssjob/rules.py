@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sssjob.consequences import Column
+
 __all__ = ["RULES", "Kind", "Rule"]
 
 Kind = Literal[
@@ -16,10 +18,12 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """id, kind, a title of a few words, and a page: what it means, why, what to do."""
+    """id, kind, what it means for the job (``sssjob/consequences.py``; empty: it is about no job that is to run), a
+    title of a few words, and a page: what it means, why, what to do."""
 
     id: str
     kind: Kind
+    consequence: Column
     title: str
     text: str
 
@@ -42,7 +46,140 @@ class Rule:
         return "info" if self.kind == "exact" else "warning"
 
 
-_ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
+#: Rules about what a job asks for, about a script, or about what becomes of it, with what they mean for the job.
+_OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
+    # what a job asks for
+    ("SSS304", "contradictory", "costs", "more than one where one may stand",
+     "The specification allows one. All are kept; the first is used, containers are merged in order."),
+    ("SSS414", "contradictory", "costs", "task parameters contradict each other",
+     "Processors, NodeCount, TaskCount, TaskDistribution and the names of nodes cannot all hold. The specification "
+     "leaves it to those who run the job which of them counts (section 6.4), so it is a warning, at every door: counts "
+     "win over TaskDistribution, and each task has at least one processor."),
+    ("SSS415", "contradictory", "looks", "variable set twice", "The last value of the variable counts."),
+    ("SSS416", "contradictory", "looks", "both streams merged",
+     "OutputFile and ErrorFile both say Merge; the second counts."),
+    ("SSS419", "contradictory", "costs", "amount in two units", "The amounts cannot be compared."),
+    ("SSS423", "invalid", "breaks", "request that nothing can meet",
+     "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
+     "most 8, a queue that is asked for and excluded, more nodes than processors, more processors than the nodes hold, "
+     "no task, node, processor or second at all, a time to start after the time by which the job must have ended. Of a "
+     "job that is over it is only a doubt, for then these are facts."),
+    # translation
+    ("SSS501", "dropped", "lost", "not expressible in the target",
+     "The target has no place for this property, so it is dropped: `--hint` of Slurm has no equal in Torque. Where "
+     "the job needs it, write by hand what the target has for the purpose, or put it into the commands of the "
+     "script; `--comments` keeps what was dropped as a comment beside the directives. With `--policy reject` "
+     "nothing is written, with `--policy ignore` nothing is said."),
+    ("SSS502", "approximated", "changed", "approximated in the target",
+     "The target says something close to it, and the message says how they differ: `--array=3` of Slurm becomes a "
+     "range for PBS Pro, 7 tasks on 2 nodes become two kinds of chunk. Compare the two lines (`convert --diff` "
+     "shows them side by side), and change the result where the difference matters."),
+    ("SSS503", "invented", "changed", "not in the source",
+     "The target needs a value that the source does not state, as Cobalt needs a number of nodes. The message says "
+     "which one was taken. State it in the source, or give it with `--set` (`--set '--nodes=2'`)."),
+    ("SSS504", "site-dependent", "lost", "depends on the site",
+     "Only the site can say what this means: `-M 4000` of LSF is in the unit of LSF_UNIT_FOR_LIMITS, `-pe mpi 8` "
+     "of Grid Engine is spread as its parallel environment says, times of day are those of the site's clock. A "
+     "site profile (`--site FILE`) answers it once for all scripts; `sssjob survey` lists what is open and drafts "
+     "the profile."),
+    ("SSS505", "refused", "breaks", "refused by the target",
+     "The submit command of the format would refuse this: an option that does not exist, a value out of its form "
+     "(`--nodes=many`), a comment behind a directive of PBS Pro. The message says what was expected; mend the "
+     "line. With `--policy warn` the rest of the script is read all the same, and the line counts for nothing."),
+    ("SSS506", "dead", "looks", "directive that is dead",
+     "The line looks like a directive, but the real submit command does not read it: it stands after the first "
+     "command, after blanks, or is commented out. It stays in the script as a comment and asks for nothing."),
+    ("SSS507", "template", "looks", "placeholder of a template",
+     "The value is filled in by a generator (`{{x}}`, `%(x)s`, `$${x}`, `@X@`). It is kept as text."),
+    # translation of bodies
+    ("SSS510", "approximated", "breaks", "variable without an equal",
+     "The script uses a variable of its resource manager for which the target has nothing of the same meaning, or that "
+     "cannot be renamed where it stands. The line is kept; the job finds the variable unset. `--body shim` defines "
+     "what can be defined."),
+    ("SSS511", "approximated", "breaks", "command without an equal",
+     "The script calls a command of its resource manager. The line is kept; the command is not there on the target."),
+    ("SSS512", "approximated", "looks", "close, but not the same",
+     "The target gives a value, or has a command, that is close to what the script used; the message says how they "
+     "differ."),
+    ("SSS513", "approximated", "breaks", "name in text that is not expanded",
+     "A variable stands in single quotes, in a quoted here-document, or in a bare word. It may be meant for another "
+     "shell or program, so it is not renamed. `--body shim` defines the variable for those too."),
+    ("SSS514", "approximated", "breaks", "shell not understood",
+     "A part of the script does not parse by the grammar of the shell. It is kept as it is."),
+    ("SSS515", "approximated", "breaks", "script in another language",
+     "The interpreter is no POSIX shell (csh, python, perl, awk ...). The script is kept as it is; names of the "
+     "resource manager in it were found as text."),
+    ("SSS516", "approximated", "breaks", "script not looked at",
+     "The script is larger than a named limit for parsing, holds too many names, or the grammar is not installed. "
+     "What was not looked at is kept."),
+    ("SSS517", "exact", "looks", "variable or command carried",
+     "The target has the same under another name, or the shim defines it; `--explain` shows it."),
+    ("SSS518", "approximated", "looks", "edited shim",
+     "The lines that sssjob wrote to define the variables of another resource manager were changed by hand since. They "
+     "are kept, and new ones come before them where they are needed."),
+    # lint: scripts for their own resource manager
+    ("SSS519", "dead", "looks", "comment for lint without effect",
+     "A comment `# sssjob: ignore=SSS522` keeps lint silent about a rule: at the end of a line on that line, on a line "
+     "of its own in the whole script, as `# sssjob: ignore-next=SSS522` on the line below it. This one names no rule, "
+     "or one that has nothing to say there. Mend the name, or delete the comment."),
+    ("SSS520", "dead", "looks", "directive commented out",
+     "A comment line that holds a directive (`##SBATCH`, `# SBATCH`). Nothing reads it; delete it, or take away what "
+     "keeps it from being read."),
+    ("SSS521", "contradictory", "breaks", "directive below the first command",
+     "This resource manager reads directives in the whole file, in here-documents too: a script that writes another "
+     "script sends the inner directives along with its own. Move it up, or break its beginning in two."),
+    ("SSS522", "contradictory", "breaks", "minutes and seconds",
+     "A time of two numbers is minutes and seconds here; in LSF and Cobalt it is hours and minutes. Write three "
+     "numbers: `1:30:00` or `0:01:30`."),
+    ("SSS523", "approximated", "costs", "no time limit",
+     "A limit of zero is no limit; the job may run as long as the queue lets it."),
+    ("SSS524", "contradictory", "costs", "option said twice",
+     "Two directives give an option different values; the last counts."),
+    ("SSS525", "contradictory", "breaks", "option cut short",
+     "An option that does not exist is read as one that begins the same. `--tasks` is not `--ntasks`: sbatch takes it "
+     "for `--tasks-per-node`. The next release may know more options that begin so, and refuse it."),
+    ("SSS526", "dead", "looks", "directives of another resource manager",
+     "They are comments for this one. A script for two systems says everything twice; what only one of them says is "
+     "missing on the other."),
+    ("SSS527", "approximated", "breaks", "DOS line breaks",
+     "The submit command takes them, the shell does not: it finds a carriage return at the end of each line. "
+     "`sed -i 's/\\r$//'` takes them out."),
+    ("SSS528", "site-dependent", "breaks", "no #! line",
+     "The script does not say which shell runs it; the resource manager, the queue or the user's login shell decides."),
+    ("SSS529", "site-dependent", "breaks", "resource that may be misspelled",
+     "The name is none of the resources that come with this resource manager, but close to one. A site can define its "
+     "own; otherwise the job is refused or waits for ever."),
+    ("SSS530", "template", "looks", "script is a template",
+     "A generator fills in placeholders before the script is submitted. What they become is not known here."),
+    ("SSS531", "dead", "breaks", "variable in a directive",
+     "Directives are read by the submit command, not by a shell: a variable in them stays as it is written. Give "
+     "the value on the command line, or use the patterns for file names."),
+    ("SSS532", "approximated", "looks", "pattern of file names not known",
+     "The letter after % is no pattern of this resource manager and becomes part of the name."),
+    ("SSS533", "approximated", "breaks", "typographic sign in a directive",
+     "A dash or quote that a word processor or a PDF put in place of the plain one. The submit command takes the word "
+     "for something else, or refuses it."),
+    ("SSS534", "refused", "breaks", "conflict marker",
+     "The lines come from a merge that was not finished; the shell fails at them."),
+    ("SSS535", "approximated", "breaks", "variable of another resource manager",
+     "It is not set in a job of this one. Scripts for several systems test which of them they are on; others were "
+     "moved over and forgotten in places. `sssjob convert --body shim` defines such variables."),
+    ("SSS536", "approximated", "breaks", "variable that is not set",
+     "The resource manager sets this variable only where the job asks for the amount, and no directive does. Ask for "
+     "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
+    ("SSS537", "site-dependent", "costs", "memory without a unit",
+     "LSF takes the number in the unit that LSF_UNIT_FOR_LIMITS says; where the site says nothing that is KB for `-M` "
+     "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`. PBS and Grid Engine take a number "
+     "without a unit as bytes: `-l mem=384` is no memory at all."),
+    ("SSS538", "contradictory", "breaks", "output goes elsewhere",
+     "A stream does not go where it seems: `-oe` of PBS is a file named `e` (`-j oe` joins); the file of `-e` is "
+     "unused where `-j` joins; a name that ends in / is no file for Slurm, Flux and Cobalt; elements of an array of "
+     "Slurm that share one name write over each other (`%A_%a`)."),
+    ("SSS539", "contradictory", "breaks", "sign taken as part of a value",
+     "`-J=foo` names the job `=foo`: only long options take a =. A # in the value of a command of HTCondor begins no "
+     "comment. Grid Engine ends a line at its first #, even inside quotes."),
+)
+_OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     # reading
     ("SSS101", "invalid", "not well-formed XML",
      "The text breaks a rule of XML itself. Profile `liberal` repairs two faults, typographic quotes (SSS104) and "
@@ -103,8 +240,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS302", "unknown", "attribute not known", "The specification has no such attribute here."),
     ("SSS303", "unknown", "element in a place where it may not stand",
      "The element is known, but not in this container. It is treated as an unsupported one."),
-    ("SSS304", "contradictory", "more than one where one may stand",
-     "The specification allows one. All are kept; the first is used, containers are merged in order."),
     ("SSS305", "invalid", "required element missing", "The specification demands this element."),
     ("SSS306", "repaired", "older or foreign name",
      "The element stands under a name of an older release or of another system. It is read as the name of 3.1.0."),
@@ -143,16 +278,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS412", "contradictory", "times out of order",
      "A job ended before it started or was submitted, or started before submission."),
     ("SSS413", "contradictory", "code without OnExit", "`code` counts only with condition OnExit."),
-    ("SSS414", "contradictory", "task parameters contradict each other",
-     "Processors, NodeCount, TaskCount, TaskDistribution and the names of nodes cannot all hold. The specification "
-     "leaves it to those who run the job which of them counts (section 6.4), so it is a warning, at every door: counts "
-     "win over TaskDistribution, and each task has at least one processor."),
-    ("SSS415", "contradictory", "variable set twice", "The last value of the variable counts."),
-    ("SSS416", "contradictory", "both streams merged", "OutputFile and ErrorFile both say Merge; the second counts."),
     ("SSS417", "invalid", "not the name of a variable", "Names of variables match [A-Za-z_][A-Za-z0-9_]*."),
     ("SSS418", "contradictory", "result in defaults",
      "Defaults hold a property of one job's life (Id, State, times ...); it is not inherited."),
-    ("SSS419", "contradictory", "amount in two units", "The amounts cannot be compared."),
     ("SSS420", "approximated", "state under another word",
      "The State of a job is not one of the five words of the specification (Idle, Hold, Running, Suspended, Completed) "
      "but one that other systems use. It is taken for what the message says; the document keeps its own word."),
@@ -161,11 +289,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS422", "site-dependent", "event that the specification does not name",
      "NotificationList is a comma list of JobStart, JobEnd, All and None. Only the resource manager can know another "
      "word; events of its own go into Extension type=\"Scheduler\" name=\"MailEvents\"."),
-    ("SSS423", "invalid", "request that nothing can meet",
-     "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
-     "most 8, a queue that is asked for and excluded, more nodes than processors, more processors than the nodes hold, "
-     "no task, node, processor or second at all, a time to start after the time by which the job must have ended. Of a "
-     "job that is over it is only a doubt, for then these are facts."),
     ("SSS424", "site-dependent", "state that nobody knows",
      "The State is none of the words of the specification (of a job Idle, Hold, Running, Suspended, Completed; of a "
      "group NotQueued, Unstarted, Active, Completed) and no word of another system for one of them. The list is open, "
@@ -184,120 +307,6 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "An edit of a patch names a place, what stands there, and what stands there afterwards. In this document "
      "something else stands there, so nothing of the patch is applied. The message names the edit and what was "
      "expected."),
-    # translation
-    ("SSS501", "dropped", "not expressible in the target",
-     "The target has no place for this property, so it is dropped: `--hint` of Slurm has no equal in Torque. Where "
-     "the job needs it, write by hand what the target has for the purpose, or put it into the commands of the "
-     "script; `--comments` keeps what was dropped as a comment beside the directives. With `--policy reject` "
-     "nothing is written, with `--policy ignore` nothing is said."),
-    ("SSS502", "approximated", "approximated in the target",
-     "The target says something close to it, and the message says how they differ: `--array=3` of Slurm becomes a "
-     "range for PBS Pro, 7 tasks on 2 nodes become two kinds of chunk. Compare the two lines (`convert --diff` "
-     "shows them side by side), and change the result where the difference matters."),
-    ("SSS503", "invented", "not in the source",
-     "The target needs a value that the source does not state, as Cobalt needs a number of nodes. The message says "
-     "which one was taken. State it in the source, or give it with `--set` (`--set '--nodes=2'`)."),
-    ("SSS504", "site-dependent", "depends on the site",
-     "Only the site can say what this means: `-M 4000` of LSF is in the unit of LSF_UNIT_FOR_LIMITS, `-pe mpi 8` "
-     "of Grid Engine is spread as its parallel environment says, times of day are those of the site's clock. A "
-     "site profile (`--site FILE`) answers it once for all scripts; `sssjob survey` lists what is open and drafts "
-     "the profile."),
-    ("SSS505", "refused", "refused by the target",
-     "The submit command of the format would refuse this: an option that does not exist, a value out of its form "
-     "(`--nodes=many`), a comment behind a directive of PBS Pro. The message says what was expected; mend the "
-     "line. With `--policy warn` the rest of the script is read all the same, and the line counts for nothing."),
-    ("SSS506", "dead", "directive that is dead",
-     "The line looks like a directive, but the real submit command does not read it: it stands after the first "
-     "command, after blanks, or is commented out. It stays in the script as a comment and asks for nothing."),
-    ("SSS507", "template", "placeholder of a template",
-     "The value is filled in by a generator (`{{x}}`, `%(x)s`, `$${x}`, `@X@`). It is kept as text."),
-    # translation of bodies
-    ("SSS510", "approximated", "variable without an equal",
-     "The script uses a variable of its resource manager for which the target has nothing of the same meaning, or that "
-     "cannot be renamed where it stands. The line is kept; the job finds the variable unset. `--body shim` defines "
-     "what can be defined."),
-    ("SSS511", "approximated", "command without an equal",
-     "The script calls a command of its resource manager. The line is kept; the command is not there on the target."),
-    ("SSS512", "approximated", "close, but not the same",
-     "The target gives a value, or has a command, that is close to what the script used; the message says how they "
-     "differ."),
-    ("SSS513", "approximated", "name in text that is not expanded",
-     "A variable stands in single quotes, in a quoted here-document, or in a bare word. It may be meant for another "
-     "shell or program, so it is not renamed. `--body shim` defines the variable for those too."),
-    ("SSS514", "approximated", "shell not understood",
-     "A part of the script does not parse by the grammar of the shell. It is kept as it is."),
-    ("SSS515", "approximated", "script in another language",
-     "The interpreter is no POSIX shell (csh, python, perl, awk ...). The script is kept as it is; names of the "
-     "resource manager in it were found as text."),
-    ("SSS516", "approximated", "script not looked at",
-     "The script is larger than a named limit for parsing, holds too many names, or the grammar is not installed. "
-     "What was not looked at is kept."),
-    ("SSS517", "exact", "variable or command carried",
-     "The target has the same under another name, or the shim defines it; `--explain` shows it."),
-    ("SSS518", "approximated", "edited shim",
-     "The lines that sssjob wrote to define the variables of another resource manager were changed by hand since. They "
-     "are kept, and new ones come before them where they are needed."),
-    # lint: scripts for their own resource manager
-    ("SSS519", "dead", "comment for lint without effect",
-     "A comment `# sssjob: ignore=SSS522` keeps lint silent about a rule: at the end of a line on that line, on a line "
-     "of its own in the whole script, as `# sssjob: ignore-next=SSS522` on the line below it. This one names no rule, "
-     "or one that has nothing to say there. Mend the name, or delete the comment."),
-    ("SSS520", "dead", "directive commented out",
-     "A comment line that holds a directive (`##SBATCH`, `# SBATCH`). Nothing reads it; delete it, or take away what "
-     "keeps it from being read."),
-    ("SSS521", "contradictory", "directive below the first command",
-     "This resource manager reads directives in the whole file, in here-documents too: a script that writes another "
-     "script sends the inner directives along with its own. Move it up, or break its beginning in two."),
-    ("SSS522", "contradictory", "minutes and seconds",
-     "A time of two numbers is minutes and seconds here; in LSF and Cobalt it is hours and minutes. Write three "
-     "numbers: `1:30:00` or `0:01:30`."),
-    ("SSS523", "approximated", "no time limit",
-     "A limit of zero is no limit; the job may run as long as the queue lets it."),
-    ("SSS524", "contradictory", "option said twice",
-     "Two directives give an option different values; the last counts."),
-    ("SSS525", "contradictory", "option cut short",
-     "An option that does not exist is read as one that begins the same. `--tasks` is not `--ntasks`: sbatch takes it "
-     "for `--tasks-per-node`. The next release may know more options that begin so, and refuse it."),
-    ("SSS526", "dead", "directives of another resource manager",
-     "They are comments for this one. A script for two systems says everything twice; what only one of them says is "
-     "missing on the other."),
-    ("SSS527", "approximated", "DOS line breaks",
-     "The submit command takes them, the shell does not: it finds a carriage return at the end of each line. "
-     "`sed -i 's/\\r$//'` takes them out."),
-    ("SSS528", "site-dependent", "no #! line",
-     "The script does not say which shell runs it; the resource manager, the queue or the user's login shell decides."),
-    ("SSS529", "site-dependent", "resource that may be misspelled",
-     "The name is none of the resources that come with this resource manager, but close to one. A site can define its "
-     "own; otherwise the job is refused or waits for ever."),
-    ("SSS530", "template", "script is a template",
-     "A generator fills in placeholders before the script is submitted. What they become is not known here."),
-    ("SSS531", "dead", "variable in a directive",
-     "Directives are read by the submit command, not by a shell: a variable in them stays as it is written. Give "
-     "the value on the command line, or use the patterns for file names."),
-    ("SSS532", "approximated", "pattern of file names not known",
-     "The letter after % is no pattern of this resource manager and becomes part of the name."),
-    ("SSS533", "approximated", "typographic sign in a directive",
-     "A dash or quote that a word processor or a PDF put in place of the plain one. The submit command takes the word "
-     "for something else, or refuses it."),
-    ("SSS534", "refused", "conflict marker",
-     "The lines come from a merge that was not finished; the shell fails at them."),
-    ("SSS535", "approximated", "variable of another resource manager",
-     "It is not set in a job of this one. Scripts for several systems test which of them they are on; others were "
-     "moved over and forgotten in places. `sssjob convert --body shim` defines such variables."),
-    ("SSS536", "approximated", "variable that is not set",
-     "The resource manager sets this variable only where the job asks for the amount, and no directive does. Ask for "
-     "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
-    ("SSS537", "site-dependent", "memory without a unit",
-     "LSF takes the number in the unit that LSF_UNIT_FOR_LIMITS says; where the site says nothing that is KB for `-M` "
-     "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`. PBS and Grid Engine take a number "
-     "without a unit as bytes: `-l mem=384` is no memory at all."),
-    ("SSS538", "contradictory", "output goes elsewhere",
-     "A stream does not go where it seems: `-oe` of PBS is a file named `e` (`-j oe` joins); the file of `-e` is "
-     "unused where `-j` joins; a name that ends in / is no file for Slurm, Flux and Cobalt; elements of an array of "
-     "Slurm that share one name write over each other (`%A_%a`)."),
-    ("SSS539", "contradictory", "sign taken as part of a value",
-     "`-J=foo` names the job `=foo`: only long options take a =. A # in the value of a command of HTCondor begins no "
-     "comment. Grid Engine ends a line at its first #, even inside quotes."),
     # records
     ("SSS540", "invalid", "record rejected",
      "This record of an accounting log is not taken; the message begins with the reason, which the counts name too. It "
@@ -345,4 +354,5 @@ _ROWS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "of submission, count for nothing; nor does what may be about either of two jobs. Why is told."),
 )
 
-RULES: Final[dict[str, Rule]] = {row[0]: Rule(*row) for row in _ROWS}
+RULES: Final[dict[str, Rule]] = dict(sorted(
+    [(row[0], Rule(*row)) for row in _OF_JOBS] + [(row[0], Rule(row[0], row[1], "", *row[2:])) for row in _OTHERS]))

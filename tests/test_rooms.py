@@ -18,7 +18,7 @@ LINKED: Final = ("schemas", "templates", "translators")     # installed inside s
 #: Modules in sssjob/ itself -> the room they belong to.
 FLAT: Final = {module: room for room, modules in {
     "ground": "errors limits packages processes version",
-    "document": "findings rules",
+    "document": "consequences findings rules",
     "front": "front _callable __main__",
 }.items() for module in modules.split()}
 

@@ -69,7 +69,8 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
     for finding in kept:
         if choice.wants(finding.rule):
             whole.add(finding.rule, finding.subject, finding.message, severity=finding.severity, line=finding.line,
-                      column=finding.column, path=finding.path, hint=finding.hint, excerpt=finding.excerpt)
+                      column=finding.column, path=finding.path, hint=finding.hint, excerpt=finding.excerpt,
+                      consequence=finding.consequence)
     return whole
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
+from sssjob.consequences import worst_first
 from sssjob.errors import UsageError
 from sssjob.findings import Finding, escape
 from sssjob.translators.base import Translator
@@ -46,7 +47,8 @@ def difference(before: tuple[str, str, bytes], after: tuple[str, str, str], find
     """
     old = Side(before[0], before[1], _lines(before[2].decode("utf-8", "surrogateescape")))
     new = Side(after[0], after[1], _lines(after[2]))
-    reasons = sorted((f for f in findings if f.kind != "exact"), key=lambda f: (f.line, f.column))
+    reasons = sorted((f for f in findings if f.kind != "exact"),
+                     key=lambda f: (worst_first(f.severity, f.consequence), f.line, f.column))
     pieces = []
     for number, group in enumerate(_hunks(old.lines, new.lines)):
         pieces.append(_hunk(old, new, group, reasons, first=not number))
@@ -93,7 +95,7 @@ def _hunk(old: Side, new: Side, group: list[Opcode], reasons: Sequence[Finding],
 
 def _reason(finding: Finding) -> str:
     at = f"line {finding.line}: " if finding.line else ""
-    return f"{at}{finding.rule} {escape(finding.message, _LONGEST)}"
+    return f"{at}{finding.rule}{finding.effect} {escape(finding.message, _LONGEST)}"
 
 
 def _range(start: int, end: int) -> str:

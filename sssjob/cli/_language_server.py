@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from sssjob.conversion.editing import Page
-from sssjob.findings import Severity, escape
+from sssjob.findings import escape
 from sssjob.limits import LIMITS
 from sssjob.version import __version__
 
@@ -30,9 +30,9 @@ __all__ = ["server"]
 
 _Handler = Callable[[LanguageServer, Any], Any]
 
-_SEVERITY: Final[dict[Severity, types.DiagnosticSeverity]] = {
-    "error": types.DiagnosticSeverity.Error, "warning": types.DiagnosticSeverity.Warning,
-    "info": types.DiagnosticSeverity.Information}
+#: What refuses, what breaks the job, what costs more, what only looks different.
+_SEVERITY: Final = (types.DiagnosticSeverity.Error, types.DiagnosticSeverity.Warning,
+                    types.DiagnosticSeverity.Information, types.DiagnosticSeverity.Hint)
 
 
 class _Server(LanguageServer):
@@ -81,7 +81,7 @@ def server(source: str, site: Site | None, choice: Choice) -> LanguageServer:
         page = made.page(uri)
         made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, [
             types.Diagnostic(made.text_range(uri, mark.line, mark.start, mark.end), escape(mark.message, 1000),
-                             _SEVERITY[mark.severity], mark.rule, source="sssjob") for mark in page.marks()],
+                             _SEVERITY[min(mark.rank, 3)], mark.rule, source="sssjob") for mark in page.marks()],
             made.workspace.get_text_document(uri).version))
 
     feature = partial(_feature, made)

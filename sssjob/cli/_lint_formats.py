@@ -15,6 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape as xml_escape
 from xml.sax.saxutils import quoteattr
 
+from sssjob.consequences import worst_first
 from sssjob.findings import Finding, escape
 from sssjob.rules import RULES
 from sssjob.version import __version__
@@ -32,14 +33,13 @@ def _message(finding: Finding) -> str:
 def _gcc(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     """``file:line:column: severity: message [rule]``, as compilers print it: error, warning or note."""
     for f in findings:
-        severity = "note" if f.severity == "info" else f.severity
-        yield f"{_file(f)}:{f.line or 1}:{f.column or 1}: {severity}: {_message(f)} [{f.rule}]\n"
+        yield f"{_file(f)}:{f.line or 1}:{f.column or 1}: {f.level}: {_message(f)} [{f.rule}]\n"
 
 
 def _github(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     """Workflow commands of GitHub Actions. Source: docs.github.com, workflow commands, setting an error message."""
     for f in findings:
-        command = "notice" if f.severity == "info" else f.severity
+        command = "notice" if f.level == "note" else f.level
         place = {"file": _file(f), "line": str(f.line or 1)} | ({"col": str(f.column)} if f.column else {})
         shown = ",".join(f"{key}={_command(value, ':,')}" for key, value in (place | {
             "title": f"{f.rule} {RULES[f.rule].title}"}).items())
@@ -52,6 +52,12 @@ def _command(text: str, more: str = "") -> str:
 
 
 # -- one document
+#: Grades of GitLab, which has five, from what refuses on: see ``worst_first``.
+_GRADES: Final = ("critical", "major", "minor", "info", "info")
+#: How much a result matters to a reader of SARIF (rank, 0 to 100), in the same order.
+_RANKS: Final = (100.0, 75.0, 50.0, 25.0, 25.0)
+
+
 def _json(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     """One array of records."""
     records = [{k: v for k, v in f.record().items() if k not in ("type", "excerpt")} for f in findings]
@@ -61,7 +67,6 @@ def _json(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
 def _gitlab(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     """A report of Code Quality. Source: docs.gitlab.com, Code Quality report format: description, check_name,
     fingerprint, severity, location.path, location.lines.begin."""
-    levels = {"error": "critical", "warning": "minor", "info": "info"}
     times: dict[str, int] = {}
     issues = []
     for f in findings:
@@ -70,7 +75,7 @@ def _gitlab(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
         identity = f"{base}\0{number}".encode("utf-8", "surrogateescape")
         issues.append({"description": f"{f.rule} {_message(f)}", "check_name": f.rule,
                        "fingerprint": hashlib.sha256(identity).hexdigest(),
-                       "severity": levels[f.severity],
+                       "severity": _GRADES[worst_first(f.severity, f.consequence)],
                        "location": {"path": _file(f), "lines": {"begin": f.line or 1}}})
     yield json.dumps(issues, indent=1) + "\n"
 
@@ -93,18 +98,20 @@ def _sarif(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
 def _descriptor(name: str) -> dict[str, Any]:
     rule = RULES[name]
     return {"id": rule.id, "shortDescription": {"text": rule.title}, "fullDescription": {"text": rule.text},
-            "help": {"text": rule.text}, "defaultConfiguration": {"level": _LEVELS[rule.severity]}}
+            "help": {"text": rule.text}, "defaultConfiguration": {
+                "level": "note" if rule.consequence == "looks" else _LEVELS[rule.severity]}}
 
 
-_LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
+_LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}      # of rules
 
 
 def _result(f: Finding, index: int) -> dict[str, Any]:
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(f)}}
     if f.line:
         place["region"] = {"startLine": f.line} | ({"startColumn": f.column} if f.column else {})
-    return {"ruleId": f.rule, "ruleIndex": index, "level": _LEVELS[f.severity], "message": {"text": _message(f)},
-            "locations": [{"physicalLocation": place}]}
+    return {"ruleId": f.rule, "ruleIndex": index, "level": f.level, "message": {"text": _message(f)},
+            "rank": _RANKS[worst_first(f.severity, f.consequence)], "locations": [{"physicalLocation": place}]} | (
+        {"properties": {"consequence": f.consequence}} if f.consequence else {})
 
 
 def _uri(f: Finding) -> str:
@@ -118,7 +125,7 @@ def _uri(f: Finding) -> str:
 def _junit(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     """A test suite with a case for each file, and a failure for each error and warning in it; notes stand as text."""
     by_file = {name: list(some) for name, some in groupby(findings, key=lambda f: f.file)}
-    failures = sum(f.severity != "info" for some in by_file.values() for f in some)
+    failures = sum(f.level != "note" for some in by_file.values() for f in some)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites>\n<testsuite name="sssjob lint" tests="{len(files)}" failures="{failures}" errors="0">\n'
     for name in files:
@@ -126,10 +133,10 @@ def _junit(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
         yield f'<testcase classname="sssjob.lint" name={quoteattr(escape(name, 4096))}'
         yield ">\n" if found else "/>\n"
         for f in found:
-            if f.severity != "info":
+            if f.level != "note":
                 yield (f'<failure type="{f.rule}" message={quoteattr(_message(f))}>'
-                       f"{xml_escape(f'{_file(f)}:{f.line}:{f.column}: {f.severity}')}</failure>\n")
-        notes = "".join(f"{f.line}:{f.column}: {f.rule} {_message(f)}\n" for f in found if f.severity == "info")
+                       f"{xml_escape(f'{_file(f)}:{f.line}:{f.column}: {f.consequence or f.level}')}</failure>\n")
+        notes = "".join(f"{f.line}:{f.column}: {f.rule} {_message(f)}\n" for f in found if f.level == "note")
         yield f"<system-out>{xml_escape(notes)}</system-out>\n" if notes else ""
         yield "</testcase>\n" if found else ""
     yield "</testsuite>\n</testsuites>\n"

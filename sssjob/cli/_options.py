@@ -16,6 +16,7 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
 from sssjob.cli._together import repeated, together
+from sssjob.consequences import CONSEQUENCES, Consequence, worst_first
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.validation.large import Large
 
-__all__ = ["Session", "bounded", "common", "format_option", "output_option", "pairs", "reading"]
+__all__ = ["Session", "bounded", "common", "fail_on_option", "format_option", "output_option", "pairs", "reading"]
 
 #: The rule that the gate and whoever lays out a job tell alike.
 _TWICE: Final = "SSS414"
@@ -51,10 +52,12 @@ class Session:
     source: str = AUTO                                  # the format to read
     site: Site | None = None                            # what only the site knows,
     site_path: str = ""                                 # and the file that says so
+    fail_on: Consequence | None = None                  # warnings of this, or of worse, make the status 1
     warnings: int = 0
     errors: int = 0
     failures: int = 0                                   # files that could not be read
     unknown: int = 0                                    # files whose format is not known
+    _worst: int = 100                                   # the worst of the warnings so far (``worst_first``)
     _seen: dict[int, Finding] = field(default_factory=dict)
     _gate: set[tuple[str, int, int, str]] = field(default_factory=set)
     _unshown: dict[int, int] = field(default_factory=dict)
@@ -93,13 +96,28 @@ class Session:
                 self._seen[id(finding)] = finding
             if finding.rule == _TWICE:
                 self._gate.add((finding.file, finding.line, finding.column, finding.message))
-            warning = finding.severity == "warning"
-            self.errors += finding.rejects
-            self.warnings += warning
-            counts = finding.rejects or (warning and self.strict)
+            counts = self.count(finding)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
                 show(finding, as_json=self.as_json, brief=self.brief)
         self._overflow(findings)
+
+    def count(self, finding: Finding) -> bool:
+        """Keep score of a finding; whether it makes the exit status 1."""
+        warning = finding.severity == "warning"
+        rank = worst_first(finding.severity, finding.consequence)
+        self.errors += finding.rejects
+        self.warnings += warning
+        if warning:
+            self._worst = min(self._worst, rank)
+        return finding.rejects or (warning and (self.strict or self._fails(rank)))
+
+    def _fails(self, rank: int) -> bool:
+        return self.fail_on is not None and rank <= worst_first("warning", self.fail_on)
+
+    @property
+    def flawed(self) -> bool:
+        """Whether a warning was told that makes the exit status 1."""
+        return (self.strict and self.warnings > 0) or self._fails(self._worst)
 
     def _told_before(self, finding: Finding) -> bool:
         """Whether this finding was shown, or one that says the same of the same place."""
@@ -220,7 +238,7 @@ class Session:
         rejected, else 0."""
         if self.failures or self.unknown:
             return 3 if self.failures else 2
-        return 1 if self.errors or (self.strict and self.warnings) else 0
+        return 1 if self.errors or self.flawed else 0
 
 
 class _Tolerant:
@@ -328,6 +346,19 @@ def format_option(function: Callable[..., int]) -> Callable[..., int]:
     """The option ``--option`` of commands that read records."""
     return click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
                         help="An option of the format, as timezone=UTC or machine=NAME.")(function)
+
+
+def fail_on_option(function: Callable[..., int]) -> Callable[..., int]:
+    """``--fail-on`` of commands that tell what findings mean for a job; its place is below ``common``."""
+
+    @click.option("--fail-on", type=click.Choice(list(CONSEQUENCES)), metavar="WORD",
+                  help="Exit status 1 for warnings of what breaks the job, costs more too, or looks different too.")
+    @functools.wraps(function)
+    def command(session: Session, fail_on: Consequence | None, **rest: Any) -> int:
+        session.fail_on = fail_on
+        return function(session, **rest)
+
+    return command
 
 
 def output_option(function: Callable[..., int]) -> Callable[..., int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sssjob.consequences import worst_first
 from sssjob.findings import Finding
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ def together(findings: Iterable[Finding], document: Document) -> list[tuple[Find
 
 
 def repeated(findings: Iterable[Finding]) -> list[tuple[Finding, list[Finding]]]:
-    """What is to be shown of one file, in the order of its lines, and the findings that it stands for: those of one
-    rule and text as one, at the first place, with their number and the line of the last."""
+    """What is to be shown of one file, and the findings that it stands for: those of one rule and text as one, at the
+    first place, with their number and the line of the last. What refuses comes first, then what breaks the job, what
+    costs more and what looks different, each in the order of lines."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: (f.line, f.column)):
+    for finding in sorted(findings, key=lambda f: (worst_first(f.severity, f.consequence), f.line, f.column)):
         groups.setdefault((finding.file, finding.rule, finding.severity, finding.message, finding.hint), []).append(
             finding)
     return [(_counted(some), some) for some in groups.values()]

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sssjob.cli._app import status_of
 from sssjob.cli._diffs import difference, wants_scripts
@@ -25,6 +25,7 @@ from sssjob.cli._files import emit, file_name, read_bytes, write_file
 from sssjob.cli._findings import problem
 from sssjob.cli._tables import table
 from sssjob.cli._walking import walked
+from sssjob.consequences import worst_first
 from sssjob.conversion.converting import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
@@ -243,7 +244,7 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
     if not tree.diff or session.as_json:
         _summary(session, tally)
     status = max((OUTCOMES[name] for name in tally.outcomes), default=0)
-    return status or (1 if session.strict and session.warnings else 0)
+    return status or int(session.flawed)
 
 
 def _died(file: str) -> Outcome:
@@ -265,11 +266,21 @@ def _apart(tree: Tree) -> None:
         raise UsageError(f"--out {escape(str(tree.out))}: {escape(str(tree.root))} lies in it")
 
 
+class _Cause(NamedTuple):
+    """What findings of a tree are counted by; rank: how bad it is (``worst_first``)."""
+
+    rank: int
+    job: str
+    rule: str
+    kind: str
+    subject: str
+
+
 @dataclass(slots=True)
 class _Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
-    findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    files: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    findings: Counter[_Cause] = field(default_factory=Counter)
+    files: Counter[_Cause] = field(default_factory=Counter)
     owners: dict[str, str] = field(default_factory=dict)            # result -> the file that it was made of
     told: set[tuple[str, str]] = field(default_factory=set)         # rule and message of what was shown
     repeated: int = 0                                               # findings that said the same of another file
@@ -286,9 +297,10 @@ class _Tally:
 
 def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
     tally.outcomes[made.outcome] += 1
-    kinds = [(f.rule, f.kind, f.subject) for f in made.findings if f.kind != "exact"]
-    tally.findings.update(kinds)
-    tally.files.update(set(kinds))
+    causes = [_Cause(worst_first(f.severity, f.consequence), "refuses" if f.rejects else f.consequence, f.rule, f.kind,
+                     f.subject) for f in made.findings if f.kind != "exact"]
+    tally.findings.update(causes)
+    tally.files.update(set(causes))
     report.add(made)
     if session.as_json:
         session.report(made.findings, again=False)
@@ -313,10 +325,10 @@ def _summary(session: Session, tally: _Tally) -> None:
         return
     rows = [[name, str(tally.outcomes[name])] for name in OUTCOMES if tally.outcomes[name]]
     emit("\n".join(table([*rows, ["all", str(total)]], ("outcome", "files"))) + "\n")
-    found = [[rule, kind, subject, str(times), str(tally.files[rule, kind, subject])]
-             for (rule, kind, subject), times in tally.findings.most_common(_MOST)]
-    if found and not session.quiet:
-        emit("\n" + "\n".join(table(found, ("rule", "kind", "about", "times", "files"))) + "\n")
+    causes = sorted(tally.findings.items(), key=lambda item: (item[0].rank, -item[1]))[:_MOST]
+    if causes and not session.quiet:
+        rows = [[*cause[1:], str(times), str(tally.files[cause])] for cause, times in causes]
+        emit("\n" + "\n".join(table(rows, ("job", "rule", "kind", "about", "times", "files"))) + "\n")
         if len(tally.findings) > _MOST:
             emit(f"and {len(tally.findings) - _MOST} more\n")
 

@@ -12,7 +12,7 @@ from sssjob.cli._complete import directories, files, formats
 from sssjob.cli._diffs import difference, wants_scripts
 from sssjob.cli._files import Results, Source, emit, file_name, opened, write_file
 from sssjob.cli._findings import record, say
-from sssjob.cli._options import Session, bounded, common, output_option, pairs
+from sssjob.cli._options import Session, bounded, common, fail_on_option, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.cli._recognised import recognised
@@ -59,6 +59,7 @@ __all__ = ["command"]
 @click.option("--report", metavar="FILE", shell_complete=files, help="What became of each file of DIR, as JSON.")
 @output_option
 @common
+@fail_on_option
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
             overrides: tuple[str, ...], body: str | None, layout: str | None, comments: bool, id_map: str | None,
             privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,

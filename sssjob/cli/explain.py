@@ -18,6 +18,7 @@ from sssjob.cli._findings import LONG, width
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.cli._ways import ALONE, again, replaced
+from sssjob.consequences import meaning
 from sssjob.document.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import RULES, Rule
@@ -64,7 +65,7 @@ def _rule(name: str) -> Rule:
 
 def _record(rule: Rule) -> dict[str, object]:
     return {"id": rule.id, "kind": rule.kind, "title": rule.title, "severity": rule.severity,
-            "governed": rule.governed, "text": rule.text}
+            "consequence": rule.consequence, "governed": rule.governed, "text": rule.text}
 
 
 def page(rule: Rule) -> str:
@@ -76,7 +77,8 @@ def page(rule: Rule) -> str:
         level = rule.severity + (more if rule.severity == "error" else "")
     return "\n".join([
         f"{rule.id}  {rule.title}", "",
-        f"  kind      {rule.kind}", f"  area      {_GROUPS.get(rule.id[3], 'other')}", f"  severity  {level}", "",
+        f"  kind      {rule.kind}", f"  area      {_GROUPS.get(rule.id[3], 'other')}", f"  severity  {level}",
+        *([f"  job       {meaning(rule.consequence)}"] if rule.consequence else []), "",
         *textwrap.wrap(rule.text, 79), "",
     ])
 

@@ -16,7 +16,7 @@ from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, record
 from sssjob.cli._lint_files import Examined, Examining, Named, named
 from sssjob.cli._lint_formats import FORMS
-from sssjob.cli._options import Session, common, output_option
+from sssjob.cli._options import Session, common, fail_on_option, output_option
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
@@ -46,6 +46,7 @@ _SHOWN: Final = 5           # files that are left out and named, of each reason
 @site_option
 @output_option
 @common
+@fail_on_option
 def command(session: Session, scripts: tuple[str, ...], source: str, select: tuple[str, ...], ignore: tuple[str, ...],
             form: str, fix: bool, skip_others: bool, exit_zero: bool, jobs: int | None, site_file: str | None,
             output: str) -> int:
@@ -132,9 +133,8 @@ class _Told:
 
     def _collect(self, findings: Sequence[Finding]) -> None:
         session = self.session
-        session.errors += sum(f.rejects for f in findings)
-        session.warnings += sum(f.severity == "warning" for f in findings)
-        self.findings += [f for f in findings if f.rejects or not session.quiet]
+        counted = [(f, session.count(f)) for f in findings]
+        self.findings += [f for f, counts in counted if counts or not session.quiet]
 
     def _problem(self, result: Examined) -> None:
         session = self.session

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sssjob.consequences import worst_first
 from sssjob.conversion.converting import AUTO, Conversion
 from sssjob.document.element import Property
 from sssjob.errors import FormatError, RejectedError, SSSJobError
-from sssjob.findings import Finding, Policy, Severity
+from sssjob.findings import Finding, Policy
 from sssjob.request.explaining import condition_in_words
 from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.lint import lint
@@ -35,12 +36,12 @@ _MOST: Final = 400
 
 
 class Mark(NamedTuple):
-    """A finding at its place; end: the character behind it."""
+    """A finding at its place; end: the character behind it; rank: from 0, it refuses, on (``worst_first``)."""
 
     line: int
     start: int
     end: int
-    severity: Severity
+    rank: int
     rule: str
     message: str
 
@@ -127,7 +128,8 @@ class Page:
         if finding.column:
             end = next((at for at in range(start, len(text)) if text[at].isspace()), len(text))
         hint = f" ({finding.hint})" if finding.hint else ""
-        return Mark(line, start, max(end, start), finding.severity, finding.rule, finding.message + hint)
+        return Mark(line, start, max(end, start), worst_first(finding.severity, finding.consequence),
+                    finding.rule, finding.message + hint)
 
     # -- what a directive means
     @cached_property

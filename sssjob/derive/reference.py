@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from sssjob.consequences import CONSEQUENCES, OTHER, PROPERTIES, meaning
 from sssjob.document.vocabulary import (
     AWARENESS,
     CONSUMABLE,
@@ -99,11 +100,20 @@ def _rules() -> Iterator[str]:
     yield _HEAD
     yield "# Rules\n"
     yield ("Every finding names its rule. Kinds `unknown` and `dropped` follow awarenessPolicy (Reject, Warn, "
-           "Ignore); `invalid`, `limit` and `refused` always reject; `exact` informs; all others warn.\n")
-    yield from table(("rule", "kind", "title"), ((f"[{r.id}](#{r.id.lower()})", r.kind, r.title)
-                                                 for r in RULES.values()))
+           "Ignore); `invalid`, `limit` and `refused` always reject; `exact` informs; all others warn. What a "
+           "rule means for the job stands in the column job; for `lost` and `changed` the property decides, by the "
+           "second table.\n")
+    yield from table(("job", "meaning"), CONSEQUENCES.items())
+    yield ""
+    yield from table(("property", "lost", "changed"), (*((f"`{name}`", *both) for name, both in PROPERTIES.items()),
+                                                       ("any other", *OTHER)))
+    yield ""
+    yield from table(("rule", "kind", "job", "title"), ((f"[{r.id}](#{r.id.lower()})", r.kind, r.consequence, r.title)
+                                                        for r in RULES.values()))
     for rule in RULES.values():
-        yield f'\n<a id="{rule.id.lower()}"></a>\n\n## {rule.id}: {rule.title}\n\nKind: {rule.kind}.\n\n{rule.text}'
+        yield f'\n<a id="{rule.id.lower()}"></a>\n\n## {rule.id}: {rule.title}\n'
+        of_job = f" Job: {meaning(rule.consequence)}." if rule.consequence else ""
+        yield f"Kind: {rule.kind}.{of_job}\n\n{rule.text}"
 
 
 def rules() -> str:

@@ -245,7 +245,7 @@ class Asked:
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""
-        name = subject or entry.tag
+        name = subject or entry.called
         severity: Severity | None = "warning" if entry.tag in self.target.irrelevant else None
         if severity and entry.policy is Policy.IGNORE:
             return

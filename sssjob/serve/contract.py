@@ -22,7 +22,7 @@ _FINDING: Final = {
     "type": "object", "required": ["rule", "severity", "message"],
     "properties": {name: {"type": type_} for name, type_ in (
         ("rule", "string"), ("severity", "string"), ("message", "string"), ("subject", "string"), ("path", "string"),
-        ("hint", "string"), ("line", "integer"), ("column", "integer"))}}
+        ("hint", "string"), ("consequence", "string"), ("line", "integer"), ("column", "integer"))}}
 
 
 def contract() -> dict[str, Any]:

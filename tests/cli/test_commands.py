@@ -221,7 +221,7 @@ def test_convert_carries_over_what_a_spec_says(sssjob: Command, place: Path) -> 
     """A spec carries no policy: what does not carry over is told, and written is the rest (decisions 13)."""
     (place / "spec.json").write_text('{"executable": "/bin/date", "launcher": "mpirun"}')
     code, out, err = sssjob("convert", "-f", "psij", "-t", "slurm", "spec.json")
-    assert code == 0 and out.endswith("/bin/date\n") and "SSS501 warning Extension Launcher" in err
+    assert code == 0 and out.endswith("/bin/date\n") and "SSS501 warning [breaks] Extension Launcher" in err
     assert sssjob("convert", "-f", "psij", "-t", "slurm", "--policy", "reject", "spec.json")[:2] == (1, "")
 
 
@@ -229,7 +229,7 @@ def test_convert_to_psij(sssjob: Command, place: Path) -> None:
     code, out, err = sssjob("convert", "-f", "sss", "-t", "psij", "--policy", "warn", "job.xml")
     assert code == 0
     assert json.loads(out)["executable"] == "/bin/echo"
-    assert "SSS501 warning Id" in err
+    assert "SSS501 warning [looks] Id" in err
 
 
 def test_convert_profile(sssjob: Command, place: Path) -> None:
@@ -296,7 +296,7 @@ def test_what_is_told_of_a_request_is_not_told_of_what_was_delivered(sssjob: Com
 def test_convert_to_files_tells_what_the_group_loses(sssjob: Command, place: Path) -> None:
     said = "group.xml:1:1: SSS501 {} the files of single jobs have no place for Id of the group\n"
     options = ("-f", "sss", "-t", "sss", "group.xml", "--out")
-    assert sssjob("convert", *options, "d").err == said.format("warning")
+    assert sssjob("convert", *options, "d").err == said.format("warning [looks]")
     assert sssjob("convert", *options, "d", "--policy", "ignore").err == ""
     assert sssjob("convert", *options, "e", "--policy", "reject") == (1, "", said.format("error"))
     assert not Path("e").exists()

@@ -35,7 +35,7 @@ def test_the_reasons_stand_beside_each_hunk(tmp_path: Path, monkeypatch: pytest.
     assert main(["convert", "-q", "--diff", "--body", "translate", "-f", "sge", "-t", "slurm", "a.sh"]) == 0
     head, first, why, last = capsys.readouterr().out.split("@@ ", 3)
     assert (head, first) == ("--- a.sh\tsge\n+++ a.sh\tslurm\n", "-1,6 +1,5 ")
-    assert why.splitlines()[0].startswith("SSS502 Environment: ") and "; line 3: SSS501 -l gpu 1: " in why
+    assert "; SSS502 [looks] Environment: " in why and "; line 3: SSS501 [breaks] -l gpu 1: " in why
     assert why.splitlines()[1:] == [" #!/bin/sh", "-#$ -N a", "-#$ -l gpu=1", "+#SBATCH --job-name=a", " ", " date",
                                     " date"]
     assert last == "-11,4 +10,4 @@\n date\n date\n date\n-echo $NSLOTS\n+echo ${SLURM_NTASKS:-1}\n"

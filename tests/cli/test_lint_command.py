@@ -51,7 +51,7 @@ def test_folders_are_walked_and_what_is_left_out_is_said(tree: Path, capsys: Out
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        f"t/b.sh:2:9: SSS522 warning {MINUTES}\n"
+        f"t/b.sh:2:9: SSS522 warning [breaks] {MINUTES}\n"
         f"t/deep/a.slurm:2:9: SSS505 error {MANY}\n"
         "sssjob: 1 file left out, a link that leads nowhere: t/deep/self\n"
         "sssjob: 1 file left out, a link that leads out of the tree: t/out\n"
@@ -89,6 +89,31 @@ def test_exit_statuses(tree: Path, arguments: list[str], status: int) -> None:
     assert main(["lint", *arguments]) == status
 
 
+@pytest.mark.parametrize(("script", "statuses"), [
+    ("#!/bin/sh\n#SBATCH -t 1:30\n", (1, 1, 1)), ("#!/bin/sh\n#SBATCH -t 0\n", (0, 1, 1)),
+    ("#!/bin/sh\n#SBATCH -o a%Y\n", (0, 0, 1)), ("#!/bin/sh\n##SBATCH -n 1\n#SBATCH -n 1\n", (0, 0, 0)),
+    ("#!/bin/sh\n#SBATCH -n 1\n", (0, 0, 0))])
+def test_the_exit_status_goes_by_what_a_finding_means_for_the_job(tree: Path, script: str, statuses: tuple[int, ...]
+                                                                  ) -> None:
+    (tree / "b.sh").write_text(script)
+    for form in ("text", "sarif"):
+        assert tuple(main(["lint", "t/b.sh", "--format", form, "--fail-on", word])
+                     for word in ("breaks", "costs", "looks")) == statuses
+    assert main(["lint", "t/b.sh", "--fail-on", "all"]) == 2
+
+
+def test_what_only_looks_different_is_a_note_for_other_programs(tree: Path, capsys: Output) -> None:
+    (tree / "b.sh").write_text("#!/bin/sh\n#SBATCH -o a%Y\n")
+    assert capsys.readouterr().err == ""
+    assert main(["lint", "t/b.sh"]) == 0
+    message = capsys.readouterr().err.removeprefix("t/b.sh:2:9: SSS532 warning [looks] ").rstrip()
+    assert report("gcc", capsys, "t/b.sh") == f"t/b.sh:2:9: note: {message} [SSS532]\n"
+    assert json.loads(report("gitlab", capsys, "t/b.sh"))[0]["severity"] == "info"
+    assert 'failures="0"' in report("junit", capsys, "t/b.sh")
+    result = json.loads(report("sarif", capsys, "t/b.sh"))["runs"][0]["results"][0]
+    assert (result["level"], result["rank"]) == ("note", 25.0)
+
+
 # --- reports
 def report(form: str, capsys: Output, *names: str) -> str:
     main(["lint", "--format", form, *names])
@@ -116,9 +141,9 @@ def test_reports_of_one_document(tree: Path, capsys: Output) -> None:
         ("t/deep/a.slurm", 2, 9, "SSS505")]
     issues = json.loads(report("gitlab", capsys, "t"))
     assert [(i["check_name"], i["severity"], i["location"]) for i in issues] == [
-        ("SSS522", "minor", {"path": "t/b.sh", "lines": {"begin": 2}}),
-        ("SSS522", "minor", {"path": "t/twice.sh", "lines": {"begin": 2}}),
-        ("SSS522", "minor", {"path": "t/twice.sh", "lines": {"begin": 3}}),
+        ("SSS522", "major", {"path": "t/b.sh", "lines": {"begin": 2}}),
+        ("SSS522", "major", {"path": "t/twice.sh", "lines": {"begin": 2}}),
+        ("SSS522", "major", {"path": "t/twice.sh", "lines": {"begin": 3}}),
         ("SSS505", "critical", {"path": "t/deep/a.slurm", "lines": {"begin": 2}})]
     assert len({i["fingerprint"] for i in issues}) == 4
     (tree / "b.sh").write_text("#!/bin/sh\n\n#SBATCH -t 1:30\n")
@@ -152,6 +177,8 @@ def test_sarif(tree: Path, capsys: Output) -> None:
                                "region": {"startLine": 2, "startColumn": 9}})]
     rules = run["tool"]["driver"]["rules"]
     assert [rules[r["ruleIndex"]]["id"] for r in run["results"]] == [r["ruleId"] for r in run["results"]]
+    assert [(r["rank"], r["properties"]) for r in run["results"]] == [
+        (75.0, {"consequence": "breaks"})] * 3 + [(100.0, {"consequence": "breaks"}), (75.0, {"consequence": "breaks"})]
     assert [rule["fullDescription"]["text"] for rule in rules] == [RULES[rule["id"]].text for rule in rules]
 
 
@@ -165,8 +192,8 @@ def test_what_stands_in_a_file_several_times_is_told_once(tree: Path, capsys: Ou
     (tree / "b.sh").write_text("#!/bin/sh\ndate\n#$ -N x\n#$ -cwd\n#$ -j y\n")
     assert main(["lint", "t/b.sh", "--strict"]) == 1
     assert capsys.readouterr().err == (
-        "t/b.sh:3:1: SSS521 warning Grid Engine obeys this line although it stands below the first command (line 2), "
-        "in a here-document too (3 times, the last at line 5)\n")
+        "t/b.sh:3:1: SSS521 warning [breaks] Grid Engine obeys this line although it stands below the first command "
+        "(line 2), in a here-document too (3 times, the last at line 5)\n")
     main(["lint", "t/b.sh", "--json"])
     out, err = capsys.readouterr()
     assert json.loads(out)["warnings"] == len(err.splitlines()) == 3

@@ -116,7 +116,7 @@ def test_an_editor_at_work(editor: Editor) -> None:
     assert editor.begin()["serverInfo"]["name"] == "sssjob"
     found = editor.open(SCRIPT)
     assert [(ranged(one), one["code"], one["severity"]) for one in found] == [
-        ((2, 8, 26), "SSS525", 3), ((3, 8, 17), "SSS505", 1), ((6, 0, 7), "SSS506", 2)]
+        ((2, 8, 26), "SSS525", 4), ((3, 8, 17), "SSS505", 1), ((6, 0, 7), "SSS506", 4)]
     editor.send("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": {
         "start": {"line": 3, "character": 8}, "end": {"line": 3, "character": 17}}, "text": "--nodes=2"}]})
     changed = editor.notified("textDocument/publishDiagnostics")

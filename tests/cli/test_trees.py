@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sssjob.cli._trees import Tree
+from sssjob.consequences import CONSEQUENCES
 from tests.cli.conftest import Command
 
 SCRIPT = "#!/bin/sh\n#SBATCH --job-name=a\ndate\n"
@@ -111,8 +112,10 @@ def test_what_is_said_of_a_file_is_not_said_again_of_the_next(sssjob: Command, t
     assert code == 0 and set(files[:-1]) == {"a.sh"} and len(files) == len(set(err.splitlines()))
     assert re.fullmatch(r"sssjob: \d+ findings that say the same of other files are not shown; --report and --json "
                         r"have all of them", last)
-    lines = [int(line.split(":")[1]) for line in err.splitlines()[:-1] if line.split(":")[1].isdigit()]
-    assert lines == sorted(lines)
+    order = {str(word): number for number, word in enumerate(CONSEQUENCES)}
+    said = [(line.partition("[")[2].partition("]")[0], line.split(":")[1]) for line in err.splitlines()[:-1]]
+    places = [(order.get(word, len(order)), int(at) if at.isdigit() else 0) for word, at in said]
+    assert places == sorted(places)
     # strict counts what is not shown, too
     assert sssjob("convert", "--strict", "-q", "-f", "slurm", "-t", "pbspro", str(folder), "--out",
                   str(tmp_path / "o")).code == 1

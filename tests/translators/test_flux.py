@@ -191,7 +191,7 @@ def test_whole_job_from_slurm() -> None:
     assert made == ["#FLUX: --job-name=cfd", "#FLUX: --bank=phys", "#FLUX: --queue=batch",
                     "#FLUX: --time-limit=5400s", "#FLUX: --nodes=2", "#FLUX: --nslots=8", "#FLUX: --cores-per-slot=2",
                     "#FLUX: --gpus-per-slot=1", "#FLUX: --signal=USR1@60s", "#FLUX: --output={{name}}.{{id}}.out"]
-    assert sorted(told) == [("approximated", "Extension"), ("dropped", "Extension Array"), ("dropped", "Memory"),
+    assert sorted(told) == [("approximated", "Extension Signal"), ("dropped", "Extension Array"), ("dropped", "Memory"),
                             ("dropped", "NotificationList")]
 
 

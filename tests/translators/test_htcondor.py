@@ -237,7 +237,7 @@ def test_a_script_goes_beside_the_description() -> None:
 def test_hosts_are_alternatives_and_nice_turns_its_sign() -> None:
     made, told = convert("#!/bin/sh\n#SBATCH -w a,b -x c --nice=5\necho\n", "slurm", "htcondor")
     assert made[1:] == ["priority = -5", 'requirements = Machine != "c" && (Machine == "a" || Machine == "b")', "queue"]
-    assert {("approximated", "Node"), ("approximated", "Extension")} <= set(told)
+    assert {("approximated", "Node"), ("approximated", "Extension Nice")} <= set(told)
 
 
 def test_several_machines_want_the_parallel_universe() -> None:

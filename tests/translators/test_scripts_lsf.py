@@ -99,7 +99,7 @@ def test_26_name_and_array() -> None:
     assert convert('#BSUB -J "n[1-10:2, 20]"\n', "lsf", "slurm")[0] == ["--job-name=n", "--array=1-10:2,20"]
     assert refused("#BSUB -J n[0-4]\n") and refused("#BSUB -J n[1-4\n")
     assert convert("#SBATCH -a 0-9:3%2 -J n\n", "slurm", "lsf") == (['-J "n[1-10:3]%2"'], [
-        ("approximated", "Extension")])
+        ("approximated", "Extension Array")])
     assert convert("#SBATCH -J a[b]\n", "slurm", "lsf") == (["-J a_b_"], [("approximated", "Name")])
 
 
@@ -187,7 +187,7 @@ def test_55_56_environment() -> None:
 def test_57_60_dependencies() -> None:
     assert convert("#BSUB -w 'done(1) && ended(2) && exit(3) && started(4)'\n", "lsf", "slurm") == (
         ["--dependency=afterok:@JOBID:1@,afterany:@JOBID:2@,afternotok:@JOBID:3@"],
-        [("site-dependent", "Dependency")] * 3 + [("dropped", "Extension")])
+        [("site-dependent", "Dependency")] * 3 + [("dropped", "Extension DependencyOther")])
     dependencies = job('#BSUB -w \'prep && done("two words") && exit(7, 3) && exit(8, !=0)\'\n').all("Dependency")
     assert [(d.text, dict(d.attributes)) for d in dependencies] == [
         ("prep", {"condition": "OnSuccess", "designator": "JobName"}),
@@ -248,7 +248,8 @@ def test_the_last_of_two_counts() -> None:
 
 def test_signals_and_priorities() -> None:
     assert convert("#SBATCH --signal=URG@120\n", "slurm", "lsf")[0] == ["-wa URG", "-wt 00:02"]
-    assert convert("#SBATCH --nice=5 --signal=B:URG@120\n", "slurm", "lsf") == ([], [("dropped", "Extension")] * 2)
+    assert convert("#SBATCH --nice=5 --signal=B:URG@120\n", "slurm", "lsf") == ([], [
+        ("dropped", "Extension Nice"), ("dropped", "Extension Signal")])
     assert convert("#BSUB -sp 50\n", "lsf", "pbspro") == ([], [("dropped", "Priority")])
 
 

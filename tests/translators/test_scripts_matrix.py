@@ -4,6 +4,7 @@ a fixed point, and what does not carry over is named."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,7 +103,8 @@ def leaves(document: Document) -> dict[str, str]:
         if isinstance(item, Property) and item.tag not in ("Executable", "Arguments") and item.get(
                 "name") != "Dialect":
             label = " ".join(filter(None, (item.tag, item.get("name"))))
-            found[label] = found.get(label, "") + f"{item.text} {sorted(item.attributes.items())};"
+            text = re.sub(r":1(?!\d)", "", item.text) if label.endswith("Array") else item.text     # a step of one
+            found[label] = found.get(label, "") + f"{text} {sorted(item.attributes.items())};"
     return found
 
 

@@ -207,9 +207,10 @@ def test_56_57_defaults_differ() -> None:
 
 
 def test_58_arrays_begin_at_one() -> None:
-    assert convert("#SBATCH -a 0-9:3%2\n", "slurm", "sge") == (["-t 1-10:3", "-tc 2"], [("approximated", "Extension")])
+    assert convert("#SBATCH -a 0-9:3%2\n", "slurm", "sge") == (
+        ["-t 1-10:3", "-tc 2"], [("approximated", "Extension Array")])
     assert convert("#SBATCH -a 1,3,5\n", "slurm", "sge")[0] == ["-t 1-5:2"]
-    assert convert("#SBATCH -a 1,3,6\n", "slurm", "sge") == ([], [("dropped", "Extension")])
+    assert convert("#SBATCH -a 1,3,6\n", "slurm", "sge") == ([], [("dropped", "Extension Array")])
     assert convert("#$ -t 7 -tc 2\n", "sge", "slurm")[0] == ["--array=7%2"]
 
 

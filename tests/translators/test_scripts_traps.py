@@ -252,7 +252,7 @@ def test_49_mail() -> None:
     assert options("slurm", "#SBATCH --mail-type=abe\n") == ["refused"]
     assert options("slurm", "#SBATCH --mail-type=START,END\n") == ["--mail-type=END"]
     assert header("pbspro", "#PBS -m abe\n", "slurm") == ["--mail-type=BEGIN,END,FAIL"]
-    assert ("approximated", "Extension", 2, 6) in told("pbspro", "#PBS -m a\n", "slurm")
+    assert ("approximated", "Extension MailEvents", 2, 6) in told("pbspro", "#PBS -m a\n", "slurm")
     assert options("pbspro", "#PBS -m n\n") == ["-m n"] and options("pbspro", "#PBS -m a\n") == ["-m a"]
 
 
@@ -401,7 +401,7 @@ def test_58_33_array_forms() -> None:
     assert header("slurm", "#SBATCH -a 0-9%3\n", "pbspro") == ["-J 0-9%3"]
     assert header("slurm", "#SBATCH -a 1,3\n", "pbspro") == []
     assert header("slurm", "#SBATCH -a 1,3\n", "torque") == ["-t 1,3"]
-    assert ("dropped", "Extension", 2, 9) in told("slurm", "#SBATCH -a 1,3\n", "pbspro")
+    assert ("dropped", "Extension Array", 2, 9) in told("slurm", "#SBATCH -a 1,3\n", "pbspro")
 
 
 def test_59_the_same_letter() -> None:
@@ -435,7 +435,7 @@ def test_63_constraints() -> None:
 def test_65_singleton_and_bare_ids() -> None:
     assert options("slurm", "#SBATCH --dependency=singleton\n") == ["--dependency=singleton"]
     assert options("slurm", "#SBATCH -d 123\n") == ["--dependency=afterany:123"]
-    assert ("dropped", "Extension", 2, 9) in told("slurm", "#SBATCH -d singleton\n", "pbspro")
+    assert ("dropped", "Extension DependencyOther", 2, 9) in told("slurm", "#SBATCH -d singleton\n", "pbspro")
 
 
 def test_66_templates() -> None:

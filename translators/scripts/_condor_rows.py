@@ -204,6 +204,9 @@ def _write_array(asking: Asking) -> Written:
             asking.dropped(entry, f"{text} is no range")
         return []
     first, last, step = *tasks[:2], tasks[2] or 1
+    if (last - first) % step:
+        asking.note(APPROXIMATED, asking.extension("Array"), f"the last index is {last - (last - first) % step}",
+                    "info")
     made: Written = []
     if first or step != 1 or last <= first:     # queue 1 alone is no array
         factor = f" * {step}" if step != 1 else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
+from sssjob.consequences import Consequence
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
@@ -85,12 +86,24 @@ class Asking(Asked):
         if rule == DROPPED and not is_fact(entry):
             self.lost.append((entry, origin))
         if origin is None:
-            self.findings.add(rule, subject or entry.tag, message, severity=severity, policy=entry.policy,
-                              path=entry.path, item=entry.item, within=self.job)
+            self.findings.add(rule, subject or entry.called, message, severity=severity, policy=entry.policy,
+                              path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry))
         else:
-            self.findings.add(rule, subject or entry.tag, f"{origin.shown}: {message}", severity=severity,
+            shown = message if message.startswith(f"{origin.shown}:") else f"{origin.shown}: {message}"
+            self.findings.add(rule, subject or entry.called, shown, severity=severity,
                               policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
-                              excerpt=origin.text, item=entry.item, within=self.job)
+                              excerpt=origin.text, item=entry.item, within=self.job,
+                              consequence=self._fate(rule, entry))
+
+    def _fate(self, rule: str, entry: Entry) -> Consequence | Literal[""]:
+        """What it means for the job to lose an option that only another dialect knows, where that one says so."""
+        if rule != DROPPED or entry.tag != "Extension":
+            return ""
+        owner = dialect_of(entry.attributes.get("type", ""))
+        name = entry.attributes.get("name", "")
+        if owner is None:
+            return ""
+        return owner.consequences.get(name) or owner.consequences.get(name.partition(" ")[0]) or ""
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""
@@ -98,7 +111,7 @@ class Asking(Asked):
         entry.used = True
         entry.understood |= entry.attributes.keys()
         if alone:
-            self.note(self.target.rule, entry, alone, subject=subject or entry.tag)
+            self.note(self.target.rule, entry, alone, subject=subject)
         else:
             super().dropped(entry, why, subject)
 

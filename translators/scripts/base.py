@@ -33,6 +33,7 @@ from sssjob.translators.scripts.rows import (
     ScriptDocument,
     Special,
     dialect_of,
+    harmless,
     known_as,
     place,
     table,
@@ -46,7 +47,7 @@ __all__ = [
     "APPROXIMATED", "CONTRADICTORY", "DEAD", "DROPPED", "INVENTED", "PARTS", "REFUSED", "SITE", "TEMPLATED",
     "AnyRow", "Asking", "Dialect", "Entry", "Facts", "Given", "Place", "Reading", "Row", "Scan", "ScriptDocument",
     "Special",
-    "asking_for", "dialect_of", "express", "leftovers", "place", "script_apart", "script_of", "table",
+    "asking_for", "dialect_of", "express", "harmless", "leftovers", "place", "script_apart", "script_of", "table",
     "translator", "understand",
 ]
 

@@ -25,6 +25,7 @@ from sssjob.translators.scripts.base import (
     Row,
     Scan,
     Special,
+    harmless,
     translator,
 )
 from sssjob.translators.scripts.choices import any_of, choices, drop, simple_features
@@ -458,8 +459,13 @@ ROWS: Final[tuple[AnyRow, ...]] = (
         "kerneloptions", "preemptable", "run_project", "run_users", "user_list", "version")),
 )
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="disable_preboot preemptable run_project",
+    looks="debug debuglog version")
+
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
     (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",), folders=False,
-    gapless=True, files=("{jobid}.output", "{jobid}.error"))
+    gapless=True, files=("{jobid}.output", "{jobid}.error"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -31,6 +31,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     translator,
 )
 from sssjob.translators.scripts.common import (
@@ -338,8 +339,12 @@ ROWS: Final[tuple[AnyRow, ...]] = (
                                     "wrap")),
 )
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    looks="debug-emulate dump label-io quiet unbuffered verbose")
+
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
     disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
-    files=("flux-{jobid}.out",))
+    files=("flux-{jobid}.out",), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -32,6 +32,7 @@ from sssjob.translators.scripts.base import (
     ScriptDocument,
     asking_for,
     express,
+    harmless,
     leftovers,
     script_of,
     translator,
@@ -59,10 +60,18 @@ def _directive(name: str, value: str | None) -> str:
     return condor(Directive(name.removeprefix("-"), value, name))
 
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="rank nice_user accounting_group_user job_max_vacate_time job_lease_duration max_idle "
+          "deferral_window image_size want_graceful_removal",
+    looks="should_transfer_files when_to_transfer_output preserve_relative_paths stream_input stream_output "
+          "stream_error log log_xml coresize core_size email_attributes description on_exit_hold_reason "
+          "periodic_hold_reason leave_in_queue")
+
 DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
-    unfiled="in no file",
+    unfiled="in no file", consequences=_HARMLESS,
     open=("MY.",), index=index, macros={
         "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"}, launcher="")
 

@@ -26,6 +26,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     translator,
 )
 from sssjob.translators.scripts.choices import listed
@@ -445,9 +446,14 @@ _MEANT: Final[tuple[AnyRow, ...]] = (
 _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
                       if f"-{name}" not in {n for row in _MEANT for n in row.names})
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity sla smt step_cgroup ul",
+    looks="B N Nd Q V json notify")
+
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
     (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
     spellings=("nnodes", "memory"), slots=True, late=True,
-    unfiled="in a mail")
+    unfiled="in a mail", consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -25,6 +25,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     table,
     translator,
 )
@@ -468,11 +469,16 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     *(Row(name) for name in ("-f", "-G", "-R")),
 ), _pbs.ROWS, after="-l walltime")
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="C G R",
+    looks="k S")
+
 DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
     open=("l ", "W "), spellings=("account",), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
-    files=("{name}.o{jobid}", "{name}.e{jobid}"))
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

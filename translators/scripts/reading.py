@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from decimal import Decimal
 from itertools import chain, count, repeat
 from operator import attrgetter, itemgetter
-from typing import Final
+from typing import Final, Literal
 
+from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value
 from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.document.units import from_bytes
@@ -70,10 +71,12 @@ class Reading:
             self._group, self._found = group, {(): self.job}
 
     # -- telling
-    def tell(self, rule: str, option: Option, message: str, severity: Severity | None = None) -> None:
+    def tell(self, rule: str, option: Option, message: str, severity: Severity | None = None,
+             consequence: Consequence | Literal[""] = "") -> None:
         """One finding about a directive."""
         self.findings.add(rule, option.name, f"{option.shown}: {message}", policy=self.context.policy or Policy.WARN,
-                          severity=severity, line=option.line, column=option.column, excerpt=option.text)
+                          severity=severity, line=option.line, column=option.column, excerpt=option.text,
+                          consequence=consequence)
 
     def refuse(self, message: str, line: int, column: int = 0, subject: str = "script", text: str = "") -> None:
         """What the real command refuses: an error, unless the policy asks for less (decisions 13)."""
@@ -186,7 +189,7 @@ class Reading:
         stamp = site.stamp(local) if site is not None else None
         self.put(tag, local if stamp is None else stamp, option)
         if site is None or site.timezone is None:
-            self.tell(SITE, option, "the clock of the site is taken as UTC")
+            self.tell(SITE, option, "the clock of the site is taken as UTC", consequence="costs")
 
     def row(self, row: Row, option: Option) -> None:
         """One option by its row."""

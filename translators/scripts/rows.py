@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
+from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Property, new_property
 from sssjob.document.model import Document
 from sssjob.lrm.variables import Facts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
     "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "dialects", "known_as", "of_part", "place", "table",
+    "dialect_of", "dialects", "harmless", "known_as", "of_part", "place", "table",
 ]
 
 #: Rules of findings.
@@ -186,6 +187,7 @@ class Dialect:
     gapless: bool = False           # directives are obeyed right below the first line alone, without a gap
     checks: tuple[str, ...] = ()    # rules of lint that apply beside those for all dialects
     examples: Mapping[str, str] = field(default_factory=dict)   # attribute of a job -> options that state it
+    consequences: Mapping[str, Consequence] = field(default_factory=dict)   # of losing own options; see ``harmless``
     gaps: Mapping[str, str] = field(default_factory=dict)       # attribute -> why its option is kept for this dialect
     without: Mapping[str, str] = field(default_factory=dict)    # attribute -> how it is said without an option
 
@@ -215,7 +217,7 @@ class Dialect:
     @cached_property
     def target(self) -> Target:
         """What a job is asked for, and what is said of the rest."""
-        return Target(word=f"{self.title} has no place for it", launcher="")
+        return Target(word=f"dropped, {self.title} has no place for it", launcher="")
 
     @cached_property
     def _said(self) -> tuple[list[int], dict[Key, list[int]]]:
@@ -251,6 +253,13 @@ class Dialect:
         found.update([self._of_name[name] for name in kept if name in self._of_name])
         rows = self.rows
         return [rows[at] for at in sorted(found)]
+
+
+def harmless(*, costs: str = "", looks: str = "") -> dict[str, Consequence]:
+    """What it means to lose options that only one dialect knows: those that choose where, when or how fast a job runs,
+    and those that only people notice; names without dashes, parted by blanks. Any other one breaks the job."""
+    fates: tuple[tuple[Consequence, str], ...] = (("costs", costs), ("looks", looks))
+    return {name: fate for fate, names in fates for name in names.split()}
 
 
 def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = "") -> tuple[AnyRow, ...]:

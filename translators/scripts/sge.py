@@ -25,6 +25,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     translator,
 )
 from sssjob.translators.scripts.choices import listed
@@ -469,10 +470,15 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     *(Row(f"-{name}") for name in ("@", "b", "jsv", "now", "pty", "shell", "sync", "terse", "u", "verify", "w")),
 )
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="A R binding js now soft w",
+    looks="clear js terse verify")
+
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     hints={"l ": "sge.complex of a site profile says what it is"}, starts_in="home", exports=False, merges=False,
     open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory",), slots=True, late=True,
-    files=("{name}.o{jobid}", "{name}.e{jobid}"))
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -22,6 +22,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     table,
     translator,
 )
@@ -425,10 +426,17 @@ def _priority(text: str) -> str:
 _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in SAME
                       and f"--{name}" not in {n for row in ROWS for n in row.names})
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="acctg-freq batch bb bbf cluster-constraint contiguous core-spec cpu-freq delay-boot gpu-bind "
+          "gpu-freq gres-flags hint kill-on-invalid-dep mem-bind mincpus network ntasks-per-core power "
+          "prefer reboot spread-job thread-spec use-min-nodes wait-all-nodes wckey distribution",
+    looks="help parsable profile quiet usage verbose version mcs-label open-mode")
+
 DIALECT: Final = Dialect(
     "slurm", "Slurm", "#SBATCH", (*ROWS, *_OTHER), scan, directive, arguments, _TOKENS,
     ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob",
     beside="srun --het-group=0,1 starts tasks in several", pads=True, rules=_RULES,
     marks=PREFIXES, launcher="srun", threads=True, folders=False, adds=("--mail-type",),
-    files=("slurm-{jobid}.out",))
+    files=("slurm-{jobid}.out",), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -20,6 +20,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
     Special,
+    harmless,
     table,
     translator,
 )
@@ -190,10 +191,14 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     *(Row(name) for name in ("-b", "-D", "-E", "-F", "-f", "-J", "-K", "-L", "-P", "-T", "-w", "-x")),
 ), _pbs.ROWS, after="-l walltime")
 
+#: Options of its own that a job can do without.
+_HARMLESS: Final = harmless(
+    costs="K")
+
 DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
     _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
     ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
     foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,),
-    files=("{name}.o{jobid}", "{name}.e{jobid}"))
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)
