@@ -20,7 +20,7 @@ from sssjob.findings import Findings
 from sssjob.run import facts
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.elements import gather
-from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, not_its_own
+from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
 from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all, take_promise
@@ -232,9 +232,14 @@ class Running:
             tags.add(noted["array"]["tag"])
         if noted and self.together:
             tags |= {intent["tag"] for intent in self.intents if intent}
+        known = self.seen[part].known
+        told = "native_state" in known          # else it is the time of the submit command, by the client's clock
+        source = str(known.get("sources", {}).get("start_time"))
+        recorded = kind_of(source) == "exit-file" and known.get("starts", 1) == 1
         return Identity(frozenset(tags) or None, user_name() if noted else None, noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
-                        submit_time=self.seen[part].known.get("submit_time"))
+                        submit_time=known.get("submit_time") if told else None,
+                        began=known.get("start_time") if recorded else None)
 
     def followed(self, part: int) -> psij.Job | None:
         """The job of the executor for a part, or one by which the executor finds its files where another client has

@@ -222,7 +222,10 @@ class Storm:
 
     def stranger(self, site: Site) -> None:
         """Somebody's job by hand, under the id that other clusters give to one of ours: it is over at once, or waits
-        for somebody to release it."""
+        for somebody to release it. Who submits it waits for an answer, so that no controller may be away."""
+        while self.outages or any(one.poll() is None for one in self.restarts):
+            self.reap(AT_ONCE)
+            time.sleep(0.05)
         lasts = self.chance.random() < 0.7
         if site.executor == "slurm":
             words = ["sbatch", "--parsable", "-J", "stranger", "-o", "/dev/null", *(["--hold"] if lasts else []),

@@ -845,6 +845,16 @@ def test_command_time_limit_ends_all_of_it(tmp_path: Path) -> None:
     assert not (tmp_path / "late").exists()
 
 
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_a_command_that_closes_its_output_is_waited_for(has_descriptors: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its end or to its time limit, also where the system has no descriptors of processes."""
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open")
+    assert run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 3"], 5).exit_code == 3
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(["/bin/sh", "-c", "exec >&- 2>&-; sleep 30"], 0.1)
+
+
 def test_command_output_limit() -> None:
     with pytest.raises(OutputLimitError, match="more than 100000 bytes"):
         run(["/bin/sh", "-c", "yes"], 10, limit=100_000)

@@ -16,7 +16,7 @@ from psij import Job, JobSpec, JobState, JobStatus
 from psij.executors.batch._followed import Followed, Known
 from psij.executors.batch._identity import Claim, Identity, Run, Verdict, Whose, judge, lives, tags_in
 from psij.executors.batch._sge_records import parse_qacct
-from psij.executors.batch._slurm_records import ACCOUNTING, parse_sacct
+from psij.executors.batch._slurm_records import ACCOUNTING, parse_sacct, parse_scontrol
 from psij.executors.batch._watch import Watcher, _add_tags, _repeats, is_of, watcher_of
 from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
@@ -42,6 +42,9 @@ def tagged(**members: Any) -> Identity:
     (tagged(), Claim(None, "alice", submit_time=NOW + 3600), Verdict.DOUBT),
     (tagged(), Claim(None, "alice", submit_time=NOW - 60), Verdict.OURS),            # clocks differ
     (tagged(submit_time=NOW), Claim(None, "alice", submit_time=NOW - 60), Verdict.STRANGER),
+    (tagged(began=NOW + 9), Claim(None, "alice", submit_time=NOW - 60, end_time=NOW - 1), Verdict.STRANGER),
+    (tagged(began=NOW + 9), Claim(None, "alice", submit_time=NOW, end_time=NOW + 8), Verdict.OURS),  # whole seconds
+    (tagged(began=NOW + 9), Claim(frozenset([OURS]), end_time=NOW - 99), Verdict.OURS),      # put back, by its tag
     (tagged(), Claim(), Verdict.OURS),                                               # a manager that tells nothing
     (Identity(frozenset()), Claim(frozenset([OTHER])), Verdict.STRANGER),            # attached to a job without a tag
     (Identity(frozenset(), submit_time=NOW), Claim(frozenset(), submit_time=NOW + 9), Verdict.DOUBT),
@@ -143,6 +146,53 @@ def test_a_requeued_run_keeps_its_chain() -> None:
         assert (metadata["submit_time"], metadata["wall_seconds"], metadata["starts"]) == (NOW, 6, 2)
 
 
+def elements_of(array: str, line: str) -> list[str]:
+    return [row(f"{array}_{number}", NOW + 20, line=line, took=15) for number in (1, 2)]
+
+
+@pytest.mark.parametrize("line", [f"sbatch /w/{OTHER[:28]}ffffffff.job", ""])
+@pytest.mark.parametrize("asked_elements", [True, False])
+@pytest.mark.parametrize("has_own", [True, False])
+def test_a_job_of_slurm_is_not_the_array_of_ours_that_has_its_number(line: str, asked_elements: bool, has_own: bool,
+                                                                    ) -> None:
+    """The controller was installed anew, and job and elements are asked about at once: the job has its own record, or
+    none, whether sacct has command lines or not."""
+    element = Identity(frozenset([OTHER[:28] + "00000001", OTHER[:28] + "ffffffff"]), "alice", since=NOW + 20,
+                       until=NOW + 21)
+    whose = Whose({"7": tagged()} | ({"7_1": element} if asked_elements else {}))
+    own = [row("7", NOW, line=LINE)] if has_own else []
+    found = parse_sacct(0, "\n".join(["|".join(ACCOUNTING), *own, *elements_of("7", line), ""]), whose)
+    walls = {native_id: (found[native_id].metadata or {})["wall_seconds"] for native_id in whose.identities
+             if native_id in found}
+    assert walls == ({"7": 3} if has_own else {}) | ({"7_1": 15} if asked_elements else {})
+    assert whose.left(["7"])
+
+
+@pytest.mark.parametrize("tags", [None, frozenset[str](), frozenset([OTHER[:28] + "ffffffff"])])
+def test_an_array_that_was_attached_is_the_sum_of_its_own_elements(tags: frozenset[str] | None) -> None:
+    """Also while elements of an array of that number that was there before are asked about themselves."""
+    line = f"sbatch /w/{OTHER[:28]}ffffffff.job" if tags else "sbatch other.sh"
+    whose = Whose({"7": Identity(tags, submit_time=NOW + 20), "7_1": tagged()})
+    earlier = row("7_1", NOW, line=LINE)
+    text = "\n".join(["|".join(ACCOUNTING), earlier, *elements_of("7", line), ""])
+    found = parse_sacct(0, text, whose)
+    assert [(found[native_id].metadata or {})["wall_seconds"] for native_id in ("7", "7_1")] == [30, 3]
+
+
+def test_scontrol_sums_no_elements_of_another_array() -> None:
+    """As sacct does, of what the controller knows."""
+    def shown(array: str, command: str) -> str:
+        return (f"JobId=70 ArrayJobId={array} ArrayTaskId=1 JobName=x UserId=alice(1000) JobState=COMPLETED "
+                f"Reason=None Restarts=0 ExitCode=0:0 SubmitTime={NOW + 20:.0f} StartTime={NOW + 20:.0f} "
+                f"EndTime={NOW + 35:.0f} Partition=batch NodeList=n1 NumNodes=1 NumCPUs=1 Command={command} \n")
+
+    whole = OTHER[:28] + "ffffffff"
+    element = Identity(frozenset([whole]), "alice", since=NOW + 20, until=NOW + 21)
+    text = shown("7", f"/w/{whole}.job")
+    assert set(parse_scontrol(0, text, Whose({"7": tagged(), "7_1": element}))) == {"7_1"}
+    assert set(parse_scontrol(0, text, Whose({"7": Identity()}))) == {"7", "7_1"}
+
+
 def test_only_strangers_in_sacct() -> None:
     """Before our own record is there, an old one is no end of our job."""
     text = "\n".join(["|".join(ACCOUNTING), *OLD, ""])
@@ -202,6 +252,24 @@ def test_a_single_job_is_not_the_array_of_ours_that_has_its_number() -> None:
         found = parse_qacct(0, text, Whose({"5": tagged(), "5.1": tagged()}))
         walls = {native_id: (status.metadata or {})["wall_seconds"] for native_id, status in found.items()}
         assert walls == {"5.1": 30, **({} if own is None else {"5": own})}
+
+
+def test_a_record_of_grid_engine_that_ended_before_the_job_began_is_of_an_earlier_job() -> None:
+    """Ids come round within the two minutes by which clocks may differ, to jobs of one name; the job's own record is
+    not there yet. Its start record says when it began."""
+    stamp = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(NOW - 44))
+    text = RECORD.format(owner="alice", name="x", task="undefined", when=stamp, took=5)
+    whose = Whose({"5": tagged(name="x", began=NOW + 1)})
+    assert parse_qacct(0, text, whose) == {}
+    assert whose.left(["5"]) == ["it had ended 45 s before the job began"]
+
+
+def test_tasks_of_an_array_of_ours_that_was_attached_are_summed() -> None:
+    """The queue has told its tag, which is that of the whole."""
+    stamp = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(NOW))
+    text = "".join(RECORD.format(owner="alice", name="x", task=task, when=stamp, took=30) for task in ("1", "2"))
+    whose = Whose({"5": Identity(frozenset([OTHER[:28] + "ffffffff"]), "alice", "x", submit_time=NOW)})
+    assert (parse_qacct(0, text, whose)["5"].metadata or {})["wall_seconds"] == 60
 
 
 def test_two_of_ours_with_one_number_of_grid_engine_are_told_apart_by_their_names() -> None:

@@ -239,7 +239,7 @@ def _facts(what: str, running: Any, made: _Made, events: list[Event]) -> Iterato
 
 def _left_out(what: str, running: Any, last: _Made) -> Iterator[str]:
     """What everybody would have told and the document does not say: times of a job that ended in itself, and what
-    accounting knows where its records bear the tag."""
+    accounting knows where its records bear the tag, or nobody else ever had the number."""
     job, row = running.plan.job, running.row
     if row.exit_code is None or row.outcome not in ("done", "failed") or len(last) != 1:
         return
@@ -247,7 +247,8 @@ def _left_out(what: str, running: Any, last: _Made) -> Iterator[str]:
     if native.gone or native.state not in ("COMPLETED", "FAILED"):
         return
     wanted = ["StartTime", "EndTime"]
-    if cluster.executor == "slurm" and cluster.settings.accounting and cluster.settings.purge > _LONG_S:
+    is_alone = all(one.number != native.number or one.script == native.script for one in cluster.jobs)
+    if (cluster.executor == "slurm" or is_alone) and cluster.settings.accounting and cluster.settings.purge > _LONG_S:
         wanted += ["SubmitTime", "CpuDuration"]
     missing = [name for name in wanted if job.value(name) is None]
     if missing:

@@ -37,10 +37,28 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
     assert carry_out(make_plan(60023), tmp_path / "world") == []
 
 
-@pytest.mark.parametrize("seed", [80094, 80194])
+@pytest.mark.parametrize("seed", [80094, 80194, 80335])
 def test_no_job_has_the_facts_of_an_array_that_got_its_number(seed: int, tmp_path: Path) -> None:
-    """A Grid Engine was installed anew; the lost job and tasks of an array of ours are asked about together."""
+    """A Grid Engine, or a Slurm, was installed anew; the job and elements of an array of ours are asked about together.
+    """
     assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+def test_no_element_has_the_record_of_one_that_had_its_number_a_minute_ago(tmp_path: Path) -> None:
+    """Elements that were offered one by one have one name, and a Grid Engine with six numbers has no other record yet.
+    """
+    assert carry_out(make_plan(80176), tmp_path / "world") == []
+
+
+@pytest.mark.parametrize("clock", [40.0, -40.0])
+def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock: float, tmp_path: Path) -> None:
+    """The client that submitted has noted the time of the submit command by its own clock, and no word of the queue:
+    the record counts all the same."""
+    cluster = {"name": "lab", "kind": "sge", "ancient": False, "clock": clock}
+    jobs = [{"script": "sleep 5.0; exit 0"}, {"script": "sleep 30.0; exit 0", "after": 0, "condition": "OnSuccess"}]
+    steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 1, "jobs": jobs},
+             {"at": 1.0, "on": 0, "do": "wait", "seconds": 15.0, "clients": 1}]
+    assert carry_out({"seed": 5, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
 def test_one_seed_is_one_history(tmp_path: Path) -> None:

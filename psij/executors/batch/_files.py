@@ -48,7 +48,8 @@ def make_private(directory: Path) -> Path:
 
     Raises PermissionError for one that belongs to somebody else, who could put scripts and records into it.
     """
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not directory.is_dir():
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = directory.stat()
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "the work directory belongs to another user", str(directory))

@@ -45,13 +45,15 @@ class Claim:
     """What a row or a record says of whose job it is.
 
     tags: the ids of jobs of psij in it; empty where the manager would tell one and there is none. user, name: as the
-    manager has them. submit_time: seconds since the epoch by the manager's clock. None: it does not say.
+    manager has them. submit_time: seconds since the epoch by the manager's clock. end_time: of a run that has ended,
+    where the manager takes it from the clock of the node, as start records do. None: it does not say.
     """
 
     tags: frozenset[str] | None = None
     user: str | None = None
     name: str | None = None
     submit_time: float | None = None
+    end_time: float | None = None
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class Identity:
     """What is known of a job by which it is told from others with its native id.
 
     tags: any of them is its own; None of a job that was submitted elsewhere, until an answer tells. since, until:
-    seconds since the epoch by our clock between which it was submitted. submit_time: by the manager's clock.
+    seconds since the epoch by our clock between which it was submitted. submit_time: by the manager's clock. began: by
+    the clock of the node, when it began first, as its own start record says.
     """
 
     tags: frozenset[str] | None = None
@@ -68,6 +71,7 @@ class Identity:
     since: float | None = None
     until: float | None = None
     submit_time: float | None = None
+    began: float | None = None
 
     def learn(self, claim: Claim) -> None:
         """Keep what a claim of its own says that was not known: what comes later has to agree with that."""
@@ -95,6 +99,8 @@ def judge(identity: Identity, claim: Claim) -> tuple[Verdict, str]:
         return Verdict.STRANGER, f"its user is {claim.user}"
     if identity.name and claim.name and identity.name != claim.name:
         return Verdict.STRANGER, f"its name is {claim.name}"
+    if identity.began is not None and claim.end_time is not None and claim.end_time < identity.began - _SAME_S:
+        return Verdict.STRANGER, f"it had ended {identity.began - claim.end_time:.0f} s before the job began"
     return _by_time(identity, claim.submit_time)
 
 
@@ -164,7 +170,13 @@ class Whose:
     def is_single(self, native_id: str) -> bool:
         """Whether a native id is asked about that is known to be one job, and no array that was attached."""
         identity = self.identities.get(native_id)
-        return identity is not None and bool(identity.tags)
+        tags = identity.tags if identity is not None else None
+        return bool(tags) and not any(whole_tag(tag) == tag for tag in tags or ())
+
+    def only(self, native_id: str) -> Whose:
+        """The same with nothing but that job: records of elements that are asked about themselves are judged as parts
+        of the array that the job may be."""
+        return Whose({native_id: self.identities[native_id]}, self.left_out)
 
     def tag(self, native_id: str) -> str | None:
         """The tag of a job, of an element of an array its own; None where there is none, or several jobs have made it

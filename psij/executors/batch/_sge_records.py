@@ -90,7 +90,7 @@ _Row = dict[str, str]
 def _claim(row: Mapping[str, str]) -> Claim:
     """Whose a record is: it has no context, in which our tag would be."""
     return Claim(None, row.get("owner") or None, row.get("jobname") or None,
-                 moment(row.get("qsub_time", "")) or None)
+                 moment(row.get("qsub_time", "")) or None, moment(row.get("end_time", "")) or None)
 
 
 def _own(native_id: str, tasks: Mapping[str, list[Run[_Row]]], whose: Whose) -> dict[str, list[_Row]]:

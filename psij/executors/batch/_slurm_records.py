@@ -6,9 +6,9 @@ Sources: squeue(1), sacct(1), scontrol(1), JOB STATE CODES; slurm.h. Seen with 2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._evidence import MAY_GO_ON
@@ -23,6 +23,7 @@ from sssjob.lrm.usage import of_runs, quantity
 
 __all__ = ["ACCOUNTING", "WORDS", "is_off", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
 
+T = TypeVar("T")
 
 #: Fields that sacct is asked for. The last ones say whose a record is; they can hold the separator, so they are last.
 ACCOUNTING = ("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "Suspended", "TotalCPU",
@@ -101,9 +102,7 @@ def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
             runs.setdefault(native_id, []).append(Run(_claim(row), _is_over(row["State"]), (row, [])))
         elif native_id in runs:         # the steps of a run follow it
             runs[native_id][-1].record[1].append(row)
-    whose = Whose() if whose is None else whose
-    statuses = ((native_id, _record(whose.runs(native_id, all_runs))) for native_id, all_runs in runs.items())
-    return _with_arrays({native_id: status for native_id, status in statuses if status is not None})
+    return _with_arrays(runs, lambda native_id, all_runs, own: _record(own.runs(native_id, all_runs)), whose)
 
 
 def _rows(out: str) -> Iterator[dict[str, str]]:
@@ -130,13 +129,28 @@ def _is_over(state: str) -> bool:
         Stage.DONE, Stage.FAILED, Stage.CANCELED)
 
 
-def _with_arrays(found: dict[str, JobStatus]) -> dict[str, JobStatus]:
-    """The same with whole arrays: ``12`` from ``12_1``, ``12_2`` and ``12_[3-9]``. Where a plain job was called 12 too,
-    that one counts which was submitted last."""
+def _with_arrays(rows: Mapping[str, T], judged: Callable[[str, T, Whose], JobStatus | None],
+                 whose: Whose | None) -> dict[str, JobStatus]:
+    """Statuses from rows by native id, with whole arrays: ``12`` from ``12_1``, ``12_2`` and ``12_[3-9]``, as far as
+    they are its own elements. Where a plain job was called 12 too, that one counts which was submitted last.
+
+    judged: the status by a native id, its row and the jobs that are asked about; None where the row is none of theirs.
+    """
+    whose = Whose() if whose is None else whose
+    found: dict[str, JobStatus] = {}
     arrays: dict[str, dict[int, JobStatus]] = {}
-    for native_id, status in found.items():
+    for native_id, row in rows.items():
+        if (status := judged(native_id, row, whose)) is not None:
+            found[native_id] = status
         array, element, index = native_id.partition("_")
-        if element:
+        if not element:
+            continue
+        if whose.is_single(array):
+            whose.leave(array, "it is an element of an array")
+            continue
+        if native_id in whose.identities and array in whose.identities:
+            status = judged(native_id, row, whose.only(array))
+        if status is not None:
             arrays.setdefault(array, {})[int(index) if index.isdecimal() else -1] = status
     whole = {array: of_elements([one for _, one in sorted(elements.items(), key=itemgetter(0))])
              for array, elements in arrays.items()}
@@ -180,7 +194,7 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
     if exit_code != 0 and _UNKNOWN.search(out):
         return {}
     check_status_exit_code("scontrol", exit_code, out)
-    found = {}
+    found: dict[str, tuple[Claim, JobStatus]] = {}
     for line in whole_lines(out):
         pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
         fields = dict(pairs)
@@ -196,7 +210,6 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
         user = fields.get("UserId", "").partition("(")[0] or None
         claim = Claim(tags_in(line) if " Command=" in line else None, user,
                       submit_time=quantity(fields.get("SubmitTime", "")))
-        if whose is not None and not whose.takes(native_id, claim):
-            continue
-        found[native_id] = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
-    return _with_arrays(found)
+        status = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
+        found[native_id] = claim, status
+    return _with_arrays(found, lambda native_id, row, own: row[1] if own.takes(native_id, row[0]) else None, whose)

@@ -548,6 +548,8 @@ class Watcher:
                 if item.ended_at is not None and now - item.ended_at >= executor._accounting_delay()}
         strangers = {item.native_id for item in items[:_STRANGERS]
                      if executor._REMEMBERS and not item.own and item.queue is None}
+        for item in items:
+            _learn_start(item)
         whose = Whose({item.native_id: item.identity for item in items})
         records, silent = executor._ask_sources(_native_ids(items), late | strangers, whose)
         now = time.monotonic()
@@ -614,6 +616,13 @@ def is_of(item: Followed, claim: Claim) -> bool:
         return True
     item.left_out[f"the queue has another job of that number: {why}"] = None
     return False
+
+
+def _learn_start(item: Followed) -> None:
+    """Learn from a job's own start record when it began first: a record of another job had ended before."""
+    if item.identity.began is None and item.tag is not None:
+        path = item.executor._aux_path(item.native_id, ".start", item.tag)
+        item.identity.began = next(iter(starts(path, item.tag)), None)
 
 
 def _add_tags(executor: BatchSchedulerExecutor, known: Known, items: Iterable[Followed],
