@@ -29,7 +29,7 @@ from bench.psij_local import Measure
 from sssjob.accounting import read_rates
 from sssjob.accounting._sacct_totals import SacctTotals
 from sssjob.accounting.columnar import SacctTable
-from sssjob.accounting.ledger import Ledger
+from sssjob.accounting.ledger import Ledger, Read
 from sssjob.accounting.store import open_store
 from sssjob.accounting.totals import Totals
 from sssjob.translators import ReadContext, get
@@ -161,7 +161,7 @@ def _ledger(data: bytes) -> int:
     with tempfile.TemporaryDirectory() as folder, Ledger(open_store(os.path.join(folder, "ledger.db"))) as ledger:
         jobs, done = iter(_stream(data)), 0
         while batch := [(job, None) for job in islice(jobs, 1000)]:
-            done += len(ledger.charges(batch, rates))
+            done += len(ledger.charges(batch, rates, read=Read("sacct", "UTC")))
     return done
 
 

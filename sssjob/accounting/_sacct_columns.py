@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sssjob.accounting._sacct_clocks import clock_micros, epochs, numbers_of, whole_seconds
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
+from sssjob.accounting._sacct_sizes import peaks
 from sssjob.accounting.table import has_arrow
 from sssjob.translators.records._slurm import ending
 from sssjob.translators.records.base import Reading, node, recall
@@ -103,6 +104,8 @@ class Columns:
             return None
         made = cls(table if whole else table.filter(main), reading, shapes, first, [*first[1:], table.num_rows])
         odd_jobs = odd_steps.union(bisect(first, line) - 1 for line in odd)
+        if "maxrss" in names:
+            made.arrays["peak"] = peaks(table.column("maxrss").combine_chunks(), main, whole)
         return made if made._look(odd_jobs, b" " in data or b"\t" in data or not data.isascii()) else None
 
     # -- which jobs are plain
@@ -449,6 +452,8 @@ def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
     for name in set(table.column_names).intersection(_STEP):
         holds = pc.match_substring_regex(table.column(name).combine_chunks(), _FORMS[name])
         odd = pc.or_(odd, pc.invert(holds))
+    if "tresusageintot" in table.column_names:      # which the reader adds up
+        odd = pc.or_(odd, pc.match_substring(table.column("tresusageintot").combine_chunks(), "gres/gpuutil"))
     return frozenset(pc.unique(owner.filter(pc.and_(odd, pc.invert(main)))).to_pylist())
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from sssjob.accounting._sacct_clocks import numbers_of
 from sssjob.accounting._sacct_columns import Columns
-from sssjob.translators.records._tres import TresForm
+from sssjob.accounting._sacct_sizes import MOST_BYTES
+from sssjob.translators.records._tres import TresForm, memory_place
 from sssjob.translators.records.base import micros, rounded
 
 __all__ = ["figure"]
@@ -20,7 +21,8 @@ def figure(read: Columns, name: str) -> _Array:
     """A number of each job, 0 where none is said and any of those that are not plain: ``wall``, ``start``, ``end``,
     ``processors``, ``nodes``, ``gpus``, ``energy``, ``cpu_us``, ``asked`` (processors), ``requested`` (seconds),
     ``size`` (processors, else those asked for), ``waited`` (seconds from submission to start, -1 where that is not
-    said)."""
+    said), ``memory`` (bytes of AllocTRES, 0 too where they are beyond reason), ``peak`` (bytes that were sampled, -1
+    where the reader has to look)."""
     import pyarrow.compute as pc
 
     if name not in read.arrays and name in _MADE:
@@ -76,6 +78,20 @@ def _gpus(read: Columns) -> _Array:
     return pa.array([counts[text] for text in of], pa.int64())
 
 
+def _memory(read: Columns) -> _Array:
+    """Bytes of memory that the jobs were assigned."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    of, texts = read.lists.get("of"), read.lists.get("texts")
+    if of is None or texts is None:
+        return pc.multiply(read.arrays["wall"], 0)
+    places = [memory_place(form) for form in read.shapes.forms.forms]
+    sizes = [0 if cut is None or (place := places[cut[0]]) is None else int(cut[1][place[0]]) * place[1]
+             for cut in texts]
+    return pa.array([sizes[text] if sizes[text] < MOST_BYTES else 0 for text in of], pa.int64())
+
+
 def _minutes(text: str) -> int:
     """Seconds of minutes."""
     return 60 * int(text) if text else 0
@@ -96,4 +112,4 @@ def _gpus_of(form: TresForm, numbers: Sequence[str]) -> int:
 #: What is worked out when it is asked for.
 _MADE: Final[dict[str, Callable[[Columns], _Array]]] = {
     "requested": _limits, "gpus": _gpus, "waited": _waited, "asked": lambda read: figure(read, "reqcpus"),
-    "size": _size}
+    "size": _size, "memory": _memory}

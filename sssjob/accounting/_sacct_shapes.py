@@ -32,8 +32,8 @@ _AMOUNTS: Final = ("Processors", "NodeCount", "Memory", "Duration")
 #: Names that are no Resource's: of the vocabulary, and of the Extensions that the reader of sacct writes.
 _TAKEN: Final = frozenset((
     *(name for e in ELEMENTS for name in (e.name, *e.aliases)), "Nodes", "ArrayId", "ArrayIndex", "Comment",
-    "DerivedExitCode", "Elapsed", "EligibleStamp", "ExitSignal", "ExitStatus", "JobIDRaw", "MaxVMSize", "Planned",
-    "SLUID", "WCKey"))
+    "DerivedExitCode", "Elapsed", "EligibleStamp", "ExitSignal", "ExitStatus", "GpuDuration", "JobIDRaw", "MaxVMSize",
+    "Planned", "SLUID", "WCKey"))
 _PROCESSORS: Final = ("alloccpus", "ncpus")
 _NODES: Final = ("allocnodes", "nnodes", "nodelist")
 _ENERGY: Final = ("consumedenergyraw", "consumedenergy")

@@ -15,8 +15,10 @@ from typing import Any, BinaryIO, Final
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_figures import figure
 from sssjob.accounting._sacct_shapes import Shapes
+from sssjob.accounting._sacct_sizes import over_time
 from sssjob.accounting.columnar import SacctBlocks, charges_of, units_of
 from sssjob.accounting.dimensions import ABSENT, failed, size_class, value_of, wait_class
+from sssjob.accounting.efficiency import Efficiency
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.totals import Sums, Totals, step_of
 from sssjob.document.model import Job
@@ -43,7 +45,7 @@ _NO_RATES: Final = 'name = "none"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname =
 _REMEMBERED: Final = 1 << 16
 _FRACTIONS: Final = ("wall", "processors", "cpu", "cpu_basis", "cpu_paired", "requested", "requested_used", "gpus",
                      "nodes", "energy")
-_SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", *_FRACTIONS)
+_SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", "mem_used", "mem_held", *_FRACTIONS)
 
 
 class SacctTotals:
@@ -124,6 +126,8 @@ class _Log:
 
     def _add(self, read: Columns) -> None:
         """Add up the plain jobs of a block, of which those leave that have to be added one by one."""
+        import pyarrow.compute as pc
+
         rates, names = self._whole.rates, set(read.jobs.column_names)
         charges, reasons = ([0] * len(read.plain), list[str | None]()) if rates is None else charges_of(read, rates)
         if not read.plain:
@@ -131,8 +135,11 @@ class _Log:
         ends = self._said_of(read, _FAILED)
         odd = (names & {"usercpu", "systemcpu"} and "totalcpu" not in names) or _too_large(read) or (
             max(charges, default=0) * len(charges) >= _WORD)
+        doubts = pc.or_(_sampled(read, held=False), pc.less(figure(read, "peak"), 0))
+        doubtful = set(pc.indices_nonzero(doubts).to_pylist())
         kept = [] if odd else [n for n, job in enumerate(read.plain)     # of which only a step may tell a signal
-                               if ends[job] != "silent" or read.last[job] - read.first[job] == 1]
+                               if (ends[job] != "silent" or read.last[job] - read.first[job] == 1)
+                               and job not in doubtful]
         if len(kept) < len(read.plain):
             charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
             read.keep([read.plain[n] for n in kept])
@@ -198,9 +205,13 @@ class _Log:
                 setattr(group, name, Fraction(amounts[name]))
             if rates is not None and amounts["charged"]:
                 group.charges[rates.currency] = Fraction(amounts["charge"] * units_of(rates), 10**rates.precision)
-        for row in figures.group_by([*keys, "step"]).aggregate([("step", "count")]).to_pylist():
-            if row["step"] >= 0:
-                groups[tuple(row[key] for key in keys)].waits[row["step"]] = row["step_count"]
+            if amounts["mem_held"]:
+                group.mem = Efficiency(Fraction(amounts["mem_used"]), Fraction(amounts["mem_held"]))
+        for name in ("step", "percent"):
+            for row in figures.group_by([*keys, name]).aggregate([(name, "count")]).to_pylist():
+                group = groups[tuple(row[key] for key in keys)]
+                if row[name] >= 0:
+                    (group.waits if name == "step" else group.mem.counts)[row[name]] = row[f"{name}_count"]
         for (period, *key), group in groups.items():
             totals.take(period, tuple(key), group)
 
@@ -216,6 +227,15 @@ def _too_large(read: Columns) -> bool:
     return bool(most * len(read.first) >= _WORD)
 
 
+def _sampled(read: Columns, *, held: bool) -> Any:
+    """Which jobs on one node have a peak of memory and say how much there was of it (held), or do not."""
+    import pyarrow.compute as pc
+
+    there = pc.greater(figure(read, "memory"), 0)
+    peaks = pc.and_(pc.greater(figure(read, "peak"), 0), pc.less_equal(figure(read, "nodes"), 1))
+    return pc.and_(peaks, there if held else pc.invert(there))
+
+
 def _figures(read: Columns, ends: list[str]) -> Any:
     """What each job adds to the sums, as columns."""
     import pyarrow as pa
@@ -229,8 +249,12 @@ def _figures(read: Columns, ends: list[str]) -> Any:
     cpu = pc.divide(pc.add(cpu_us, 500_000), 1_000_000)
     says = pc.and_(pc.greater(limits, 0), pc.greater(processors, 0))
     steps = {number: step_of(number) if number >= 0 else -1 for number in set(waited.to_pylist())}
-    zeros = pc.multiply(wall, 0)
+    zeros, sampled = pc.multiply(wall, 0), _sampled(read, held=True)
+    peak, memory = (pc.if_else(sampled, figure(read, name), 0) for name in ("peak", "memory"))
+    twice = pc.if_else(sampled, pc.multiply(memory, 2), 1)
     return pa.table({
+        "mem_used": over_time(peak, wall), "mem_held": over_time(memory, wall),
+        "percent": pc.if_else(sampled, pc.divide(pc.add(pc.multiply(peak, 200), memory), twice), -1),
         "failed": pa.array([int(end == "1") for end in ends], pa.int64()), "wall": wall, "processors": used, "cpu": cpu,
         "cpu_basis": pc.if_else(has_cpu, used, zeros), "cpu_paired": pc.if_else(has_cpu, cpu, zeros),
         "requested": pc.if_else(says, pc.multiply(limits, asked), zeros),

@@ -66,8 +66,7 @@ class Settings:
         if self.closed:
             return f"account {name} is closed"
         for tag, allowed in (("User", self.users), ("Machine", self.machines)):
-            value = stated(job, tag)
-            if allowed is not None and value not in allowed:
+            if allowed is not None and (value := stated(job, tag)) not in allowed:
                 return f"{tag} {escape(value, 60)} may not use account {name}" if value else \
                     f"account {name} is for certain values of {tag}, and the job says none"
         return ""

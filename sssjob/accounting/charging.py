@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import NamedTuple
+from functools import cached_property
+from itertools import islice
+from typing import Final, NamedTuple
 
 from sssjob.accounting.accounts import Accounts, Settings
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.entries import (
     COLUMNS,
+    NAMES,
     NEVER,
     NUMBERS,
     Entry,
     LedgerError,
     Posted,
+    Said,
     bounded,
     content_of,
     document_of,
     end_of,
     entry_of,
     job_of,
-    key_of,
-    stated,
-    user_of,
 )
 from sssjob.accounting.facts import Reason
 from sssjob.accounting.postings import Key, whole_of
@@ -38,11 +38,16 @@ from sssjob.accounting.store import Store
 from sssjob.accounting.times import seconds
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
+from sssjob.translators.records._sss import PlainJobs
 
 __all__ = ["Charging", "Read"]
 
 _Row = tuple[int, str, str]         # number of the entry, content, digest of the rates
 _Runs = dict[int, _Row]             # by StartTime
+_TOGETHER: Final = 1000     # jobs whose charges in force are looked up at once
+_ASKED: Final = 500         # of them, by one statement
+_ENTRY: Final = ", ".join(f"entries.{name}" for name in NAMES)
+_JOB, _START = NAMES.index("job"), NAMES.index("start")
 
 
 class Read(NamedTuple):
@@ -64,13 +69,22 @@ class _Work:
     running: bool
 
 
-@dataclass(frozen=True, slots=True)
 class _Record:
-    """What one record says of a run. job: with what it inherits; text: of the job, as entries keep it."""
+    """What one record says of a run. said: by the job with what it inherits; account: that it names; text: of the job,
+    as entries keep it."""
 
-    job: Job
-    account: str
-    text: str
+    def __init__(self, said: Said, account: str, text: str) -> None:
+        self.said, self.job, self.account, self.text = said, said.job, account, text
+
+    @cached_property
+    def content(self) -> str:
+        """What tells whether another record says the same."""
+        return content_of(self.account, self.text)
+
+    @cached_property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return stage(self.said) >= Stage.ENDED
 
 
 class Charging(Accounts):
@@ -78,6 +92,8 @@ class Charging(Accounts):
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store, clock)
+        self._plain = PlainJobs("")
+        self._runs: dict[tuple[str, str], _Runs] = {}   # charges in force, by job, of the jobs at hand
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
 
@@ -94,27 +110,51 @@ class Charging(Accounts):
         supersede: so are those of which the charged record says something else; read: how their log was read, which
         has to be as before for each machine (LedgerError); running: those that still run are charged for what they
         have used so far."""
-        with self.store.transaction():
+        self._zones.clear()     # one may have been noted in a transaction that was undone
+        with self._together():
             self._keep(rates)
             self._used.clear()
             self._over.clear()
+            self._held = {held for held, in self.store.execute("SELECT DISTINCT job FROM holds")}
             work = _Work(rates, owner, recharge, supersede, read, running)
-            posted = [self._charge(job, defaults, work) for job, defaults in jobs]
+            pending, posted = iter(jobs), list[Posted]()
+            while some := [self._known(job, defaults, work) for job, defaults in islice(pending, _TOGETHER)]:
+                self._look_up({known[0][:2] for known in some if isinstance(known, tuple)})
+                posted += [self._charge(*known, work) if isinstance(known, tuple) else known for known in some]
             self._lessen_holds()
             return posted
 
-    def _charge(self, job: Job, defaults: JobDefaults | None, work: _Work) -> Posted:
-        whole = whole_of(job, defaults)
+    def _known(self, job: Job, defaults: JobDefaults | None, work: _Work) -> tuple[Key, _Record] | Posted:
+        """What a record is charged under and what it says, or that nobody can tell."""
+        said = Said(whole_of(job, defaults))
         try:
-            key = key_of(whole)
-            account = self._owner(whole, work.owner)
+            key, account = said.key, self._owner(said, work.owner)
         except LedgerError as error:
             return Posted("not", reason="no-key", detail=str(error))
         if work.read is not None:
             self._same_zone(key[0], work.read)
-        new = _Record(whole, account, document_of(whole))
-        runs = {start: (entry, content, rates) for start, entry, content, rates in self.store.execute(
-            "SELECT start, entry, content, rates FROM charges WHERE machine = ? AND job = ?", key[:2]).fetchall()}
+        text = None if work.read is None or said.text("Charge") else self._plain.text(said.job)
+        return key, _Record(said, account, document_of(said.job) if text is None else text)
+
+    def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
+        """Find the charges in force of some jobs (Machine, id)."""
+        self._write()
+        self._batch.stored.clear()
+        self._runs.clear()
+        by_machine: dict[str, list[str]] = {}
+        for machine, job in sorted(jobs):
+            by_machine.setdefault(machine, []).append(job)
+        for machine, idents in by_machine.items():
+            for at in range(0, len(idents), _ASKED):
+                some = idents[at:at + _ASKED]
+                for content, digest, *row in self.store.execute(
+                        f"SELECT content, rates, {_ENTRY} FROM charges JOIN entries ON number = entry WHERE "
+                        f"charges.machine = ? AND charges.job IN ({', '.join('?' * len(some))})", (machine, *some)):
+                    self._batch.stored[row[0]] = row
+                    self._runs.setdefault((machine, row[_JOB]), {})[row[_START]] = row[0], content, digest
+
+    def _charge(self, key: Key, new: _Record, work: _Work) -> Posted:
+        runs = dict(self._runs.get(key[:2], ()))
         old = runs.pop(key[2], None)
         return self._first(new, key, runs, work) if old is None else self._next(new, key, old, runs, work)
 
@@ -122,10 +162,10 @@ class Charging(Accounts):
         """A record of a run that has no charge in force. runs: the charges of other runs of the job."""
         priced = self._priced(new, key, runs, work)
         if isinstance(priced, Uncharged):
-            if priced.reason == "not-started" and stated(new.job, "State").casefold() == "completed":
-                self._end_hold(key, new.job)
+            if priced.reason == "not-started" and new.said.text("State").casefold() == "completed":
+                self._end_hold(key, new.said)
             return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
-        if stage(new.job) >= Stage.ENDED and (others := self._overlapping(new.job, key, runs)):
+        if new.over and (others := self._overlapping(new.job, key, runs)):
             if not work.supersede:
                 return Posted("contradicts", others[0], priced, detail="a job runs once at a time; it is charged for a "
                               f"run that starts {_at(others[0].start)}, and this one starts {_at(key[2])}")
@@ -140,14 +180,14 @@ class Charging(Accounts):
         number, content, digest = old
         entry = self.entry(number)
         verdict: Verdict = "same"
-        if content_of(new.account, new.text) == content and self._guaranteed(new.job, work.rates).digest == digest:
+        if new.content == content and self._guaranteed(new.said, work.rates).digest == digest:
             return Posted("unchanged", entry)
-        kept = _Record(job_of(entry.document["job"]), entry.account, str(entry.document["job"]))
-        if content_of(new.account, new.text) != content:
+        kept = _Record(Said(job_of(entry.document["job"])), entry.account, str(entry.document["job"]))
+        if new.content != content:
             verdict = compared(kept.job, job_of(new.text))
-            if verdict != "more" and stage(new.job) >= Stage.ENDED and new.account != kept.account:
+            if verdict != "more" and new.over and new.account != kept.account:
                 verdict = "apart"
-        if verdict == "more" and stage(new.job) < Stage.ENDED and not work.running:
+        if verdict == "more" and not new.over and not work.running:
             return Posted("unchanged", entry)
         if verdict in ("same", "less"):
             return self._recharged(kept, key, entry, runs, work)
@@ -167,7 +207,7 @@ class Charging(Accounts):
 
     def _recharged(self, kept: _Record, key: Key, entry: Entry, runs: _Runs, work: _Work) -> Posted:
         """A record that says nothing new: the charge stays, unless the rates are others and it is to be made anew."""
-        used = self._guaranteed(kept.job, work.rates)
+        used = self._guaranteed(kept.said, work.rates)
         if entry.document.get("rates") == used.digest:
             return Posted("unchanged", entry)
         if not work.recharge:
@@ -184,7 +224,7 @@ class Charging(Accounts):
         """What a record comes to by the rates that hold for it."""
         if work.rates.attempts == "last" and any(start > key[2] for start in runs):
             return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
-        return charge(new.job, self._guaranteed(new.job, work.rates), running=work.running)
+        return charge(new.job, self._guaranteed(new.said, work.rates), running=work.running)
 
     def _post_charge(self, new: _Record, key: Key, priced: Charge, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""
@@ -192,16 +232,16 @@ class Charging(Accounts):
             for start, (number, *_) in sorted(runs.items()):
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        if stage(new.job) >= Stage.ENDED:
-            self._end_hold(key, new.job)
-        used = self._guaranteed(new.job, work.rates)
-        document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.job)}
+        if new.over:
+            self._end_hold(key, new.said)
+        used = self._guaranteed(new.said, work.rates)
+        document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.said)}
         if work.read is not None and work.read.zone:
             document["read"] = [work.read.format, work.read.zone]
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
-                                 user_name=user_of(new.job), document=document))
-        self.store.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)",
-                           (*key, entry.number, content_of(new.account, new.text), used.digest))
+                                 user_name=new.said.user, document=document))
+        self._batch.charges.append((*key, entry.number, new.content, used.digest))
+        self._runs.setdefault(key[:2], {})[key[2]] = entry.number, new.content, used.digest
         return entry
 
     def _replace(self, new: _Record, key: Key, old: Entry, priced: Charge, runs: _Runs, work: _Work,
@@ -213,7 +253,7 @@ class Charging(Accounts):
         if refunded and kept:
             self._post(Entry(0, 0, "refund", entry.account, entry.currency, kept, *key, entry.number,
                              user_name=entry.user_name,
-                             document={"reason": f"kept from entry {old.number}", **_ended(new.job)}))
+                             document={"reason": f"kept from entry {old.number}", **_ended(new.said)}))
         return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency),
                       detail=self._odd(new, priced.currency))
 
@@ -226,9 +266,10 @@ class Charging(Accounts):
 
     def _replaced(self, new: _Record, key: Key) -> bool:
         """Whether this very record was charged once, and another one took its place."""
+        self._write()
         rows = self.store.execute(
             f"SELECT {COLUMNS} FROM entries WHERE machine = ? AND job = ? AND start = ? AND kind = 'charge'", key)
-        content = content_of(new.account, new.text)
+        content = new.content
         return any(content_of(e.account, str(e.document.get("job"))) == content for e in map(entry_of, rows.fetchall()))
 
     def _overlapping(self, job: Job, key: Key, runs: _Runs) -> list[Entry]:
@@ -252,7 +293,9 @@ class Charging(Accounts):
         document = {"reason": why} | ({"refunded": plain(refunded)} if refunded else {}) | end_of(old)
         self._post(Entry(0, 0, "reversal", old.account, old.currency, old.amount - refunded, *key, number,
                          user_name=old.user_name, document=document))
+        self._write()
         self.store.execute("DELETE FROM charges WHERE machine = ? AND job = ? AND start = ?", key)
+        self._runs.get(key[:2], {}).pop(key[2], None)
         return refunded
 
     def _same_zone(self, machine: str, read: Read) -> None:
@@ -274,7 +317,7 @@ class Charging(Accounts):
         """Have the times of a machine's records of a format read in another zone from now on: charges that were read
         in the old one are reversed, and logs of that format are read from their start the next time. Gives how many
         charges were reversed. Raises LedgerError."""
-        with self.store.transaction():
+        with self._together():
             before = self.source(f"zone {read.format} {machine}")
             if before is None:
                 raise LedgerError(f"no {read.format} times of {escape(machine, 60)} were read in a zone")
@@ -301,18 +344,12 @@ class Charging(Accounts):
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
 
 
-def _ended(job: Job) -> dict[str, int]:
+def _ended(said: Said) -> dict[str, int]:
     """When a run ended, as its entries keep it: EndTime, else StartTime and Duration; nothing where none says so."""
-    end, start, ran = (_number(job, name) for name in ("EndTime", "StartTime", "Duration"))
+    end, start, ran = said.number("EndTime"), said.number("StartTime"), said.number("Duration")
     if end is None and start is not None and ran is not None:
         end = seconds(start) + ran
     return {} if end is None or seconds(end) >= NUMBERS else {"end": seconds(end)}
-
-
-def _number(job: Job, name: str) -> int | None:
-    """What was delivered of a time or duration, else what stands bare, in whole seconds."""
-    stated = delivered(job, name)
-    return int(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else None
 
 
 def _at(start: int) -> str:

@@ -15,7 +15,8 @@ from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "delivered", "dimension", "failed", "size_class", "value_of", "wait_class"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "failed", "size_class",
+           "value_of", "wait_class"]
 
 ABSENT: Final = "-"
 #: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
@@ -70,6 +71,16 @@ def delivered(job: Job, tag: str) -> Property | None:
     """What was delivered to a job of a property, else what stands bare."""
     scopes = (*job.containers("Delivered"), job)
     return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
+
+
+def all_delivered(job: Job) -> dict[str, Property]:
+    """By name what ``delivered`` gives."""
+    said: dict[str, Property] = {}
+    for scope in (*job.containers("Delivered"), job):
+        for item in scope.items:
+            if item.tag not in said and isinstance(item, Property):
+                said[item.tag] = item
+    return said
 
 
 def _failure(job: Job) -> str:

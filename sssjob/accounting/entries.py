@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import delivered
+from sssjob.accounting.dimensions import all_delivered, delivered
 from sssjob.accounting.pricing import Charge, Uncharged
 from sssjob.accounting.times import seconds
 from sssjob.document.model import Job
@@ -23,9 +24,8 @@ from sssjob.xml.writer import write_document
 
 __all__ = [
     "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Entry", "Kind",
-    "LedgerError", "Posted", "Statement", "Usage", "account_of", "bounded", "changed", "content_of", "document_of",
-    "end_of", "entry_of", "job_of", "key_of", "named", "positive", "row_of", "stated",
-    "user_of",
+    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "changed", "content_of",
+    "document_of", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
 ]
 
 Kind = Literal["account", "deposit", "withdrawal", "expiry", "credit", "quote", "hold", "release", "charge", "reversal",
@@ -99,11 +99,7 @@ class Entry:
 
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
-        text = json.dumps([previous, self.number, self.time, self.kind, self.account, self.currency, str(self.amount),
-                           self.machine, self.job, self.start, self.refers, self.token, self.user_name,
-                           self.document],
-                          sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return _digest(self, previous, _json(self.document))
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -220,20 +216,49 @@ def key_of(job: Job) -> tuple[str, str, int]:
 
     Raises LedgerError where the Machine or both ids are missing, or the StartTime is no time.
     """
-    native = (p.text for scope in (job, *job.task_groups) for p in scope.all("Extension")
-              if p.get("type") == "LRM" and p.get("name") == "NativeId")
-    ident = next(native, None) or stated(job, "Id")
-    machine = stated(job, "Machine")
-    if not ident:
-        raise LedgerError("it has no Id")
-    if not machine:
-        raise LedgerError("it names no Machine, which is part of what it is charged under; the option machine of "
-                          "records does")
-    said = job.value("StartTime")
-    start = seconds(said) if isinstance(said, int) else NEVER
-    if start >= NUMBERS:
-        raise LedgerError("its StartTime is beyond all calendars")
-    return machine, ident, start
+    return Said(job).key
+
+
+class Said:
+    """What a job says of itself, looked up once: what was delivered, else what stands bare (decisions 4, 5)."""
+
+    __slots__ = ("_by_name", "job")
+
+    def __init__(self, job: Job) -> None:
+        self.job, self._by_name = job, all_delivered(job)
+
+    def text(self, tag: str) -> str:
+        """The text of a property, empty where there is none."""
+        stated = self._by_name.get(tag)
+        return "" if stated is None else stated.text.strip()
+
+    def number(self, tag: str) -> int | None:
+        """A time or duration in whole seconds, as it stands."""
+        stated = self._by_name.get(tag)
+        return int(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """As ``key_of``."""
+        native = (p.text for scope in (self.job, *self.job.task_groups) for p in scope.all("Extension")
+                  if p.get("type") == "LRM" and p.get("name") == "NativeId")
+        ident = next(native, None) or self.text("Id")
+        machine = self.text("Machine")
+        if not ident:
+            raise LedgerError("it has no Id")
+        if not machine:
+            raise LedgerError("it names no Machine, which is part of what it is charged under; the option machine of "
+                              "records does")
+        said = self.job.value("StartTime")
+        start = seconds(said) if isinstance(said, int) else NEVER
+        if start >= NUMBERS:
+            raise LedgerError("its StartTime is beyond all calendars")
+        return machine, ident, start
+
+    @property
+    def user(self) -> str:
+        """The User, as far as an entry keeps it."""
+        return self.text("User")[:200]
 
 
 def end_of(charge: Entry) -> dict[str, int]:
@@ -248,11 +273,6 @@ def stated(job: Job, tag: str) -> str:
     return "" if found is None else found.text.strip()
 
 
-def user_of(job: Job) -> str:
-    """The User of a job, as far as an entry keeps it."""
-    return stated(job, "User")[:200]
-
-
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "machine", "job", "start", "refers",
@@ -260,11 +280,24 @@ NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "mach
 COLUMNS: Final = ", ".join(NAMES)
 
 
-def row_of(entry: Entry) -> tuple[Any, ...]:
-    """The values of COLUMNS."""
-    values = [getattr(entry, name) for name in NAMES]
-    values[5], values[12] = str(entry.amount), json.dumps(entry.document, separators=(",", ":"))
-    return tuple(values)
+_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_values: Final = attrgetter(*NAMES[:12])
+
+
+def _digest(entry: Entry, previous: str, document: str) -> str:
+    """SHA-256 of an entry behind the one with that digest. document: its text."""
+    values = [previous, *_values(entry)]
+    values[6] = str(entry.amount)
+    return hashlib.sha256(f"{_json(values)[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed(entry: Entry, previous: str) -> tuple[Entry, tuple[Any, ...]]:
+    """An entry with its hash behind the one with that hash, and its values of COLUMNS."""
+    document = _json(entry.document)
+    signed = replace(entry, hash=_digest(entry, previous, document))
+    values = list(_values(entry))
+    values[5] = str(entry.amount)
+    return signed, (*values, document, signed.hash)
 
 
 def entry_of(row: Any) -> Entry:

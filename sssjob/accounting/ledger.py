@@ -34,6 +34,7 @@ from sssjob.accounting.entries import (
     Kind,
     LedgerError,
     Posted,
+    Said,
     Statement,
     Usage,
     account_of,
@@ -45,7 +46,6 @@ from sssjob.accounting.entries import (
     key_of,
     named,
     positive,
-    user_of,
 )
 from sssjob.accounting.postings import whole_of
 from sssjob.accounting.pricing import Charge, Uncharged, quote
@@ -240,7 +240,7 @@ class Ledger(Charging):
         quoted = quote(job, rates, defaults, start=start)
         if isinstance(quoted, Uncharged):
             raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
-        account = self._owner(whole_of(job, defaults), owner)
+        account = self._owner(Said(whole_of(job, defaults)), owner)
         with self.store.transaction():
             why = self.settings(account, quoted.currency).refuses(account, whole_of(job, defaults))
             if why:
@@ -262,10 +262,10 @@ class Ledger(Charging):
         """
         whole = whole_of(job, defaults)
         machine, ident, _ = key_of(whole)
-        quoted = quote(job, self._guaranteed(whole, rates), defaults, start=start)
+        quoted = quote(job, self._guaranteed(Said(whole), rates), defaults, start=start)
         if isinstance(quoted, Uncharged):
             raise LedgerError(f"no hold: {quoted.reason} ({quoted.detail})")
-        account = self._owner(whole, owner)
+        account = self._owner(Said(whole), owner)
         with self.store.transaction():
             now = int(self._clock())
             old = self.store.one("SELECT entry, expires FROM holds WHERE machine = ? AND job = ?", (machine, ident))
@@ -285,7 +285,7 @@ class Ledger(Charging):
             elements = {} if stated_array is None else {
                 "elements": str(Idset.of(Array.of(stated_array.text).indices))}
             entry = Entry(0, 0, "hold", account, quoted.currency, bounded(quoted.amount), machine, ident,
-                          user_name=user_of(whole), document={"charge": quoted.record(), **elements, **until})
+                          user_name=Said(whole).user, document={"charge": quoted.record(), **elements, **until})
             if not dry_run:
                 entry = self._hold(entry, NEVER if expires is None else expires)
         return entry, quoted

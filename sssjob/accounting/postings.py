@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
-from typing import Final
+from typing import Any, Final
 
 from sssjob.accounting.entries import (
     ABOUT_RUNS,
@@ -17,12 +19,12 @@ from sssjob.accounting.entries import (
     Account,
     Entry,
     LedgerError,
+    Said,
     account_of,
     bounded,
     changed,
     entry_of,
-    row_of,
-    stated,
+    sealed,
 )
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import Store
@@ -45,6 +47,29 @@ _LONG_INDEX: Final = 10
 Key = tuple[str, str, int]
 
 
+@dataclass(slots=True)
+class Unwritten:
+    """What a transaction has posted and the store does not have yet. number, hash: of the last entry; closed: up to
+    when the books are closed; rows: of entries, in their order; charges: rows of charges in force; touched: accounts as
+    they stand after it. stored: rows of entries that the store has, and that are going to be asked for."""
+
+    number: int
+    hash: str
+    closed: int | None
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    entries: dict[int, Entry] = field(default_factory=dict)
+    charges: list[tuple[str, str, int, int, str, str]] = field(default_factory=list)
+    touched: dict[tuple[str, str], Account] = field(default_factory=dict)
+    stored: dict[int, Sequence[Any]] = field(default_factory=dict)
+
+    def written(self) -> None:
+        """Note that the store has all of it."""
+        self.rows.clear()
+        self.entries.clear()
+        self.charges.clear()
+        self.touched.clear()
+
+
 class Postings:
     """A store of entries. clock: epoch seconds, of the entries to come."""
 
@@ -52,10 +77,14 @@ class Postings:
         self.store = store
         self._clock = clock
         self._rates: dict[str, RateSet] = {}
+        self._unwritten: Unwritten | None = None
+        self._held: set[str] = set()    # ids of jobs and arrays that something is held for
         self._over: dict[tuple[str, str], set[int]] = {}    # by array (Machine, id): elements that have ended
 
     def _given_back(self, number: int) -> Decimal:
         """Refunded or reversed of a charge."""
+        if self._unwritten is not None:
+            self._write()
         rows = self.store.execute("SELECT amount FROM entries WHERE refers = ? AND kind IN ('refund', 'reversal')",
                                   (number,))
         with localcontext(EXACT):
@@ -70,33 +99,36 @@ class Postings:
         return self._post(Entry(0, 0, "release", held.account, held.currency, held.amount, held.machine, held.job,
                                 refers=number, user_name=held.user_name))
 
-    def _owner(self, job: Job, owner: str) -> str:
-        names = stated(job, owner)
+    def _owner(self, said: Said, owner: str) -> str:
+        names = said.text(owner)
         if not names:
             raise LedgerError(f"it has no {owner}, which names the account (--account-by)")
         return names
 
-    def _guaranteed(self, job: Job, rates: RateSet) -> RateSet:
+    def _guaranteed(self, said: Said, rates: RateSet) -> RateSet:
         """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
-        number = re.fullmatch(r"quote-([0-9]{1,18})", stated(job, "Quote"))
+        number = re.fullmatch(r"quote-([0-9]{1,18})", said.text("Quote"))
         row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
                                         (int(number[1]),))
         if not row:
             return rates
         entry = entry_of(row)
-        if entry.account not in {stated(job, owner) for owner in OWNERS}:
+        if entry.account not in {said.text(owner) for owner in OWNERS}:
             return rates
-        start, expires = job.value("StartTime"), entry.document.get("expires")
+        start, expires = said.job.value("StartTime"), entry.document.get("expires")
         at = seconds(start) if isinstance(start, int) else int(self._clock())
         return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
 
-    def _end_hold(self, key: tuple[str, str, int], job: Job) -> None:
+    def _end_hold(self, key: Key, said: Said) -> None:
         """End the hold of a job that has ended, under its native id or the Id that it had before. What is held for the
         array that it is an element of is lessened by ``_lessen_holds``."""
-        for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
-                                          (*key[:2], stated(job, "Id"))).fetchall():
-            self._release(number)
-        of_lrm = {p.get("name"): p.text for p in job.all("Extension") if p.get("type") == "LRM"}
+        if not self._held:
+            return
+        if not self._held.isdisjoint((key[1], said.text("Id"))):
+            for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
+                                              (*key[:2], said.text("Id"))).fetchall():
+                self._release(number)
+        of_lrm = {p.get("name"): p.text for p in said.job.all("Extension") if p.get("type") == "LRM"}
         array, index = of_lrm.get("ArrayId"), of_lrm.get("ArrayIndex", "")
         if array and index.isascii() and index.isdecimal() and len(index) < _LONG_INDEX:
             self._over.setdefault((key[0], array), set()).add(int(index))
@@ -126,11 +158,10 @@ class Postings:
         return entry
 
     def _keep(self, rates: RateSet) -> None:
-        if rates.digest not in self._rates:
-            if self.store.one("SELECT 1 FROM rates WHERE digest = ?", (rates.digest,)) is None:
-                self.store.execute("INSERT INTO rates VALUES (?, ?, ?, ?)",
-                                   (rates.digest, rates.name, rates.version, rates.text))
-            self._rates[rates.digest] = rates
+        if self.store.one("SELECT 1 FROM rates WHERE digest = ?", (rates.digest,)) is None:
+            self.store.execute("INSERT INTO rates VALUES (?, ?, ?, ?)",
+                               (rates.digest, rates.name, rates.version, rates.text))
+        self._rates[rates.digest] = rates
 
     def rates(self, digest: str) -> RateSet:
         """Rates that were used once. Raises LedgerError."""
@@ -143,12 +174,20 @@ class Postings:
 
     def account(self, account: str, currency: str = "") -> Account:
         """An account as it stands; one that nobody has used has nothing."""
+        touched = None if self._unwritten is None else self._unwritten.touched.get((account, currency))
+        if touched is not None:
+            return replace(touched)
         row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
                              (account, currency))
         return Account(account, currency) if row is None else account_of(account, currency, row)
 
     def entry(self, number: int) -> Entry:
         """Raises LedgerError for a number that is none."""
+        if self._unwritten is not None:
+            if (posted := self._unwritten.entries.get(number)) is not None:
+                return posted
+            if (stored := self._unwritten.stored.get(number)) is not None:
+                return entry_of(stored)
         row = None if not 0 < number < NUMBERS else \
             self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ?", (number,))
         if row is None:
@@ -193,25 +232,63 @@ class Postings:
         self.store.execute("DELETE FROM sources WHERE name = ?", (name,))
         self.store.execute("INSERT INTO sources VALUES (?, ?)", (name, state))
 
+    # -- posting
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """A transaction whose entries, and the accounts and charges in force that follow from them, are written at its
+        end, each kind by one statement; within it ``entry``, ``account`` and ``_post`` know of them, statements of
+        one's own do after ``_write``."""
+        if self._unwritten is not None:
+            yield
+            return
+        with self.store.transaction():
+            number, last_hash = self.store.one("SELECT number, hash FROM head")
+            self._unwritten = Unwritten(number, last_hash, self.closed())
+            try:
+                yield
+                self._write()
+            finally:
+                self._unwritten = None
+
+    @property
+    def _batch(self) -> Unwritten:
+        """What was posted within ``_together``."""
+        assert self._unwritten is not None
+        return self._unwritten
+
+    def _write(self) -> None:
+        """Put into the store what it does not have yet."""
+        batch, store = self._batch, self.store
+        if not batch.rows:
+            return
+        store.many(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * len(NAMES))})", batch.rows)
+        store.execute("UPDATE head SET number = ?, hash = ?", (batch.number, batch.hash))
+        accounts = [(a.account, a.currency, str(a.balance), str(a.held), str(a.credit))
+                    for a in batch.touched.values()]
+        store.many("INSERT INTO accounts (account, currency, balance, held, credit) VALUES (?, ?, ?, ?, ?) "
+                   "ON CONFLICT (account, currency) DO UPDATE SET balance = excluded.balance, held = excluded.held, "
+                   "credit = excluded.credit", accounts)
+        store.many("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?)", batch.charges)
+        batch.written()
+
     def _post(self, entry: Entry) -> Entry:
-        number, previous = self.store.one("SELECT number, hash FROM head")
-        now = int(self._clock())
-        closed = self.closed() if entry.kind in ABOUT_RUNS else None
-        if closed is not None and changed(entry, time=now).moment("end") < closed:
-            entry = changed(entry, document={**entry.document, "booked": closed})
-        posted = changed(entry, number=number + 1, time=now)
-        posted = changed(posted, hash=posted.digest(previous))
-        self.store.execute(f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * len(NAMES))})", row_of(posted))
-        self.store.execute("UPDATE head SET number = ?, hash = ?", (posted.number, posted.hash))
-        if not posted.account:          # it is about all of them
-            return posted
-        account = self.account(posted.account, posted.currency)
-        account.take(posted)
-        values = (str(account.balance), str(account.held), str(account.credit), posted.account, posted.currency)
-        sql = "UPDATE accounts SET balance = ?, held = ?, credit = ? WHERE account = ? AND currency = ?"
-        if self.store.execute(sql, values).rowcount == 0:
-            self.store.execute("INSERT INTO accounts (balance, held, credit, account, currency) VALUES (?, ?, ?, ?, ?)",
-                               values)
+        if self._unwritten is None:
+            with self._together():
+                return self._post(entry)
+        batch, now, document = self._unwritten, int(self._clock()), entry.document
+        if batch.closed is not None and entry.kind in ABOUT_RUNS and \
+                changed(entry, time=now).moment("end") < batch.closed:
+            document = {**document, "booked": batch.closed}
+        posted, row = sealed(changed(entry, number=batch.number + 1, time=now, document=document), batch.hash)
+        batch.number, batch.hash = posted.number, posted.hash
+        batch.rows.append(row)
+        batch.entries[posted.number] = posted
+        if posted.account:          # else it is about all of them
+            name = posted.account, posted.currency
+            account = batch.touched.get(name)
+            if account is None:
+                account = batch.touched[name] = self.account(*name)
+            account.take(posted)
         return posted
 
 

@@ -131,8 +131,11 @@ def _compared(sums: Sequence[Sums]) -> list[tuple[str, str, _Series, int, float]
     return [
         ("Requested against delivered", "processors x hours, of the jobs that say what they request",
          [("requested", [s.requested for s in sums]), ("delivered", [s.requested_used for s in sums])], 3600, 0),
-        ("Efficiency", "CPU time by processors x time",
-         [("", [s.cpu_paired / s.cpu_basis if s.cpu_basis else 0 for s in sums])], 1, 1),
+        ("Efficiency", "CPU time by processors x time; memory at its peak and GPU time by what there was, where "
+         "the log tells", [(name, [used / held if held else 0 for used, held in pairs]) for name, pairs in (
+             ("CPU", [(s.cpu_paired, s.cpu_basis) for s in sums]),
+             ("memory", [(s.mem.used, s.mem.held) for s in sums]),
+             ("GPU", [(s.gpu.used, s.gpu.held) for s in sums])) if any(held for _, held in pairs)], 1, 1),
         ("GPUs", "GPUs x hours", [("", [s.gpus for s in sums])], 3600, 0),
         ("Energy", "kWh", [("", [s.energy for s in sums])], 3_600_000, 0),
         ("Waiting", "hours from submission to start, of half of the jobs and of 95 % of them at most",

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import Final, Literal
 
 from sssjob.accounting.dimensions import delivered
-from sssjob.accounting.entries import stated
+from sssjob.accounting.entries import Said
 from sssjob.document.element import Container, Property, Raw
 from sssjob.document.model import Job
 from sssjob.document.states import job_state
@@ -47,16 +47,16 @@ class Stage(IntEnum):
     TOLD = 4        # ended, and how
 
 
-def stage(job: Job) -> Stage:
+def stage(said: Said) -> Stage:
     """The stage of the run that a record tells of. A document without State tells of one that is over if it says how
     long it ran."""
-    word = stated(job, "State")
+    word, job = said.text("State"), said.job
     state = job_state(word).state if word else None
     if state in ("Idle", "Hold", "NotQueued"):
         return Stage.WAITING
     if state in ("Running", "Suspended"):
         return Stage.RUNNING
-    if state is None and job.value("EndTime") is None and not stated(job, "Duration"):
+    if state is None and job.value("EndTime") is None and not said.text("Duration"):
         return Stage.KNOWN
     told = job.value("ExitCode") is not None or any(
         p.get("name") in ("ExitStatus", "ExitSignal") for p in job.all("Extension"))
@@ -65,7 +65,7 @@ def stage(job: Job) -> Stage:
 
 def compared(old: Job, new: Job) -> Verdict:
     """What the new record says beside the old one, both of one run."""
-    before, after = stage(old), stage(new)
+    before, after = stage(Said(old)), stage(Said(new))
     if before == after == Stage.RUNNING:        # it goes on: the one that was written later says more
         longer = _lasted(new) - _lasted(old)
         return "more" if longer > 0 else "less" if longer else "same"

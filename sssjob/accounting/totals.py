@@ -20,8 +20,9 @@ from typing import Any, Final, Literal
 
 from sssjob.accounting.capacity import Capacity
 from sssjob.accounting.dimensions import Condition, delivered, dimension, failed, value_of
+from sssjob.accounting.efficiency import Efficiency, at_most, number, of_gpus, of_memory, resource
 from sssjob.accounting.times import seconds
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.limits import LIMITS
@@ -42,6 +43,12 @@ FIGURES: Final = {
     "change": "the figure by which groups are sorted, by that of the period before, less 1",
     "cpu_h": "hours of CPU time",
     "efficiency": "CPU time by processors x time, of the jobs that have both",
+    "mem_efficiency": "peak of memory by what there was of it, over time, of the jobs on one node that have both",
+    "mem_median": "peak of memory by what there was of it, which half of the jobs had at most, to 1 %",
+    "mem_p95": "peak of memory by what there was of it, which 95 % of the jobs had at most, to 1 %",
+    "gpu_efficiency": "time that GPUs worked by GPUs x time, of the jobs that have both",
+    "gpu_median": "time that GPUs worked by GPUs x time, which half of the jobs had at most, to 1 %",
+    "gpu_p95": "time that GPUs worked by GPUs x time, which 95 % of the jobs had at most, to 1 %",
     "requested_h": "processors x hours that were requested, of the jobs that say",
     "used": "what ran by what was requested, of the jobs that say",
     "gpu_h": "GPUs x hours",
@@ -62,7 +69,8 @@ HIDDEN: Final = "(suppressed)"
 @dataclass(slots=True)
 class Sums:
     """Sums over jobs; seconds, joule. basis: of a figure that not every job has, the jobs' share of its denominator;
-    waits: jobs by how long they waited, in steps of 2 %, so that memory does not grow with the jobs;
+    waits: jobs by how long they waited, in steps of 2 %, so that memory does not grow with the jobs; mem, gpu: how much
+    they used of their memory and GPUs;
     users: whose they are, as many as matter; hidden: of too few users, so that only the number of jobs is shown."""
 
     jobs: int = 0
@@ -80,6 +88,8 @@ class Sums:
     waited: int = 0
     wait: int = 0
     waits: dict[int, int] = field(default_factory=dict)
+    mem: Efficiency = field(default_factory=Efficiency)
+    gpu: Efficiency = field(default_factory=Efficiency)
     charges: dict[str, Fraction] = field(default_factory=dict)
     users: set[str] = field(default_factory=set)
     hidden: bool = False
@@ -90,6 +100,8 @@ class Sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for step, count in other.waits.items():
             self.waits[step] = self.waits.get(step, 0) + count
+        self.mem.add(other.mem)
+        self.gpu.add(other.gpu)
         for currency, amount in other.charges.items():
             self.charges[currency] = self.charges.get(currency, Fraction(0)) + amount
         if users:
@@ -104,12 +116,8 @@ class Sums:
 
     def waited_at_most(self, share: Fraction) -> float | None:
         """Hours that so many of the jobs waited at most; None where nobody says."""
-        left = share * self.waited
-        for step, count in sorted(self.waits.items()):
-            left -= count
-            if left <= 0:
-                return 0.0 if not step else round(exp((step - 0.5) * _STEP) / 3600, 4)
-        return None
+        step = at_most(self.waits, share)
+        return None if step is None else 0.0 if not step else round(exp((step - 0.5) * _STEP) / 3600, 4)
 
     def record(self) -> dict[str, Any]:
         """The figures as a JSON object: hours, kWh, ratios; what no job says is absent."""
@@ -118,7 +126,8 @@ class Sums:
         made: dict[str, Any] = {
             "jobs": self.jobs, "failed": self.failed, "wall_h": _hours(self.wall),
             "processor_h": _hours(self.processors), "cpu_h": _hours(self.cpu),
-            "efficiency": _ratio(self.cpu_paired, self.cpu_basis), "requested_h": _hours(self.requested),
+            "efficiency": _ratio(self.cpu_paired, self.cpu_basis),
+            **self.mem.record("mem"), **self.gpu.record("gpu"), "requested_h": _hours(self.requested),
             "used": _ratio(self.requested_used, self.requested), "gpu_h": _hours(self.gpus),
             "node_h": _hours(self.nodes), "energy_kwh": _round(self.energy / 3_600_000),
             "wait_h": _ratio(Fraction(self.wait), Fraction(self.waited * 3600)),
@@ -133,7 +142,7 @@ def step_of(seconds: int) -> int:
     return 0 if seconds < 1 else 1 + int(log(seconds) / _STEP)
 
 
-_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden", "waits"))
+_ADDED: Final = tuple(n for n in Sums.__slots__ if n not in ("charges", "users", "hidden", "waits", "mem", "gpu"))
 
 
 def _round(value: Fraction) -> float:
@@ -207,9 +216,9 @@ class Totals:
         if not all(condition.holds(job) for condition in self.where):
             return False
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
-        wall = _number(delivered(job, "Duration"))
+        wall = number(delivered(job, "Duration"))
         if wall is None and start is not None and end is not None:
-            wall = Fraction(max(0, end - start - int(_number(job.first("SuspendDuration")) or 0)))
+            wall = Fraction(max(0, end - start - int(number(job.first("SuspendDuration")) or 0)))
         if wall is None:
             return self._leave("did not run" if jobs == 1 else "in sums without WallDuration", jobs)
         if end is None and start is not None:
@@ -220,7 +229,7 @@ class Totals:
         if self.least > 1:
             sums.users.add(user or value_of(job, "User"))
         key = tuple(value_of(job, name) for name in self.by)
-        period = None
+        period, share = None, Fraction(1)
         for period, share in self._shares(start, end):
             self._into(period, key, sums if share == 1 else _share(sums, share))
         if period is None:
@@ -228,6 +237,9 @@ class Totals:
         last = self._groups[period, key]
         last.jobs += jobs
         last.failed += failed(job)
+        if share != 1:
+            last.mem.count(sums.mem)
+            last.gpu.count(sums.gpu)
         submit = _epoch(job, "SubmitTime")
         if submit is not None and start is not None and start >= submit:
             last.waits_for(start - submit)
@@ -310,20 +322,21 @@ class Totals:
 
     # -- one job
     def _sums(self, job: Job, wall: Fraction) -> Sums:
-        processors = _number(delivered(job, "Processors"))
-        cpu = _number(job.first("CpuDuration"))
+        processors = number(delivered(job, "Processors"))
+        cpu = number(job.first("CpuDuration"))
         asked = job.requested
-        wanted = _number(None if asked is None else asked.first("Duration"))
-        wanted_processors = _number(None if asked is None else asked.first("Processors")) or processors
+        wanted = number(None if asked is None else asked.first("Duration"))
+        wanted_processors = number(None if asked is None else asked.first("Processors")) or processors
         made = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
-                    gpus=_resource(job, "GPU") * wall, nodes=(_number(delivered(job, "NodeCount")) or 0) * wall,
-                    energy=_resource(job, "Energy"))
+                    gpus=resource(job, "GPU") * wall, nodes=(number(delivered(job, "NodeCount")) or 0) * wall,
+                    energy=resource(job, "Energy"))
         if cpu is not None and processors:
             made.cpu_basis, made.cpu_paired = made.processors, cpu
         if wanted and wanted_processors and processors:
             made.requested, made.requested_used = wanted * wanted_processors, made.processors
+        made.mem, made.gpu = of_memory(job, wall) or made.mem, of_gpus(job, wall) or made.gpu
         charge = job.first("Charge")
-        if (amount := _number(charge)) is not None and isinstance(charge, Property):
+        if (amount := number(charge)) is not None and isinstance(charge, Property):
             made.charges[charge.get("units") or ""] = amount
         return made
 
@@ -449,7 +462,8 @@ def _named(at: datetime, every: str) -> str:
 
 def _share(sums: Sums, share: Fraction) -> Sums:
     """A part of what one job used."""
-    made = Sums(users=sums.users, charges={k: v * share for k, v in sums.charges.items()})
+    made = Sums(users=sums.users, charges={k: v * share for k, v in sums.charges.items()}, mem=sums.mem.part(share),
+                gpu=sums.gpu.part(share))
     for name in _ADDED:
         if isinstance(value := getattr(sums, name), Fraction):      # counts are those of whole jobs
             setattr(made, name, value * share)
@@ -460,23 +474,3 @@ def _epoch(job: Job, name: str) -> int | None:
     value = job.value(name)
     made = seconds(value) if isinstance(value, int) and value > 0 else _LAST
     return made if made < _LAST else None
-
-
-def _amounts(job: Job) -> Iterator[Container]:
-    if job.delivered:
-        yield job.delivered
-    yield job
-
-
-def _number(found: Property | None) -> Fraction | None:
-    if found is None or not isinstance(found.value, int | Decimal) or isinstance(found.value, bool):
-        return None
-    return Fraction(found.value) if found.value >= 0 else None
-
-
-def _resource(job: Job, name: str) -> Fraction:
-    for c in _amounts(job):
-        found = [_number(p) or Fraction(0) for p in c.all("Resource") if p.get("name") == name]
-        if found:
-            return sum(found, Fraction(0))
-    return Fraction(0)

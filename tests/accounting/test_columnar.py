@@ -246,7 +246,9 @@ FUZZ: dict[str, list[str]] = {
                   "gres/fpga=2,gres/fpga=1",
                   "cpu=4,gres/gpu=0,gres/gpu:a=2", "mem=0", " cpu=4", "cpu=04", "x", "gres/Processors=3"],
     "ReqTRES": ["cpu=4,mem=4G,node=2", "cpu=5", "x"], "ReqCPUS": ["4", "", "x"], "ReqMem": ["4G", "1Gc", "4X"],
-    "MaxRSS": ["", "7K", "0"], "TotalCPU": ["00:01:00", "", "9-00:00:00", "x", "00:01:00 "],
+    "MaxRSS": ["3M", "", "7K", "0", "1.5M", "3G", "0.3K"],
+    "TRESUsageInTot": ["", "cpu=00:00:01,gres/gpuutil=70", "gres/gpuutil=0"],
+    "TotalCPU": ["00:01:00", "", "9-00:00:00", "x", "00:01:00 "],
     "Elapsed": ["00:01:00", "x"], "Suspended": ["00:00:00", "00:00:10", ""], "CPUTimeRAW": ["240", "7", ""],
     "ConsumedEnergyRaw": ["", "700", "0", "1K"],
     "ConsumedEnergy": ["", "9", "2.5K"], "Reservation": ["", "r"], "Comment": ["", "a comment "], "Room": ["", "7 "],
@@ -259,6 +261,9 @@ FUZZ: dict[str, list[str]] = {
 #: UTF-8.
 ANYWHERE = ("ü", "日本", "\u00a0", "\u2003", "\u200b", "\u2028", "\u0085", "\t", "\r", "\x07", "\x7f", "\udcff",
             "\udcc3")
+#: Column -> what becomes of its text for a job on one node.
+ONE_NODE = {"NNodes": ("2", "1"), "NodeList": ("[1-2]", "1"), "AllocTRES": ("node=2", "node=1"),
+            "ReqTRES": ("node=2", "node=1")}
 REQUIRED = ("JobID", "State", "Start", "End", "ElapsedRaw")
 
 
@@ -268,12 +273,14 @@ def log(choose: random.Random) -> bytes:
     names = [name for name in FUZZ if choose.random() < (0.97 if name in REQUIRED else 0.6)]
     choose.shuffle(names)
     texts = ["|".join(names) + "\n"]
-    odd = choose.choice((0.0, 0.02, 0.1))
+    odd, one_node = choose.choice((0.0, 0.02, 0.1)), choose.random() < 0.5
     jobs = [*range(1, choose.randrange(2, 12)), *choose.choices(range(1, 12), k=choose.choice((0, 0, 2, 6)))]
     for number in jobs:
         row = {name: choose.choice(said) if choose.random() < odd else said[0] for name, said in FUZZ.items() if said}
         if choose.random() < 0.5:
             row["ElapsedRaw"] = row["ElapsedRaw"].replace("60", "59")
+        if one_node:
+            row |= {name: row[name].replace(*texts) for name, texts in ONE_NODE.items()}
         if choose.random() < odd:
             name = choose.choice([name for name, said in FUZZ.items() if said])
             row[name] = choose.choice(("{1}{0}", "{0}{1}", "{0}{1}x")).format(row[name], choose.choice(ANYWHERE))

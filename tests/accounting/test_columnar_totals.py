@@ -61,7 +61,8 @@ class Added:
         self.counts, self.findings = stream.counts, findings(context)
 
     def said(self) -> tuple[Any, ...]:
-        groups = {(group.period, group.key): (group.sums.record(), group.sums.waits) for group in self.totals.groups()}
+        groups = {(group.period, group.key): (group.sums.record(), group.sums.waits, group.sums.mem)
+                  for group in self.totals.groups()}
         return (groups, self.totals.whole().record(), self.totals.left_out, self.totals.periods(), self.uncharged,
                 self.counts, self.findings)
 
@@ -111,6 +112,47 @@ def test_plain_jobs_are_not_read_one_by_one() -> None:
     data = HEADER + "".join(row(n, TotalCPU=clocks[n % 6]) for n in range(1, 200))
     assert added(data.encode(), rate_set('VBR GPU 1 per = "hour"\nVBU Energy 0.3'), by=["Project", "Wait"],
                  every="day").by_one == 0
+
+
+def test_memory_that_was_sampled_goes_by_columns() -> None:
+    """Peaks of the job's own row and of steps, of which the greatest counts, by what AllocTRES says."""
+    header = HEADER.rstrip("\n") + "|MaxRSS|NNodes\n"
+    lines = [f"{row(n, AllocTRES=f'cpu=64,mem={n}G').rstrip()}|{peak}|1\n" + "".join(
+        f"{row(n).replace(f'{n}|', f'{n}.{step}|', 1).rstrip()}|{size}|1\n" for step, size in steps.items())
+        for n, (peak, steps) in enumerate([("", {}), ("512M", {}), ("0", {"batch": "1.5G", "0": "2048000K"}),
+                                           ("", {"batch": "", "extern": "0"}), ("3G", {"batch": "1K"})] * 5, 1)]
+    said = added((header + "".join(lines)).encode(), None, by=["Project"], every="day")
+    assert said.by_one == 0
+    assert sum(sum(group.sums.mem.counts.values()) for group in said.totals.groups()) == 15
+
+
+@pytest.mark.parametrize(("changed", "ratio", "by_one"), [
+    ({"NNodes": "2", "AllocTRES": "cpu=64,mem=4G,node=2"}, None, 0), ({"AllocTRES": "cpu=64,node=1"}, 0.5, 1),
+    ({"MaxRSS": "0.3K"}, 0.0, 1),
+    ({"MaxRSS": "x"}, None, 0), ({"AllocTRES": "cpu=64,mem=999999999999999P,node=1"}, 0.0, 1),
+    ({"AllocTRES": "cpu=64,mem=4096,node=1"}, 0.5, 0), ({"MaxRSS": "8G"}, 2.0, 0)])
+def test_memory_that_the_log_does_not_tell(changed: dict[str, str], ratio: float | None, by_one: int) -> None:
+    """A peak is of a process, so nothing is said of several nodes; without AllocTRES what was asked for counts."""
+    cell = cells(1) | {"AllocTRES": "cpu=64,mem=4G,node=1", "MaxRSS": "2G", "NNodes": "1"} | changed
+    said = added(("|".join(cell) + "\n" + "|".join(cell.values()) + "\n").encode(), None)
+    assert said.by_one == by_one
+    assert said.totals.record().get("mem_median") == ratio
+
+
+def test_gpus_that_worked() -> None:
+    """gres/gpuutil of the steps is per cent of their time, of several GPUs together; what is not said is not 0."""
+    header = HEADER.rstrip("\n") + "|TRESUsageInTot\n"
+    lines = [row(number, AllocTRES="cpu=64,gres/gpu=2").rstrip("\n") + "|\n" + "".join(
+        row(number, ElapsedRaw=elapsed).replace(f"{number}|", f"{number}.{n}|", 1).rstrip("\n") + f"|{usage}\n"
+        for n, (elapsed, usage) in enumerate(steps))
+        for number, steps in enumerate([
+            [("1800", "cpu=00:00:01,gres/gpumem=1G,gres/gpuutil=30,mem=1G"), ("900", "gres/gpuutil=180")],
+            [("1800", "gres/gpuutil=0")], [("1800", "cpu=00:00:01,mem=0")], [("1800", "gres/gpuutil=200")]], 1)]
+    said = added((header + "".join(lines)).encode(), None)
+    assert said.by_one == 3
+    record = said.totals.record()
+    assert (record["gpu_efficiency"], record["gpu_median"], record["gpu_p95"]) == (0.5333, 0.6, 1.0)
+    assert said.totals.whole().gpu.counts == {0: 1, 60: 1, 100: 1}
 
 
 @pytest.mark.parametrize(("step", "by_one"), [("0:15", 1), ("0:0", 1)])

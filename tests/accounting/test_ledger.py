@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sssjob.accounting.ledger import Ledger, LedgerError, key_of
+from sssjob.accounting.ledger import Ledger, LedgerError, Read, key_of
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import open_store, shown
 from sssjob.document.model import Job
@@ -79,6 +80,45 @@ def test_a_job_is_charged_once(ledger: Ledger) -> None:
     assert ledger.charge(job(), None, rates()).outcome == "unchanged"
     assert kinds(ledger) == ["charge 100.000"]
     assert ledger.account("chem").balance == -100
+
+
+def test_jobs_together_take_few_statements(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a batch costs beside its rows is the same for one job and for many: no statement is a job's own, not even
+    where all of them are charged already, by these rates or by others."""
+    statements: list[str] = []
+
+    def counted(run: Callable[..., Any]) -> Callable[..., Any]:
+        def call(sql: str, values: Sequence[Any] = ()) -> Any:
+            statements.append(sql)
+            return run(sql, values)
+
+        return call
+
+    ledger.charge(job("first"), None, rates())
+    for name in ("execute", "many"):
+        monkeypatch.setattr(ledger.store, name, counted(getattr(ledger.store, name)))
+    counts = []
+    for some in (1, 40):
+        jobs = [(job(f"{some}-{n}"), None) for n in range(some)]
+        for outcome, prices in (("charged", rates()), ("unchanged", rates()), ("other-rates", rates("0.7"))):
+            ledger.charge(job("first"), None, prices)
+            statements.clear()
+            assert {posted.outcome for posted in ledger.charges(jobs, prices)} == {outcome}
+            counts.append(len(statements))
+    assert counts[:3] == counts[3:]
+
+
+def test_a_batch_that_is_undone_keeps_nothing(tmp_path: Path) -> None:
+    """Rates that only a refused batch brought are not taken for kept: the next batch by them keeps them."""
+    place = str(tmp_path / "ledger.db")
+    with Ledger(open_store(place)) as ledger:
+        ledger.charges([(job("1"), None)], rates(), read=Read("sacct", "UTC"))
+        with pytest.raises(LedgerError, match="were read in the zone UTC"):
+            ledger.charges([(job("2"), None)], rates("0.7"), read=Read("sacct", "Europe/Berlin"))
+        ledger.charges([(job("3"), None)], rates("0.7"))
+    with Ledger(open_store(place)) as ledger:
+        assert list(ledger.verify()) == []
+        assert kinds(ledger) == ["charge 100.000", "charge 140.000"]
 
 
 def test_another_record_supersedes(ledger: Ledger) -> None:

@@ -23,30 +23,32 @@ _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 _FORMED: Final = ("Feature",)               # which 3.1 may write in another form; so does Node, where it lists groups
 _HELD: Final = 1 << 14                      # texts that are remembered
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
-_INDENTS: Final = ("    ", "      ")
 _SLOTS: Final = (Requested, Delivered)
 
 
 class PlainJobs:
-    """Writes plain jobs. A property whose text is remembered is held with it, so that no other one has its identity."""
+    """Writes plain jobs. A property whose text is remembered is held with it, so that no other one has its identity.
+    indent: what stands before the element of a job."""
 
-    def __init__(self) -> None:
+    def __init__(self, indent: str = "  ") -> None:
+        self._frame = f"{indent}<Job>\n", f"{indent}</Job>\n"
+        self._indents = indent + "  ", indent + "    "
         self._lines: tuple[dict[int, tuple[Property, str]], ...] = ({}, {})
         self._attributes: dict[int, tuple[dict[str, str], str]] = {}
 
     def text(self, job: Job) -> str | None:
-        """The element as it stands in a JobGroup; None where the job is not plain."""
+        """The element, a line for each property; None where the job is not plain."""
         if job.attributes or job.reference is not None or not job.items:
             return None
-        out = ["  <Job>\n"]
+        out = [self._frame[0]]
         if not self._add(out, job.items, 0):
             return None
-        out.append("  </Job>\n")
+        out.append(self._frame[1])
         return "".join(out)
 
     def _add(self, out: list[str], items: list[Item], depth: int) -> bool:
         """Add the lines of items; whether all of them are plain."""
-        lines, indent, append = self._lines[depth], _INDENTS[depth], out.append
+        lines, indent, append = self._lines[depth], self._indents[depth], out.append
         known, attributed = lines.get, self._attributes.get
         for item in items:
             found = known(id(item))
@@ -88,9 +90,10 @@ class PlainJobs:
         if not isinstance(item, _SLOTS) or not item.items or item.attributes or (
                 item.reference is not None):
             return False
-        out.append(f"    <{item.tag}>\n")
+        indent = self._indents[0]
+        out.append(f"{indent}<{item.tag}>\n")
         plain = self._add(out, item.items, 1)
-        out.append(f"    </{item.tag}>\n")
+        out.append(f"{indent}</{item.tag}>\n")
         return plain
 
     def _more(self, item: Property) -> tuple[dict[str, str], str] | None:

@@ -11,16 +11,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sssjob.document.element import Property
+from sssjob.document.units import byte_factor
 from sssjob.lrm.slurm import gpus as gpus_among
 from sssjob.lrm.slurm import tres as split
 from sssjob.translators.records._again import LONGEST
 from sssjob.translators.records._record import leaf
 from sssjob.translators.records._values import amount, count, thousands
 
-__all__ = ["TRES", "TresForm", "TresForms", "TresTexts", "tres"]
+__all__ = ["TRES", "TresForm", "TresForms", "TresTexts", "memory_place", "tres"]
 
 _ITEM: Final = re.compile(r"([a-z]+(?:/[^=,|]*)?)=(0|[1-9][0-9]{0,14})([KMGTP]?)", re.ASCII)
 _FORMS: Final = 64                  # texts that differ in more than numbers
@@ -194,6 +196,14 @@ def _form(text: str) -> TresForm | None:
     bound = {at.get("cpu", -1), at.get("node", -1), total if typed else -1}
     return TresForm(tuple(pieces), re.compile(pattern, re.ASCII).fullmatch, at.get("cpu", -1), at.get("node", -1),
                     total, typed, tuple(i for i in range(len(kinds)) if i not in bound), "mem" in at)
+
+
+def memory_place(form: TresForm) -> tuple[int, int] | None:
+    """(which number of a form is its memory, bytes of one); None where no memory is said."""
+    for at, (before, behind) in enumerate(pairwise(form.pieces)):
+        if before == "mem=" or before.endswith(",mem="):
+            return at, byte_factor(f"{behind[:1].strip(',') or 'M'}B")
+    return None
 
 
 class _Places(NamedTuple):

@@ -72,6 +72,7 @@ COLUMNS: Final[dict[str, str]] = {
     "state": "State, StatusMessage", "reason": "StatusMessage and Hold of a pending job", "restarts": "StartCount",
     "planned": "Extension Planned", "reserved": "Extension Planned", "comment": "Extension Comment",
     "workdir": "InitialWorkingDirectory", "ntasks": "", "cputime": "",
+    "tresusageintot": "Extension GpuDuration, by gres/gpuutil of the steps",
 }
 #: Columns in which a user may write the delimiter.
 _FREE: Final = ("jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey",
@@ -89,6 +90,7 @@ _ENDED: Final = ("state", "exitcode", "reason")
 _COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes", "timelimitraw", "timelimit")
 _HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", *_COUNTED)
 _USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
+_MEASURED: Final = ("tresusageintot", "elapsedraw", "elapsed")
 _MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
                 *_EXTENSIONS)
 _Texts = tuple[str, ...]
@@ -100,7 +102,7 @@ class _Columns:
     """Columns of one order: of each section where its texts stand in a row, whose last text is empty for what is not
     there."""
 
-    __slots__ = ("ended", "held", "id", "more", "names", "states_tres", "times", "used", "who")
+    __slots__ = ("ended", "held", "id", "measured", "more", "names", "states_tres", "times", "used", "who")
 
     def __init__(self, names: _Texts) -> None:
         self.names = names
@@ -109,6 +111,7 @@ class _Columns:
         self.who, self.times, self.ended, self.held, self.used, self.more = (
             itemgetter(*(place.get(name, -1) for name in section))
             for section in (_WHO, _TIMES, _ENDED, _HELD, _USED, _MORE))
+        self.measured = itemgetter(*(place.get(name, -1) for name in _MEASURED)) if _MEASURED[0] in place else None
         self.states_tres = "alloctres" in place
 
 
@@ -116,7 +119,7 @@ class _Columns:
 @dataclass(slots=True)
 class _Part:
     """A component of a run while its rows come: its record, the CPU time of its own row, and what the steps add. CPU
-    time in microseconds."""
+    time in microseconds, GPU time in hundredths of a second."""
 
     record: Record
     own: int | None
@@ -124,10 +127,20 @@ class _Part:
     peak: _Size | None = None
     swap: _Size | None = None
     signal: int | None = None
+    gpu: int | None = None
 
     def grow(self, peak: _Size | None, swap: _Size | None) -> None:
         """Keep the greatest sizes."""
         self.peak, self.swap = _greater(self.peak, peak), _greater(self.swap, swap)
+
+
+    def gpus_worked(self, texts: str, raw: str, clock: str) -> None:
+        """Add how long the GPUs worked in a step: of each the per cent of the time that it was busy, of all together
+        their sum. texts: of TRESUsageInTot."""
+        busy = _BUSY.search(texts)
+        elapsed = count(raw, "ElapsedRaw") if raw else rounded(micros(clock, "Elapsed"))
+        if busy is not None and elapsed is not None:
+            self.gpu = (self.gpu or 0) + int(busy[1]) * elapsed
 
 
 def _greater(old: _Size | None, new: _Size | None) -> _Size | None:
@@ -255,6 +268,8 @@ class Rows(Reading):
                 if run is None or run.base != base or offset not in run.parts:
                     raise Rejected("orphan", f"step {escape(row[columns.id], 60)}, whose job does not stand before it")
                 self.step(run.parts[offset], step, columns.used(row))
+                if columns.measured is not None:
+                    run.parts[offset].gpus_worked(*columns.measured(row))
                 return ()
         self.at = number
         record = self._record(columns, row, ident, number)
@@ -458,7 +473,10 @@ def _whole(run: _Run) -> Record:
     job.name, job.heading, job.directory = first.name, first.heading, first.directory
     job.submit, job.eligible = first.submit, first.eligible
     job.state, job.hold, job.native, job.exit_status = first.state, first.hold, first.native, first.exit_status
-    job.more, job.starts = first.more, first.starts
+    job.more, job.starts = [more for more in first.more if more[1] != "GpuDuration"], first.starts
+    worked = [part.gpu for part in run.parts.values() if part.gpu is not None]
+    if len(worked) == len(records):
+        job.more.append(_worked(sum(worked)))
     merged(job, records)
     return job
 
@@ -470,10 +488,17 @@ def _finish(part: _Part) -> None:
         r.delivered.append(leaf("Memory", part.peak[0], _PEAKS[part.peak[1]]))
     if part.swap:
         r.more.append(("LRM", "MaxVMSize", f"{part.swap[0]:f} {part.swap[1]}"))
+    if part.gpu is not None and r.ran:
+        r.more.append(_worked(part.gpu))
     used = part.own or part.cpu         # sacct -X prints 0 for the job and no step
     r.cpu = rounded(part.own if used is None and not r.wall else used)
     if r.signal is None and r.exit_code is None and part.signal and r.state == "Completed" and r.ran:
         r.signal = part.signal
+
+
+def _worked(hundredths: int) -> tuple[str, str, str]:
+    """The Extension of how long GPUs worked."""
+    return "LRM", "GpuDuration", str((hundredths + 50) // 100)
 
 
 def _energy(texts: list[str]) -> list[Property]:
@@ -529,6 +554,7 @@ def _size(text: str, column: str) -> _Size | None:
 
 
 _EXIT: Final = re.compile(r"-?\d{0,20}(?::-?\d{0,20})?", re.ASCII)
+_BUSY: Final = re.compile(r"(?:^|,)gres/gpuutil=(\d{1,9})(?:,|$)", re.ASCII)
 _SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
 _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)

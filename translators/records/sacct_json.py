@@ -62,6 +62,8 @@ class _Members(Rows):
         part = next(reversed(self.run.parts.values()))
         for name, texts in steps:
             self.step(part, name, texts)
+        for step in _list(job, "steps"):
+            part.gpus_worked(_busy(step), _digits(_number(member(step, "time", "elapsed"))), "")
         return done
 
     def _job_row(self, job: dict[str, Any], line: int) -> dict[str, str]:
@@ -159,6 +161,13 @@ def _step(step: Any) -> tuple[str, ...]:
              for peak in _list(step, "tres", "requested", "max")}
     return (_seconds(member(step, "time", "total")), "", "", peaks.get("mem", ""), peaks.get("vmem", ""),
             _code(step, "exit_code"))
+
+
+def _busy(step: Any) -> str:
+    """How busy the GPUs were in a step, as the text form prints it in TRESUsageInTot."""
+    shares = [_number(member(used, "count")) for used in _list(step, "tres", "requested", "total")
+              if (member(used, "type"), member(used, "name")) == ("gres", "gpuutil")]
+    return f"gres/gpuutil={shares[0]}" if shares and shares[0] is not None else ""
 
 
 def _size(value: int | None) -> str:

@@ -1,0 +1,137 @@
+"""How much jobs used of the memory and the GPUs that they held: what a log cannot tell has no efficiency, not 0.
+
+Memory is the peak by what there was of it (Delivered, else Requested). Managers sample the peak of a process or of a
+node, so that only jobs on one node have one. GPUs are the time that they worked (Extension GpuDuration, of type LRM) by
+GPUs x time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, Self
+
+from sssjob.accounting.dimensions import delivered
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Job
+from sssjob.document.units import to_bytes
+
+__all__ = ["Efficiency", "at_most", "number", "of_gpus", "of_memory", "percent", "resource"]
+
+#: What a metric of memory is per: the property that counts those on one node; None: it is that of the job.
+_PER: Final = {"": None, "Total": None, "PerNode": None, "PerProcessor": "Processors"}
+
+
+@dataclass(slots=True)
+class Efficiency:
+    """Of jobs that say both: used and held over time (byte seconds, GPU seconds); counts: jobs by the whole per cent
+    that they used, so that memory does not grow with the jobs."""
+
+    used: Fraction = Fraction(0)
+    held: Fraction = Fraction(0)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, used: Fraction, held: Fraction, wall: Fraction = Fraction(1)) -> Self:
+        """That of one job. wall: seconds, where neither is over time."""
+        return cls(used * wall, held * wall, {percent(used, held): 1})
+
+    def add(self, other: Efficiency) -> None:
+        """Add another one's."""
+        self.used, self.held = self.used + other.used, self.held + other.held
+        self.count(other)
+
+    def count(self, other: Efficiency) -> None:
+        """Count the jobs of another one."""
+        for step, count in other.counts.items():
+            self.counts[step] = self.counts.get(step, 0) + count
+
+    def part(self, share: Fraction) -> Efficiency:
+        """A share of what was used and held, of no job."""
+        return Efficiency(self.used * share, self.held * share)
+
+    def record(self, name: str) -> dict[str, float | None]:
+        """The mean over what was held, and what half of the jobs and 95 % of them had at most; None: nobody says."""
+        half, most = at_most(self.counts, Fraction(1, 2)), at_most(self.counts, Fraction(95, 100))
+        return {f"{name}_efficiency": float(round(self.used / self.held, 4)) if self.held else None,
+                f"{name}_median": None if half is None else half / 100,
+                f"{name}_p95": None if most is None else most / 100}
+
+
+def percent(part: Fraction | int, whole: Fraction | int) -> int:
+    """Whole per cent of a part, half up."""
+    return int((200 * part + whole) // (2 * whole))
+
+
+def at_most(counts: Mapping[int, int], share: Fraction) -> int | None:
+    """The step up to which so many of those that were counted lie; None where there are none."""
+    left = share * sum(counts.values())
+    for step, count in sorted(counts.items()):
+        left -= count
+        if left <= 0:
+            return step
+    return None
+
+
+def of_memory(job: Job, wall: Fraction) -> Efficiency | None:
+    """The peak of memory of a job that ran for so many seconds; None where the log does not tell."""
+    held, asked = job.delivered, job.requested
+    nodes = number(delivered(job, "NodeCount"))
+    if held is None or not wall or (nodes is not None and nodes > 1) or "," in _nodes(held):
+        return None
+    peak = next((size for p in held.all("Memory") if p.get("metric") == "Max" and (size := _bytes(p))), None)
+    there = _there(held, job) or (None if asked is None else _there(asked, job))
+    return None if peak is None or not there else Efficiency.of(peak, there, wall)
+
+
+def of_gpus(job: Job, wall: Fraction) -> Efficiency | None:
+    """How long the GPUs of a job worked that ran for so many seconds; None where the log does not tell."""
+    gpus = resource(job, "GPU") * wall
+    worked = next((p.text for p in job.all("Extension")
+                   if p.get("name") == "GpuDuration" and p.get("type") == "LRM"), "")
+    if not gpus or not (worked.isascii() and worked.isdecimal()):
+        return None
+    return Efficiency.of(Fraction(int(worked)), gpus)
+
+
+def _there(slot: Container, job: Job) -> Fraction | None:
+    """The bytes of memory that a slot states for a job on one node."""
+    for p in slot.all("Memory"):
+        metric = p.get("metric") or ""
+        if metric in _PER and p.get("context") in (None, "Dedicated", "Limit", "Configured") and (size := _bytes(p)):
+            per = _PER[metric]
+            count = Fraction(1) if per is None else number(delivered(job, per))
+            return None if count is None else size * count
+    return None
+
+
+def _nodes(held: Container) -> str:
+    node = held.first("Node")
+    return "" if node is None else node.text
+
+
+def _bytes(p: Property) -> Fraction | None:
+    if not isinstance(p.value, int | Decimal):
+        return None
+    with suppress(LookupError, ValueError):     # units that nobody knows
+        return Fraction(to_bytes(Decimal(p.value), p.get("units")))
+    return None
+
+
+def number(found: Property | None) -> Fraction | None:
+    """The value of a property as an amount, None where it is none."""
+    if found is None or not isinstance(found.value, int | Decimal) or isinstance(found.value, bool):
+        return None
+    return Fraction(found.value) if found.value >= 0 else None
+
+
+def resource(job: Job, name: str) -> Fraction:
+    """How much of a Resource was delivered, else stands bare; 0 where none is said."""
+    for container in filter(None, (job.delivered, job)):
+        found = [number(p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
+        if found:
+            return sum(found, Fraction(0))
+    return Fraction(0)
