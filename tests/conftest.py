@@ -108,6 +108,15 @@ def built_in_formats() -> Iterator[None]:
             del registry._loaded[name]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where processes that start local jobs keep how these end; they outlive a test."""
+    folder = tmp_path_factory.getbasetemp() / "psij-run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSIJ_RUN_DIRECTORY", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal of this test is; nothing is made there unless a command does."""

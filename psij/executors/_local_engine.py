@@ -304,7 +304,7 @@ class Engine:
             else:
                 self._selector.register(watched.fd, selectors.EVENT_READ, partial(self._exited, watched))
         except OSError:
-            self._later(partial(self._look, watched))
+            self.later(partial(self._look, watched))
 
     @staticmethod
     def _gone(watched: Watched) -> bool:
@@ -327,9 +327,10 @@ class Engine:
         if gone:
             self._exited(watched)
         else:
-            self._later(partial(self._look, watched))
+            self.later(partial(self._look, watched))
 
-    def _later(self, call: _Call) -> None:
+    def later(self, call: _Call) -> None:
+        """Call this in a moment; for the engine's thread."""
         with self._lock:
             heapq.heappush(self._timers, [time.monotonic() + _RECHECK_S, next(self._numbers), call])
 
@@ -404,7 +405,7 @@ class Engine:
                 if not watched.done:
                     self._settle_one(watched, number, snapshot)
         except OSError:             # a lack of descriptors or memory is no proof that nothing is left
-            self._later(lambda: self._due.update(due))
+            self.later(lambda: self._due.update(due))
 
     def _settle_one(self, watched: Watched, number: int | None, snapshot: proc.Snapshot) -> None:
         session = watched.pid if watched.own_session else None
@@ -444,7 +445,7 @@ class Engine:
     def _watch_member(self, watched: Watched, pid: int) -> None:
         fd = proc.open_pidfd(pid)
         if fd is None:
-            self._later(lambda: self._look_at_members(watched))
+            self.later(lambda: self._look_at_members(watched))
             return
         watched.watching.add(pid)
         self._selector.register(fd, selectors.EVENT_READ, partial(self._member_gone, watched, pid, fd))

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from typing import NamedTuple
 
-__all__ = ["TAG", "Process", "Snapshot", "boot_id", "open_pidfd", "process", "send", "usable"]
+__all__ = ["TAG", "Process", "Snapshot", "boot_id", "is_tagged", "open_pidfd", "process", "send", "usable"]
 
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _log = logging.getLogger("psij")
@@ -98,6 +98,11 @@ def _read(pid: int, name: str) -> bytes:
         if e.errno in _SCARCE:
             raise
         return b""
+
+
+def is_tagged(pid: int) -> bool:
+    """Whether the process was started as a job, or by one; False where its environment cannot be read."""
+    return usable() and any(variable.startswith(TAG.encode() + b"=") for variable in _read(pid, "environ").split(b"\0"))
 
 
 def boot_id() -> str:

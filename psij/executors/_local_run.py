@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psij.executors import _local_proc as proc
+from psij.executors._local_ends import End, find
 from psij.executors._local_engine import Outcome, Watched, engine
 from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
     from psij.surroundings import Entered
 
-__all__ = ["Run"]
+__all__ = ["Run", "outcome_of"]
 
 _LIMIT_SIGNALS = {int(signal.SIGXCPU): "cpu-limit", int(signal.SIGXFSZ): "disk-limit"}
 _WORDS = {"cancel": "canceled on request", "timeout": "the time limit was reached"}
@@ -54,8 +55,8 @@ _log = logging.getLogger("psij")
 class Run:
     """One local process and the jobs that follow it (the submitted one, and those attached to it)."""
 
-    __slots__ = ("begun", "canceled", "command", "ended_for_good", "entered", "executor", "jobs", "node_file", "plan",
-                 "processors", "record", "script", "spawned", "staging", "started", "submitted", "watched")
+    __slots__ = ("begun", "canceled", "command", "ended_for_good", "entered", "executor", "final", "jobs", "node_file",
+                 "plan", "processors", "record", "script", "spawned", "staging", "started", "submitted", "watched")
 
     def __init__(self, executor: LocalJobExecutor, job: Job, submitted: float) -> None:
         self.executor = executor
@@ -74,6 +75,7 @@ class Run:
         self.processors = 1
         self.canceled = False
         self.ended_for_good = False
+        self.final: JobStatus | None = None
         self.record = None if executor.records is None else executor.records / job.id
 
     # -- before the start -------------------------------------------------------------------------------------------
@@ -302,6 +304,7 @@ class Run:
             job.status = JobStatus(state, time=when, metadata=metadata or None)
 
     def _close(self, status: JobStatus) -> None:
+        self.final = status
         for job in self.executor._close(self):
             job.status = status
 
@@ -315,9 +318,13 @@ class Run:
         return JobStatus(state, time=metadata["end_time"], message=message, exit_code=code, metadata=metadata)
 
     def _recorded(self, outcome: Outcome) -> Outcome:
-        """The outcome by the record of the job, where we did not start it ourselves."""
-        if outcome.wait_status is not None or self.record is None:
+        """The outcome by the record of the job, or by what its starter has kept, where we did not start it."""
+        if outcome.wait_status is not None:
             return outcome
+        if self.record is None:
+            start = next((start for pid, start in self.watched.known if pid == self.watched.pid), None)
+            end = None if start is None else find(self.watched.pid, start)
+            return outcome if end is None else outcome_of(end, outcome.why)
         for _ in range(_RECORD_TRIES):
             found = read(self.record)
             if found is None or found.wait_status is not None:
@@ -344,6 +351,11 @@ class Run:
             metadata["memory_max_bytes"] = outcome.peak * 1024
         metadata["sources"] = dict.fromkeys(metadata, "measured")
         return metadata
+
+
+def outcome_of(end: End, why: str | None = None) -> Outcome:
+    """The outcome by what a starter has kept."""
+    return Outcome(end.wait_status, end.cpu_s, end.peak, max(end.ended - end.before, 0.0), why)
 
 
 def _user() -> str:

@@ -14,8 +14,9 @@ directly or not; not their sum.
 
 The jobs inherit from the starter. So it is replaced when what processes inherit (umask, limits, user, affinity, ...) is
 no longer what it was at its start; the mask of signals is handed over with each job. A replaced starter ends with its
-last job, as one does whose client has gone: other processes that attach to a job are told by it how the job ends. If a
-starter is killed, its jobs live on; how they end is then not known.
+last job, as one does whose client has gone: other processes that attach to a job are told by it how the job ends, and
+find that in a file afterwards (``_local_ends``). If a starter is killed, its jobs live on; how they end is then not
+known.
 
 Where this cannot be done (not Linux, no Python to run, a sandbox), ``start`` returns None: start it directly.
 """
@@ -42,6 +43,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from psij._handlers import passing
+from psij.executors._local_ends import file_to_write
 
 __all__ = ["Asked", "Report", "StartError", "Starter", "ask_end", "candidates", "end_of", "request_of", "send",
            "settle", "start"]
@@ -327,9 +329,9 @@ def _new() -> Starter:
         channel, its_channel = _pair(stack)
         reports, its_reports = _pair(stack)
         given = (its_channel.fileno(), its_reports.fileno())
-        popen = subprocess.Popen([sys.executable, "-I", "-S", str(_MAIN), *map(str, given)], cwd="/", pass_fds=given,
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 start_new_session=True)
+        popen = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_MAIN), *map(str, given), file_to_write()], cwd="/", pass_fds=given,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         popen.returncode = 0        # we wait for it ourselves
         its_channel.close()
         its_reports.close()

@@ -1,7 +1,8 @@
 """The starter process itself: run as a script by ``_local_starter``, never imported.
 
-``python -I -S _local_starter_main.py CHANNEL REPORTS``, two sockets that keep packets apart. It imports nothing but
-built-in and extension modules, because the memory that it has is the least that a job can be measured to have.
+``python -I -S _local_starter_main.py CHANNEL REPORTS ENDS``, two sockets that keep packets apart and the file to which
+it adds how jobs end (see ``_local_ends``; empty: none). It imports nothing but built-in and extension modules, because
+the memory that it has is the least that a job can be measured to have.
 
 CHANNEL: it says ``ready``; then it answers each request, in their order. Request: 8 bytes of length and a marshalled
 tuple (see ``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of
@@ -40,8 +41,10 @@ _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
 _ASKERS = 64            # at the door, at most
 _ENDS = 256             # reports that are kept for who asks late
+_FULL = 1 << 20         # bytes of a file of ends that becomes the old one
+_AGAIN = 1 << 14        # bytes after which it is opened anew: another starter may have renamed it
 _records: "dict[int, bytes]" = {}       # by process id
-_running: "set[int]" = set()
+_running: "dict[int, tuple[float, float]]" = {}     # process ids; before and after its start, by CLOCK_BOOTTIME
 _askers: "dict[int, list[_socket.socket]]" = {}     # by process id
 _ends: "dict[int, bytes]" = {}          # the last reports, by process id
 _floor = [0]            # the last answer of own_peak, which only grows
@@ -195,7 +198,7 @@ def own_peak() -> int:
         posix.close(fd)
 
 
-def write_end(pid: int, status: int, usage: "Any") -> None:
+def write_end(pid: int, status: int, cpu: float, peak: int) -> None:
     """Complete the record of a process, if it has one."""
     record = _records.pop(pid, None)
     if record is None:
@@ -203,12 +206,49 @@ def write_end(pid: int, status: int, usage: "Any") -> None:
     try:
         fd = posix.open(record, posix.O_WRONLY | posix.O_APPEND)
         try:
-            posix.write(fd, b"%d %f %d %f\n" % (status, usage.ru_utime + usage.ru_stime, peak_of(usage),
-                                                time.clock_gettime(time.CLOCK_BOOTTIME)))
+            posix.write(fd, b"%d %f %d %f\n" % (status, cpu, peak, time.clock_gettime(time.CLOCK_BOOTTIME)))
         finally:
             posix.close(fd)
     except OSError:         # it was removed: nobody is interested any more
         return
+
+
+class Ends:
+    """The file to which ends are added, which others write to as well; path empty: none."""
+
+    def __init__(self, path: bytes) -> None:
+        self.path, self.fd, self.room = path, -1, 0
+
+    def add(self, pid: int, status: int, cpu: float, peak: int, began: "tuple[float, float]") -> None:
+        """Add the end of a process. began: before and after its start."""
+        if not self.path:
+            return
+        try:
+            if self.room <= 0 or not posix.fstat(self.fd).st_nlink:
+                self.open()
+            self.room -= posix.write(self.fd, b"\n%d %d %f %f %f %f %d .\n" % (
+                pid, status, *began, time.clock_gettime(time.CLOCK_BOOTTIME), cpu, peak))
+        except OSError:         # no room, or no such folder any more: it may be otherwise with the next one
+            return
+
+    def open(self) -> None:
+        """Open the file; one that is full is made the old one. Raises OSError."""
+        if self.fd >= 0:
+            posix.close(self.fd)
+            self.fd = -1
+        self.fd = self.once()
+        if posix.fstat(self.fd).st_size >= _FULL:
+            posix.lockf(self.fd, posix.F_LOCK, 0)       # until it is closed
+            if posix.stat(self.path).st_ino == posix.fstat(self.fd).st_ino:
+                posix.rename(self.path, self.path + b".old")
+            full, self.fd = self.fd, -1
+            posix.close(full)
+            self.fd = self.once()
+        self.room = _AGAIN
+
+    def once(self) -> int:
+        """Its descriptor."""
+        return posix.open(self.path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
 
 
 def take(channel: _socket.socket, number: int) -> bool:
@@ -232,10 +272,10 @@ def take_one(channel: _socket.socket, number: int) -> bool:
         if not more:
             return False
         body += more
-    request, began = marshal.loads(body), time.monotonic()
+    request, began, before = marshal.loads(body), time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
     answer = serve(request, given)
     if answer[0]:
-        _running.add(answer[0])
+        _running[answer[0]] = before, time.clock_gettime(time.CLOCK_BOOTTIME)
     channel.send(marshal.dumps((number, *answer, began)))
     for fd in given:
         posix.close(fd)
@@ -243,7 +283,7 @@ def take_one(channel: _socket.socket, number: int) -> bool:
     return True
 
 
-def reap(reports: _socket.socket, door: "_socket.socket | None") -> bool:
+def reap(reports: _socket.socket, door: "_socket.socket | None", ends: Ends) -> bool:
     """Report the processes that have ended, to all who have asked before; whether there are others."""
     while True:
         try:
@@ -252,11 +292,14 @@ def reap(reports: _socket.socket, door: "_socket.socket | None") -> bool:
             return False
         if pid == 0:
             return True
-        write_end(pid, status, usage)
+        cpu, peak = usage.ru_utime + usage.ru_stime, peak_of(usage)
+        write_end(pid, status, cpu, peak)
+        if pid in _running:
+            ends.add(pid, status, cpu, peak, _running[pid])
         if door is not None:        # who asked before the end has come by now
             let_all_in(door)
-        _running.discard(pid)
-        report = marshal.dumps((pid, status, usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()))
+        _running.pop(pid, None)
+        report = marshal.dumps((pid, status, cpu, peak, time.monotonic()))
         _ends.pop(pid, None)
         _ends[pid] = report
         if len(_ends) > _ENDS:
@@ -311,7 +354,8 @@ def let_in(asker: _socket.socket) -> None:
 
 def main() -> None:
     """Serve and report until the end."""
-    channel, reports = (_socket.socket(fileno=int(fd)) for fd in sys.argv[1:])
+    channel, reports = (_socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
+    ends = Ends(sys.argv[3].encode(sys.getfilesystemencoding(), "surrogateescape"))
     woken, wake = posix.pipe()
     for fd in (channel.fileno(), reports.fileno()):
         posix.set_inheritable(fd, False)
@@ -336,7 +380,7 @@ def main() -> None:
         for fd, _ in poll.poll():
             if fd == woken:
                 posix.read(woken, 4096)
-                busy = reap(reports, door)
+                busy = reap(reports, door, ends)
             elif fd == reports.fileno():
                 poll.unregister(reports)
             elif door is not None and fd == door.fileno():
@@ -348,7 +392,7 @@ def main() -> None:
                 serving = False
                 poll.unregister(channel)
                 channel.close()
-                busy = reap(reports, door)
+                busy = reap(reports, door, ends)
 
 
 try:

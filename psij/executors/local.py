@@ -32,11 +32,12 @@ from typing import TypeVar
 from psij import _forks
 from psij._handlers import apart, hand_over, interrupting
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.executors import _local_ends
 from psij.executors import _local_proc as proc
 from psij.executors._local_engine import GRACE_S, Outcome, Watched, engine
 from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
-from psij.executors._local_run import Run
+from psij.executors._local_run import Run, outcome_of
 from psij.executors._local_spawn import LaunchError
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -51,6 +52,7 @@ __all__ = ["LocalJobExecutor"]
 
 _T = TypeVar("_T")
 _AHEAD = 8              # starts that the starter has been asked for and not done, at most
+_WRITING_S = 1.0        # from the end of a process until its starter has written it down, at most
 _STARTING_S = 30.0      # after which a job of which only the first line is recorded counts as not there
 
 
@@ -244,10 +246,11 @@ class LocalJobExecutor(JobExecutor):
         """Follow a running process.
 
         native_id: a process id, or what ``reference`` gave. The process of a job gives the job's own result, whichever
-        process of our user on this machine has submitted it, also when that has gone; of any other process the exit
-        status cannot be known: FAILED with reason ``unknown-exit`` when it ends. A process that does not exist (any
-        more) makes the job FAILED with reason ``lost``. Raises InvalidStateException; SubmitException (transient) when
-        the system is out of memory or descriptors.
+        process of our user on this machine has submitted it, also when either has ended (``_local_ends``); of any other
+        process the exit status cannot be known: FAILED with reason ``unknown-exit`` when it ends. A process that does
+        not exist and was no job makes the job FAILED with reason ``lost``. A process id alone means the job that has
+        it, else the last one that had it, else any process that has it. Raises InvalidStateException; SubmitException
+        (transient) when the system is out of memory or descriptors.
         """
         apart(partial(self._attach, job, native_id))
 
@@ -279,10 +282,10 @@ class LocalJobExecutor(JobExecutor):
             if not late:
                 run.jobs.append(job)
                 self._runs[job.id] = run
+        run.announce_to(job, run.started)
         if late:
-            job.status = _lost(str(run.watched.pid))
-        else:
-            run.announce_to(job, run.started)
+            assert run.final is not None
+            job.status = run.final
 
     def _attach_recorded(self, job: Job, record: Record) -> None:
         """Follow a job that a process which is gone has started; its time limit still holds."""
@@ -300,19 +303,47 @@ class LocalJobExecutor(JobExecutor):
         engine().watch(run.watched)
 
     def _attach_foreign(self, job: Job, native_id: str) -> None:
+        """Follow a process that this object has not started, or tell how it ended."""
+        pid, start = _numbers(native_id)
         found = _find(native_id)
-        if found is None:
+        if found is not None:
+            run = self._run_of(job, found)
+            end = None if start is not None or run.watched.teller is not None else _local_ends.find(found.pid)
+            if end is None or proc.is_tagged(found.pid):
+                self._runs[job.id] = run
+                run.announce(run.started)
+                engine().watch(run.watched)
+                return
+        if pid is None:
             job.status = _lost(native_id)
-            return
-        run = Run(self, job, time.time())
-        run.started = _start_time(found)
+        else:
+            self._tell_end(job, native_id, pid, start, time.monotonic() + _WRITING_S)
+
+    def _run_of(self, job: Job, found: proc.Process) -> Run:
+        """A run for a process that this object has not started."""
+        run = Run(self, job, _start_time(found))
+        run.started = run.submitted
         run.watched = Watched(run, found.pid, own_session=found.session == found.pid,
                               started=time.monotonic() - (time.time() - run.started))
         run.watched.known.add((found.pid, found.start))
         run.watched.told_by(found.parent)
-        self._runs[job.id] = run
-        run.announce(run.started)
-        engine().watch(run.watched)
+        return run
+
+    def _tell_end(self, job: Job, native_id: str, pid: int, start: int | None, until: float) -> None:
+        """Tell how a job that has gone has ended. until: when its starter has written that, by the monotonic clock."""
+        end = _local_ends.find(pid, start)
+        if end is not None:
+            started = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - end.before)
+            run = Run(self, job, started)
+            run.started, run.watched.pid = started, pid
+            self._runs[job.id] = run
+            run.announce(started)
+            engine().post(lambda: run.ended(outcome_of(end)))
+        elif _may_be_written(pid, until):
+            again = partial(self._tell_end, job, native_id, pid, start, until)
+            engine().post(lambda: engine().later(again))
+        else:
+            job.status = _lost(native_id)
 
 
 class _Many:
@@ -367,17 +398,37 @@ def _reference(pid: int) -> str:
     return "" if found is None or not found.start else f"{pid}@{found.start}@{proc.boot_id()}"
 
 
+def _numbers(native_id: str) -> tuple[int | None, int | None]:
+    """Process id and start, in clock ticks since boot, of a native id or reference: the first is None for what cannot
+    name a process of this boot, the second where it is not stated."""
+    pid, *more = native_id.split("@")
+    if not (pid.isascii() and pid.isdigit() and 1 < int(pid) < 1 << 31):
+        return None, None
+    if not more:
+        return int(pid), None
+    if len(more) == 2 and more[0].isascii() and more[0].isdigit() and more[1] == proc.boot_id():
+        return int(pid), int(more[0])
+    return None, None
+
+
 def _find(native_id: str) -> proc.Process | None:
     """The living process that a native id or reference names, if we may signal it."""
-    pid = native_id.partition("@")[0]
-    if not (pid.isascii() and pid.isdigit() and 1 < int(pid) < 1 << 31):
+    pid, start = _numbers(native_id)
+    if pid is None:
         return None
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):       # no such process, or none that we may signal
         return None
-    found = proc.process(int(pid))
-    return found if found is not None and found.living and native_id in (pid, _reference(found.pid)) else None
+    found = proc.process(pid)
+    return found if found is not None and found.living and start in (None, found.start) else None
+
+
+def _may_be_written(pid: int, until: float) -> bool:
+    """Whether a starter that has just waited for a process may be about to keep its end. until: how long that may
+    take, by the monotonic clock."""
+    found = proc.process(pid)
+    return (found is None or not found.living) and time.monotonic() < until and _local_ends.are_kept()
 
 
 def _start_time(found: proc.Process) -> float:

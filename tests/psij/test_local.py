@@ -256,7 +256,7 @@ def test_attach(executor: LocalJobExecutor, tmp_path: Path) -> None:
     assert ended(stranger)[0].exit_code == 3
     late = Job()
     executor.attach(late, reference)
-    assert ended(late)[1] == {"reason": "lost"}
+    assert ended(late)[0].exit_code == 3
     with pytest.raises(InvalidStateException):
         executor.attach(late, reference)
 
