@@ -72,6 +72,8 @@ class ScriptBasedLauncher(Launcher):
     def _deploy(self) -> Path:
         """Copy the files to ``<work directory>/<sha256 of their contents>/``, once; the path of the script there."""
         files = self._files_to_deploy()
+        if getattr(self.config, "ssh_host", None) is not None:
+            return self._deploy_there(files)
         if self._deployed is None or _marks(self._deployed[0], files) != self._deployed[1]:
             contents = {file.name: file.read_bytes() for file in files}
             folder = self.config.work_directory / _digest(contents)
@@ -79,6 +81,23 @@ class ScriptBasedLauncher(Launcher):
                 _write_folder(folder, contents)
             self._deployed = folder, _marks(folder, files)
         return self._deployed[0] / self._script_path.name
+
+
+    def _deploy_there(self, files: list[Path]) -> Path:
+        """The same on the host behind SSH where the jobs are, with the next command there."""
+        from psij.executors.batch._config import BatchSchedulerExecutorConfig
+        from psij.executors.batch._ssh import host_of
+
+        assert isinstance(self.config, BatchSchedulerExecutorConfig)
+        host = host_of(self.config.ssh_host, self.config.ssh_setup)
+        contents = {file.name: file.read_bytes() for file in files}
+        folder = host.place(str(self.config.work_directory)) / _digest(contents)
+        if self._deployed is None or self._deployed[0] != folder:
+            host.make_private(folder)
+            for name, content in contents.items():
+                host.write(folder / name, content, _mode(content))
+            self._deployed = folder, None
+        return folder / self._script_path.name
 
 
 class ParallelLauncher(ScriptBasedLauncher):
@@ -160,6 +179,11 @@ def _marks(folder: Path, files: list[Path]) -> object:
         return object()
 
 
+def _mode(content: bytes) -> int:
+    """The mode of a file that only its user reads; scripts may be run."""
+    return 0o700 if content.startswith(b"#!") else 0o600
+
+
 def _holds(folder: Path, contents: dict[str, bytes]) -> bool:
     try:
         return all((folder / name).read_bytes() == content for name, content in contents.items())
@@ -177,7 +201,7 @@ def _write_folder(folder: Path, contents: dict[str, bytes]) -> None:
     try:
         for name, content in contents.items():
             (fresh / name).write_bytes(content)
-            (fresh / name).chmod(0o700 if content.startswith(b"#!") else 0o600)
+            (fresh / name).chmod(_mode(content))
         _replace_folder(fresh, folder, contents)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

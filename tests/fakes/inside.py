@@ -97,5 +97,5 @@ def _read(path: str | None) -> Iterator[None]:
 def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:
     """Have executors run commands here. patch: a pytest.MonkeyPatch."""
     made = Inside(lab, commands)
-    patch.setattr("psij.executors.batch._asking.run", made.run)
+    patch.setattr("psij.executors.batch._host.run", made.run)
     return made

@@ -23,7 +23,7 @@ _BASE, _HOOKS, _ASKING, _SUBMISSION, _TIDYING = (f"{_BATCH}/{name}.py" for name 
     "batch_scheduler_executor", "_hooks", "_asking", "_submission", "_tidying"))
 _WATCH, _EVIDENCE, _SLURM, _RECORDS = (f"{_BATCH}/{name}.py" for name in (
     "_watch", "_evidence", "slurm", "_slurm_records"))
-_FILES, _COMMAND, _RUN = f"{_BATCH}/_files.py", f"{_BATCH}/_command.py", "sssjob/run"
+_FILES, _HOST, _COMMAND, _RUN = *(f"{_BATCH}/{name}.py" for name in ("_files", "_host", "_command")), "sssjob/run"
 _COPIED = ("psij", "sssjob", "translators", "schemas", "templates", "tests", "examples", "pyproject.toml")
 _LIMIT_S = 180.0
 
@@ -54,7 +54,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E03", _SUBMISSION, _NO_ID, "out.split()[-1]", "faults/test_submit.py::test_the_job_is_there[slurm-fault2]"),
     _one("E04", _SUBMISSION, _NO_ID, "out", "faults/test_submit.py::test_the_job_is_there[slurm-fault1]"),
     _one("E05", "sssjob/lrm/slurm.py", r"(?:;([\w.-]+))?", "()", "faults/test_submit.py::test_id_and_cluster"),
-    _one("E05", _ASKING, '{**os.environ, "LC_ALL": "C"}', "os.environ",
+    _one("E05", _HOST, '{**os.environ, "LC_ALL": "C"}', "os.environ",
          "faults/test_submit.py::test_language_of_answers"),
     _one("E06", _SUBMISSION, "if meaning is Failure.UNKNOWN:", "if False:",
          "faults/test_submit.py::test_the_job_is_there[slurm-fault3]"),
@@ -125,20 +125,20 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E39", f"{_RUN}/journal.py", "        when = time.time()\n        with journal._transaction():",
          "        when = time.time()\n        self._unwritten.clear()\n        with journal._transaction():",
          "faults/test_system.py::test_flush_is_all_or_nothing"),
-    _one("E40", _SUBMISSION, "if make_private(executor.work_directory) not in", "if executor.work_directory not in",
+    _one("E40", _SUBMISSION, "        host.make_private(executor.work_directory)\n", "",
          "faults/test_system.py::test_the_work_directory_is_removed"),
     _one("E41", _EVIDENCE, "if heard_s >= lost_s or", "if True or",
          "faults/test_system.py::test_exit_files_that_come_late"),
     _one("E42", _SUBMISSION, "errno.ESTALE, ", "", "faults/test_system.py::test_scripts_that_cannot_be_written"),
-    _one("E42", _FILES, "            return file.read(_LONGEST).splitlines()\n    except OSError:",
-         "            return file.read(_LONGEST).splitlines()\n    except ValueError:",
+    _one("E42", _HOST, "                return file.read(most)\n        except OSError:",
+         "                return file.read(most)\n        except ValueError:",
          "faults/test_system.py::test_records_that_cannot_be_read"),
     _one("E43", _SUBMISSION, "errno.EMFILE, ", "", "faults/test_system.py::test_out_of_descriptors"),
     _one("E44", _SUBMISSION, "errno.EAGAIN, ", "", "faults/test_system.py::test_out_of_processes"),
     _one("E45", _COMMAND, "if total > limit:", "if False:", "psij/test_batch.py::test_command_output_limit"),
     _one("E46", _HOOKS, 'self.work_directory / f"{job.id}.job"', 'self.work_directory / "job.job"',
          "faults/test_system.py::test_two_in_one_work_directory"),
-    _one("E47", _TIDYING, "watched = keep.exists()", "watched = False",
+    _one("E47", _TIDYING, "watched = executor.host.exists(keep)", "watched = False",
          "faults/test_system.py::test_two_attached_to_one_job"),
     _one("E48", _WATCH, "os.register_at_fork(after_in_child=lambda: _start_anew())", "",
          "faults/test_system.py::test_fork_while_jobs_are_followed"),

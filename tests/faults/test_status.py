@@ -83,7 +83,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand: Stand) -> Itera
     def run(command: list[str], *more: Any, **named: Any) -> Any:
         return (second if set(command) & sge.COMMANDS.keys() else first).run(command, *more, **named)
 
-    monkeypatch.setattr("psij.executors.batch._asking.run", run)
+    monkeypatch.setattr("psij.executors.batch._host.run", run)
     config = BatchSchedulerExecutorConfig(work_directory=tmp_path / "work", **FASTEST)
     other = Stand(lab, SGEJobExecutor(config=config), second)
     yield stand, other

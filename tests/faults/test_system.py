@@ -139,7 +139,7 @@ def test_scripts_that_cannot_be_written(stand: Stand, monkeypatch: pytest.Monkey
 
     job = runs(stand)
     with monkeypatch.context() as patch:
-        patch.setattr("psij.executors.batch._submission.write_script", fail)
+        patch.setattr(type(stand.executor.host), "write", fail)
         with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
             stand.executor.submit(a_job("true"))
     assert raised.value.transient is transient and asked(stand, "sbatch") == 1
@@ -238,7 +238,7 @@ def test_out_of_processes(stand: Stand, monkeypatch: pytest.MonkeyPatch, number:
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr("psij.executors.batch._asking.run", fail)
+        patch.setattr("psij.executors.batch._host.run", fail)
         with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
             stand.executor.submit(a_job("true"))
         rest(0.3)

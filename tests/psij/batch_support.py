@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, JobStatus
-from psij.executors.batch._files import write_script
+from psij.executors.batch._host import HERE
 from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from psij.executors.batch.lrm import LrmExecutor
@@ -160,7 +160,7 @@ def run_script(manager: Manager, executor: LrmExecutor, job: Job, folder: Path, 
     """Run the submit script of a job as its manager would, as job 5; its exit code. The stand-in is not needed."""
     executor.work_directory = folder / "work"
     executor.work_directory.mkdir()
-    write_script(folder / "script", script_text(executor, job))
+    HERE.write(folder / "script", script_text(executor, job).encode("utf-8", "surrogateescape"))
     form = manager.script
     if form.command is not None:
         (folder / form.command).write_text("#!/bin/sh\necho 5\n")

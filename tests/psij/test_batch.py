@@ -38,8 +38,9 @@ from psij.exceptions import InvalidStateException
 from psij.executors.batch import template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
-from psij.executors.batch._files import ExitFile, clear_old, exit_file, make_private, output_tail, starts, write_script
+from psij.executors.batch._files import ExitFile, exit_file, output_tail, starts
 from psij.executors.batch._followed import Followed
+from psij.executors.batch._host import HERE
 from psij.executors.batch._lookout import Lookout
 from psij.executors.batch._watch import Watcher, watcher_of
 from psij.executors.batch.batch_scheduler_executor import (
@@ -563,7 +564,7 @@ def test_disk_is_full(theirs: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("psij.executors.batch._submission.write_script", fail)
+    monkeypatch.setattr(type(HERE), "write", fail)
     with pytest.raises(SubmitException, match=r"cannot be written: .*No space left"):
         theirs.executor.submit(a_job("true"))
     assert theirs.lab.calls("sbatch") == [] and theirs.files() == []
@@ -713,7 +714,7 @@ def test_records_of_others_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
         assert exit_file(tmp_path / "1.ec", None) is None
         with pytest.raises(PermissionError, match="belongs to another user"):
-            make_private(tmp_path)
+            HERE.make_private(tmp_path)
 
 
 def test_a_directory_that_cannot_be_listed_is_listed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -737,7 +738,8 @@ def _out_of_descriptors(_: object) -> list[str]:
 def test_lookout(tmp_path: Path) -> None:
     """Each record is found once by each who wants it, also where the directory's time of change does not tell."""
     executor = TheirExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
-    folder = make_private(executor.work_directory)
+    folder = executor.work_directory
+    HERE.make_private(folder)
     (folder / "1.ec").touch()
     first, twin, second = (Followed(executor, Job(), native_id, True) for native_id in ("1", "1", "2.head"))
     lookout = Lookout()
@@ -887,22 +889,21 @@ def test_exit_file(tmp_path: Path, text: str, expected: ExitFile | None) -> None
 
 def test_private_directory(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(mode=0o755)
-    assert make_private(tmp_path / "a").stat().st_mode & 0o777 == 0o700
-    assert make_private(tmp_path / "b/c").stat().st_mode & 0o777 == 0o700
+    for folder in (tmp_path / "a", tmp_path / "b/c"):
+        HERE.make_private(folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_script_files(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    write_script(path, "x\udcff\n")
+    HERE.write(path, b"x\xff\n")
     assert path.read_bytes() == b"x\xff\n" and path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
-        write_script(path, "")
+        HERE.write(path, b"")
     (tmp_path / "l").symlink_to(tmp_path / "target")
     with pytest.raises(OSError):
-        write_script(tmp_path / "l", "")
-    with pytest.raises(UnicodeEncodeError):
-        write_script(tmp_path / "u", "\ud800")
-    assert not (tmp_path / "u").exists() and not (tmp_path / "target").exists()
+        HERE.write(tmp_path / "l", b"")
+    assert not (tmp_path / "target").exists()
 
 
 def test_old_files_are_removed(tmp_path: Path) -> None:
@@ -910,7 +911,7 @@ def test_old_files_are_removed(tmp_path: Path) -> None:
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (0, 0))
     (tmp_path / "c.ec").touch()
-    clear_old(tmp_path, time.time())
+    HERE.clear_old(tmp_path, time.time())
     assert sorted(os.listdir(tmp_path)) == ["c.ec", "other"]
 
 
@@ -922,7 +923,7 @@ def test_old_files_that_another_program_removes(tmp_path: Path, monkeypatch: pyt
     entries = sorted(os.scandir(tmp_path), key=lambda entry: entry.name)
     (tmp_path / "b.ec").unlink()
     monkeypatch.setattr(os, "scandir", lambda _: iter(entries))
-    clear_old(tmp_path, time.time())
+    HERE.clear_old(tmp_path, time.time())
     assert os.listdir(tmp_path) == []
 
 
@@ -1100,7 +1101,7 @@ def test_a_job_sees_exactly_what_was_said(tmp_path: Path, values: list[str]) -> 
     executor.work_directory.mkdir(parents=True)
     text = StringIO()
     executor.generate_submit_script(job, executor._create_script_context(job), text)
-    write_script(tmp_path / "script", text.getvalue())
+    (tmp_path / "script").write_text(text.getvalue())
     subprocess.run(["/bin/bash", tmp_path / "script"], env={**os.environ, "SLURM_JOB_ID": "5"}, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert (folder / "out").read_bytes().split(b"\0") == [

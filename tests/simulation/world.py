@@ -107,7 +107,7 @@ class World:
         return self.wrong
 
     def _replaced(self) -> Iterator[tuple[str, Any]]:
-        yield "psij.executors.batch._asking.run", self._run
+        yield "psij.executors.batch._host.run", self._run
         yield "sssjob.run.client.token_hex", lambda n=8: f"{self.kernel.chance.getrandbits(8 * n):0{2 * n}x}"
         yield "sssjob.run.journal.Entry.take", _taking(Entry.take, self)
         yield "sssjob.run.journal.Entry._write", self._dying_at_commits(Entry._write)

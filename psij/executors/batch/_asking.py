@@ -6,8 +6,6 @@ import errno
 import logging
 import os
 import re
-import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -16,8 +14,8 @@ from typing import TYPE_CHECKING
 from psij.exceptions import SubmitException
 from psij.executors.batch._budget import spending
 from psij.executors.batch._cluster import Cluster
-from psij.executors.batch._command import run
 from psij.executors.batch._hooks import BatchHooks
+from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Whose
 from psij.executors.batch._terms import UNKNOWN_ERROR, Source, SourceOffError
 from psij.job_executor_config import JobExecutorConfig
@@ -52,11 +50,12 @@ class BatchAsking(BatchHooks):
 
     def _run_command(self, cmd: _Words) -> str:
         """Standard output of a command. Raises CalledProcessError with all its output, TimeoutExpired, OSError."""
-        return _output_of(cmd, self.config.command_timeout, {**os.environ, "LC_ALL": "C"})
+        return _output_of(self.host, cmd, self.config.command_timeout)
 
     def _run_submit(self, command: _Words) -> str:
         """The same for a submit command, in our own locale: the job may inherit it."""
-        return _output_of(command, self.config.command_timeout, os.environ, while_submitting.get())
+        return _output_of(self.host, command, self.config.command_timeout, plain=False, look=False,
+                          meanwhile=while_submitting.get())
 
     def _ask(self, command: _Words, counts: bool = True) -> tuple[int, str]:
         """Exit code and output of a command. counts: as a question, where its thread has a budget."""
@@ -76,7 +75,7 @@ class BatchAsking(BatchHooks):
             command = self._cluster_command()
             try:
                 out = None if command is None else _output_of(
-                    command, min(self.config.command_timeout, _CLUSTER_S), {**os.environ, "LC_ALL": "C"})
+                    self.host, command, min(self.config.command_timeout, _CLUSTER_S), look=False)
             except FileNotFoundError:
                 out = None
             except (subprocess.SubprocessError, OSError) as e:
@@ -97,10 +96,9 @@ class BatchAsking(BatchHooks):
     def way(self) -> str:
         """How the commands reach their cluster from here: the host, the program, and what of the environment chooses
         the cluster. What is reached by the same way is the same cluster, also while it does not say which."""
-        program = _program(self.get_list_command())
-        chosen = [f"{name}={os.environ[name]}" for name in self._CHOOSING if name in os.environ]
-        return " ".join([socket.gethostname(), shutil.which(program) or program, *([self.url] if self.url else []),
-                         *chosen])
+        program, host = _program(self.get_list_command()), self.host
+        chosen = [f"{name}={host.environ[name]}" for name in self._CHOOSING if name in host.environ]
+        return " ".join([host.way, host.which(program), *([self.url] if self.url else []), *chosen])
 
     def shows_any(self, tags: Sequence[str]) -> bool:
         """Whether the manager has, or had, a job that bears one of these tags, by its own answer: records of jobs may
@@ -205,10 +203,12 @@ class BatchAsking(BatchHooks):
         return {tag: list(ids) for tag, ids in found.items() if ids}, answered
 
 
-def _output_of(command: _Words, timeout_s: float, environment: Mapping[str, str],
+def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = True, look: bool = True,
                meanwhile: Callable[[], None] | None = None) -> str:
-    result = run(command, timeout_s, environment, meanwhile=meanwhile)
+    result = host.run(command, timeout_s, plain=plain, look=look, meanwhile=meanwhile)
     if result.exit_code == _NOT_THERE and (name := _missing(command, result.stderr)) is not None:
+        if not host.is_here:
+            raise FileNotFoundError(f"{name!r} is not found on {host.name}")
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if result.exit_code != 0:
         raise subprocess.CalledProcessError(result.exit_code, command, result.output or UNKNOWN_ERROR)

@@ -10,6 +10,8 @@ from psij.job_executor_config import JobExecutorConfig
 
 __all__ = ["BatchSchedulerExecutorConfig"]
 
+_WORK_THERE = "~/.psij/work"
+
 
 def _stated(given: float | None, variable: str, default: float) -> float:
     """A setting: as given, else as the environment says it. Raises ValueError for a variable that is no number above 0.
@@ -37,15 +39,22 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
     variable PSIJ_BATCH_KEEP_FILES. command_timeout: limit of one command. accounting_delay: how long a job that has
     ended waits for its accounting record. lost_after: how long a job of which nothing is known counts as alive, and how
     long a submission without an answer is looked for. default_resources: a job that says nothing of nodes and processes
-    asks for one process on one node where managers may refuse jobs without a node count (Slurm, PBS, Torque).
+    asks for one process on one node where managers may refuse jobs without a node count (Slurm, PBS, Torque). ssh_host:
+    where the resource manager is, as ssh(1) takes it, None for this machine; all paths of jobs are then paths there,
+    and work_directory is ``~/.psij/work`` there unless it is stated. ssh_setup: a line of sh with which each command
+    there begins, such as one that sets PATH.
     """
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None,
                  queue_polling_interval: float | None = None, initial_queue_polling_delay: float = 2,
                  queue_polling_error_threshold: int = 2, keep_files: bool = False, *, command_timeout: float = 60,
                  accounting_delay: float = 10, lost_after: float = 60,
-                 questions_a_minute: float | None = None, default_resources: bool = True) -> None:
+                 questions_a_minute: float | None = None, default_resources: bool = True,
+                 ssh_host: str | None = None, ssh_setup: str | None = None) -> None:
+        if ssh_host is not None and work_directory is None:
+            work_directory = _WORK_THERE
         super().__init__(launcher_log_file, work_directory)
+        self.ssh_host, self.ssh_setup = ssh_host, ssh_setup
         self.queue_polling_interval = _stated(queue_polling_interval, "SSSJOB_POLLING_INTERVAL", 30.0)
         self.questions_a_minute = _stated(questions_a_minute, "SSSJOB_QUESTIONS_A_MINUTE", 20.0)
         self.initial_queue_polling_delay = initial_queue_polling_delay

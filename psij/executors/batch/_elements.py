@@ -41,7 +41,7 @@ class Elements:
         mine.discard(job.id)
         if not mine:
             del self._open[tag]
-            (self._executor.work_directory / f"{tag}.job").unlink(missing_ok=True)
+            self._executor.host.remove(self._executor.work_directory / f"{tag}.job")
 
     def native_id(self, native_id: str, job: Job) -> str:
         """The native id that a job has as an element of the array with this one."""

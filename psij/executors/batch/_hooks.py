@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import pwd
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,7 +20,9 @@ from psij.exceptions import InvalidJobException
 from psij.executors.batch._array_jobs import ArrayLimits, JobArray
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
+from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
+from psij.executors.batch._ssh import host_of
 from psij.executors.batch._terms import Failure, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -61,6 +62,7 @@ class BatchHooks(JobExecutor):
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, BatchSchedulerExecutorConfig._from_config(config))
+        self.host: Host = host_of(self.config.ssh_host, self.config.ssh_setup)
         self._work_directory: Path | None = None
         self._arrays: dict[str, JobArray] = {}      # by tag: arrays that are being submitted
 
@@ -113,11 +115,11 @@ class BatchHooks(JobExecutor):
     def _clean_submit_script(self, job: Job) -> None:
         """Remove the submit script."""
         if not self.config.keep_files:
-            self._script_path(job).unlink(missing_ok=True)
+            self.host.remove(self._script_path(job))
 
     def _current_user(self) -> str:
         """The name of the user that jobs belong to."""
-        return getpass.getuser()
+        return getpass.getuser() if self.host.is_here else self.host.user or str(self.host.uid)
 
     def native_name(self, job: Job) -> str | None:
         """The name under which accounting tells a job from others of its native id, where it does not have the tag;
@@ -126,10 +128,7 @@ class BatchHooks(JobExecutor):
 
     def _user(self) -> str | None:
         """The name of the user that submits, by the system; None where it has none."""
-        try:
-            return pwd.getpwuid(os.geteuid()).pw_name
-        except KeyError:
-            return None
+        return self.host.user
 
     def _create_script_context(self, job: Job) -> dict[str, Any]:
         """What a template of psij-python's form may use."""
@@ -139,6 +138,9 @@ class BatchHooks(JobExecutor):
 
     def _check_spec(self, spec: JobSpec) -> None:
         """Refuse, with InvalidJobException, what this executor cannot do."""
+        if not self.host.is_here and (spec.stage_in or spec.stage_out or spec.cleanup):
+            raise InvalidJobException("stage_in, stage_out and cleanup: no files are brought to a host behind SSH, or "
+                                      "fetched from there")
         _check_lengths(spec)
 
     def _said_of_submission(self, out: str) -> dict[str, Any]:
@@ -309,7 +311,7 @@ class BatchHooks(JobExecutor):
     def work_directory(self) -> Path:
         """Where scripts and outputs are: ``<config.work_directory>/<name of the executor>``."""
         if self._work_directory is None:
-            self._work_directory = Path(os.path.abspath(self.config.work_directory / self.name.lower()))
+            self._work_directory = self.host.place(str(self.config.work_directory)) / self.name.lower()
         return self._work_directory
 
     @work_directory.setter
@@ -327,7 +329,7 @@ class BatchHooks(JobExecutor):
     def _delete_aux_file(self, job: Job, suffix: str) -> None:
         """Remove a file of a job, such as ``.out``."""
         if not self.config.keep_files and job.native_id is not None:
-            self._aux_path(job.native_id, suffix, job.id).unlink(missing_ok=True)
+            self.host.remove(self._aux_path(job.native_id, suffix, job.id))
 
 
 def _script_context(executor: BatchHooks, job: Job) -> dict[str, Any]:

@@ -7,10 +7,12 @@ a twentieth of the time. With a network file system a record is seen when its ca
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from psij.executors.batch._host import Host
 
 if TYPE_CHECKING:
     from psij.executors.batch._followed import Followed
@@ -24,9 +26,10 @@ _SUFFIXES = (".start", ".ec")
 
 
 class _Folder:
-    __slots__ = ("again", "changed", "fresh", "wanted")
+    __slots__ = ("again", "changed", "fresh", "host", "wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
+        self.host = host            # where it is
         self.wanted: dict[str, list[Followed]] = {}     # those that wait for a record of this name
         self.changed = 0            # when it changed last, nanoseconds since the epoch by its own clock
         self.again = 0.0            # monotonic time until which it is listed again all the same
@@ -42,7 +45,7 @@ class Lookout:
 
     def want(self, item: Followed) -> None:
         """Look for the records of a job."""
-        folder = self._folders.setdefault(item.directory, _Folder())
+        folder = self._folders.setdefault(item.directory, _Folder(item.executor.host))
         item.records = _names(item)
         for name in item.records:
             folder.wanted.setdefault(name, []).append(item)
@@ -68,12 +71,12 @@ class Lookout:
         for directory, folder in list(self._folders.items()):
             fresh, folder.fresh = folder.fresh, False
             try:
-                changed = os.stat(directory).st_mtime_ns
+                changed = folder.host.changed(Path(directory))
                 if changed != folder.changed:
                     folder.changed, folder.again = changed, began + _COARSE_S
                 elif not fresh and began >= folder.again:
                     continue
-                yield directory, os.listdir(directory)
+                yield directory, folder.host.names(Path(directory))
             except OSError:         # not there, or no descriptors left: at the next look, whether it changes or not
                 folder.fresh = True
         ended = time.monotonic()

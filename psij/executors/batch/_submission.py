@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from psij.exceptions import QueueFullException, SubmitException
 from psij.executors.batch._asking import reason
-from psij.executors.batch._files import clear_old, make_private, write_script
+from psij.executors.batch._host import CutError, UnreachableError
 from psij.executors.batch._terms import UNKNOWN_ERROR, Failure
 from psij.job import Job
 
@@ -57,7 +57,7 @@ class Submissions:
         """Remove the script of a job that was prepared and is not submitted."""
         if (found := self._ready.pop(job.id, None)) is not None:
             with suppress(OSError):     # it stays behind; clear_old removes it one day
-                found.unlink(missing_ok=True)
+                self._executor.host.remove(found)
 
     def submit(self, job: Job) -> tuple[str, float]:
         """Native id and time of submission. Raises SubmitException as BatchSchedulerExecutor.submit says."""
@@ -70,7 +70,7 @@ class Submissions:
             self.prepare(job)
         except OSError as e:
             raise SubmitException(f"The submit script cannot be written: {e}", e,
-                                  transient=e.errno in _TRANSIENT) from e
+                                  transient=_may_pass(e)) from e
         path = self._ready.pop(job.id)
         submitted = time.time()
         try:
@@ -78,18 +78,20 @@ class Submissions:
         except BaseException:
             if job.id not in self.unanswered:
                 with suppress(OSError):     # what is raised matters more; clear_old removes it one day
-                    path.unlink(missing_ok=True)
+                    self._executor.host.remove(path)
             raise
 
     def _write_script(self, job: Job) -> Path:
         executor = self._executor
-        if make_private(executor.work_directory) not in self._cleared:
+        host = executor.host
+        host.make_private(executor.work_directory)
+        if executor.work_directory not in self._cleared:
             self._cleared.add(executor.work_directory)
-            clear_old(executor.work_directory, time.time())
+            host.clear_old(executor.work_directory, time.time())
         text = self.script(job)
         path = executor._script_path(job)
-        path.unlink(missing_ok=True)        # of an earlier submission of this very job, known not to have worked
-        write_script(path, text, executor._SCRIPT_MODE)
+        host.remove(path)       # of an earlier submission of this very job, known not to have worked
+        host.write(path, text.encode("utf-8", "surrogateescape"), executor._SCRIPT_MODE)
         return path
 
     def script(self, job: Job) -> str:
@@ -107,9 +109,10 @@ class Submissions:
             return self._after_failure(job, e)
         except subprocess.TimeoutExpired as e:
             return self._search_or_raise(job, f"the submit command took longer than {e.timeout} s", e)
+        except CutError as e:
+            return self._search_or_raise(job, reason(e), e)
         except OSError as e:
-            raise SubmitException(f"The submit command cannot be run: {reason(e)}", e,
-                                  transient=e.errno in _TRANSIENT) from e
+            raise SubmitException(f"The submit command cannot be run: {reason(e)}", e, transient=_may_pass(e)) from e
         except (KeyboardInterrupt, SystemExit):
             self.unanswered.setdefault(job.id, time.time())
             raise
@@ -182,3 +185,8 @@ class Submissions:
         silence = f", {executor.name} does not answer" if can_ask else ""
         raise SubmitException(f"Nobody knows whether the job was submitted{silence}: {why}", error,
                               transient=can_ask) from error
+
+
+def _may_pass(error: OSError) -> bool:
+    """Whether a later try may succeed."""
+    return isinstance(error, UnreachableError) or error.errno in _TRANSIENT

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psij.executors.batch._files import KEEP, exit_file, output_tail
@@ -31,7 +30,7 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
     """Put into the message of a failed job what its submit script had to say."""
     if status.state is not JobState.FAILED:
         return
-    said, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag))
+    said, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag), executor.host)
     if said and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, said)
         said = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", said)
@@ -51,10 +50,8 @@ def read_left(executor: BatchHooks, followed: Followed, status: JobStatus) -> No
         return
     try:
         path = executor._aux_path(followed.native_id, ".left", followed.tag)
-        with open(path, encoding="ascii", errors="replace") as file:
-            status.metadata = {**(status.metadata or {}), **surroundings.read(followed.job, file.read(_MOST_LEFT))}
-    except FileNotFoundError:
-        return
+        if (text := executor.host.record(path, _MOST_LEFT)) is not None:
+            status.metadata = {**(status.metadata or {}), **surroundings.read(followed.job, text)}
     except Exception as e:
         _log.warning("What job %s has left behind cannot be read: %s", followed.job.id, e)
 
@@ -63,8 +60,7 @@ def keep_exit_file(executor: BatchHooks, native_id: str, job: Job) -> None:
     """Have the exit file of a job that somebody else submitted stay until this one, too, has seen its end."""
     keep = executor._aux_path(native_id, KEEP)
     with suppress(OSError):         # there is no work directory here: then there is no exit file either
-        keep.mkdir(0o700, exist_ok=True)
-        (keep / job.id).touch(0o600)
+        executor.host.note(keep, job.id)
 
 
 def remove_files(executor: BatchSchedulerExecutor, followed: Followed) -> None:
@@ -74,19 +70,19 @@ def remove_files(executor: BatchSchedulerExecutor, followed: Followed) -> None:
     keep = executor._aux_path(followed.native_id, KEEP)
     try:
         if followed.own:
-            watched = keep.exists()
+            watched = executor.host.exists(keep)
             executor._clean_submit_script(followed.job)
-            (executor.work_directory / f"{followed.job.id}.start").unlink(missing_ok=True)
+            executor.host.remove(executor.work_directory / f"{followed.job.id}.start")
             for suffix in (*_AUX, *executor._FILES):
                 if not (watched and suffix == ".ec"):
                     executor._delete_aux_file(followed.job, suffix)
             executor._elements.left(followed.job)
-        elif _left_by(keep, followed.job.id):
+        elif executor.host.unnote(keep, followed.job.id):
             path = executor._aux_path(followed.native_id, ".ec", followed.tag)
-            written = exit_file(path, None)
+            written = exit_file(path, None, executor.host)
             script = None if written is None or written.job_id is None else f"{written.job_id}.job"
-            if script is not None and not (executor.work_directory / script).exists():
-                path.unlink(missing_ok=True)
+            if script is not None and not executor.host.exists(executor.work_directory / script):
+                executor.host.remove(path)
     except OSError as e:
         _log.warning("Files of job %s cannot be removed: %s", followed.job.id, e)
 
@@ -97,16 +93,7 @@ def remove_all(executor: BatchSchedulerExecutor, job: Job) -> None:
     others = (executor._aux_path(job.native_id or job.id, suffix, job.id) for suffix in suffixes)
     for path in [executor._script_path(job), *others]:
         with suppress(OSError):     # the others are removed all the same; clear_old removes this one one day
-            path.unlink(missing_ok=True)
+            executor.host.remove(path)
     with suppress(OSError):
         executor._elements.left(job)
 
-
-def _left_by(keep: Path, job_id: str) -> bool:
-    """Remove the note that this process has left in the directory of clients attached to the job (``keep``), and say
-    whether no other client is noted there."""
-    with suppress(OSError):         # it is not empty: others are attached; it is not there: nobody was noted
-        (keep / job_id).unlink(missing_ok=True)
-        keep.rmdir()
-        return True
-    return False

@@ -486,7 +486,7 @@ class Watcher:
 
     def _started(self, item: Followed, name: str) -> None:
         """A start record: our job runs. That of a job made elsewhere may be an old one: the queue is asked."""
-        times = starts(item.executor.work_directory / name, item.job.id if item.own else None)
+        times = starts(item.executor.work_directory / name, item.job.id if item.own else None, item.executor.host)
         if not times or not item.own:
             return
         item.starts, item.quiet = max(item.starts, len(times)), None
@@ -568,9 +568,10 @@ class Watcher:
             item.silent_s += now - item.asked_s
         item.asked_s = now
         executor = item.executor
-        end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag)
+        host = executor.host
+        end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag, host)
         ours = item.tag or (end.job_id if end is not None else None)
-        began = starts(executor._aux_path(item.native_id, ".start", ours), ours) if ours is not None else []
+        began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
         item.starts = max(item.starts, len(began))
         known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                          now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
@@ -588,7 +589,7 @@ class Watcher:
             return
         add_starts(status.metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
         if began:
-            add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours)))
+            add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours), host))
         if len(began) > 1:
             attempts = status.metadata.setdefault("attempts", [{} for _ in began])
             for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):

@@ -335,7 +335,10 @@ class BatchSchedulerExecutor(BatchAsking):
                                    metadata={"native_id": native_id, "reason": "lost"})
             return
         # submitted here, by a process that is gone
-        own = self._script_path(job).exists() or self._elements.took_over(job, identity)
+        try:
+            own = self.host.exists(self._script_path(job)) or self._elements.took_over(job, identity)
+        except OSError:         # the host is out of reach now
+            own = identity is not None and job.id in (identity.tags or ())
         if not own:
             keep_exit_file(self, native_id, job)
         followed = Followed(self, job, native_id, own, identity)

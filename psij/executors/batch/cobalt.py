@@ -13,7 +13,6 @@ looks in the ``.cobaltlog`` is not to be found; a negative code is taken for one
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -22,6 +21,7 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._cluster import Cluster, first
+from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch._words import needs_env
 from psij.executors.batch.batch_scheduler_executor import (
@@ -152,7 +152,7 @@ class CobaltJobExecutor(LrmExecutor):
         asked = resources(spec) or ResourceSpecV1()
         return {**super()._template_context(job, spec, context),
                 "processes_per_node": asked.computed_processes_per_node,
-                "inherited": _inherited() if spec.inherit_environment else []}
+                "inherited": _inherited(self.host) if spec.inherit_environment else []}
 
     # --- states ----------------------------------------------------------------------------------------------------
 
@@ -161,9 +161,9 @@ class CobaltJobExecutor(LrmExecutor):
 
     def _cluster(self, out: str) -> Cluster | None:
         """Where the service is, by the configuration of the commands."""
-        for path in (os.environ.get("COBALT_CONFIG_FILES") or "/etc/cobalt.conf").split(":"):
+        for path in (self.host.environ.get("COBALT_CONFIG_FILES") or "/etc/cobalt.conf").split(":"):
             try:
-                place = first(r"^\s*service-location\s*[=:]\s*(\S+)", Path(path).read_text("utf-8", "replace"))
+                place = first(r"^\s*service-location\s*[=:]\s*(\S+)", self.host.text(Path(path)))
             except OSError:
                 continue
             if place:
@@ -200,7 +200,8 @@ class CobaltJobExecutor(LrmExecutor):
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """The logs of the jobs; grep also fails where one of them is missing."""
-        paths = [str(path) for one in native_ids for path in sorted(self.work_directory.glob(f"{one}.*.cobaltlog"))]
+        names = sorted(name for name in self.host.names(self.work_directory) if name.endswith(".cobaltlog"))
+        paths = [str(self.work_directory / name) for one in native_ids for name in names if name.startswith(f"{one}.")]
         commands = [["grep", "-E", "-H", "-s", "-e", _LOOKED_FOR, "--", *paths[start:start + _LOGS_AT_ONCE]]
                     for start in range(0, len(paths), _LOGS_AT_ONCE)]
         return [Source("cobaltlog", commands, lambda exit_code, out, whose: parse_log(out, whose))]
@@ -255,9 +256,9 @@ def _check_resources(asked: ResourceSpecV1, cores_per_node: int | None) -> None:
                                   "(processes_per_node, cpu_cores_per_process)")
 
 
-def _inherited() -> list[tuple[str, str]]:
-    """Our own environment, but for what is set in a job, and what bash cannot hand on."""
-    return [(name, value) for name, value in os.environ.items()
+def _inherited(host: Host) -> list[tuple[str, str]]:
+    """The environment of qsub, but for what is set in a job, and what bash cannot hand on."""
+    return [(name, value) for name, value in host.environ.items()
             if not needs_env(name) and name != "TMPDIR" and not name.startswith("COBALT_")]
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._cluster import Cluster
-from psij.executors.batch._files import write_script
 from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch.batch_scheduler_executor import (
     InvalidJobStateError,
@@ -133,12 +132,12 @@ class HTCondorJobExecutor(LrmExecutor):
         """The submit description."""
         ((description, text),) = self._beside(job, path).items()
         try:
-            description.unlink(missing_ok=True)
-            write_script(description, text)
+            self.host.remove(description)
+            self.host.write(description, text.encode("utf-8", "surrogateescape"))
             yield
         finally:
             if not self.config.keep_files:
-                description.unlink(missing_ok=True)
+                self.host.remove(description)
 
     def _beside(self, job: Job, path: Path) -> Mapping[Path, str]:
         """The submit description."""

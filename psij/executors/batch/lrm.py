@@ -6,6 +6,7 @@ output, and one template. ``docs`` in the module of each name the sources.
 
 from __future__ import annotations
 
+import fnmatch
 import logging
 import math
 import os
@@ -26,6 +27,7 @@ from psij._plugins import EXECUTORS
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._files import KEEP, recorded
 from psij.executors.batch._followed import Known
+from psij.executors.batch._host import HERE, Host
 from psij.executors.batch._identity import Claim, Whose, whole_tag
 from psij.executors.batch._words import command_words, exported, needs_env, program, shell_only
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, Failure
@@ -138,11 +140,14 @@ def in_reservation(directives: list[Directive], reservation: Directive) -> list[
     return [one for one in directives if one not in replaced] + [reservation]
 
 
-def local_time(at: float, form: str) -> str | None:
-    """A time of the future as local time, rounded up to a second; None where the clock shows it twice.
+def local_time(at: float, form: str, host: Host = HERE) -> str | None:
+    """A time of the future as local time, rounded up to a second; None where the clock shows it twice, and of another
+    host, of whose zone nothing is known.
 
     at: in seconds since the epoch. form: as of strftime(3), of full minutes or seconds.
     """
+    if not host.is_here:
+        return None
     at = math.ceil(at)
     shown = time.strftime(form, time.localtime(at))
     again = (time.strftime(form, time.localtime(at + shift)) for shift in (-7200, -3600, -1800, 1800, 3600, 7200))
@@ -310,7 +315,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         return Claim(next((self._claim(row).tags for _, _, row in self._rows(0, out)), None))
 
     def _watch_key(self) -> tuple[Any, ...]:
-        return self.name, type(self), self.url, os.geteuid()
+        return self.name, type(self), self.url, os.geteuid(), self.host
 
     # --- what can be said ------------------------------------------------------------------------------------------
 
@@ -347,8 +352,9 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _aux_path(self, native_id: str, suffix: str, tag: str | None = None) -> Path:
         """``<native id>.<tag><suffix>``; where the tag is not known, the only file that there is for the native id."""
         if tag is None and suffix != KEEP:
-            found = list(self.work_directory.glob(f"{escape(native_id)}.{_ANY_TAG}{escape(suffix)}"))
-            return found[0] if len(found) == 1 else super()._aux_path(native_id, suffix)
+            pattern = f"{escape(native_id)}.{_ANY_TAG}{escape(suffix)}"
+            named = fnmatch.filter(self.host.names(self.work_directory), pattern)
+            return self.work_directory / named[0] if len(named) == 1 else super()._aux_path(native_id, suffix)
         return super()._aux_path(native_id if tag is None or suffix == KEEP else f"{native_id}.{tag}", suffix)
 
     # --- submissions without an answer -----------------------------------------------------------------------------
@@ -358,7 +364,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         of the whole is found, also in the records of its elements."""
         found, answered = super()._look_up(tags)
         wanted = set(tags)
-        for native_id, tag in recorded(self.work_directory):
+        for native_id, tag in recorded(self.work_directory, self.host):
             for one, known in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
                 if one in wanted and known not in (ids := found.setdefault(one, [])):
                     ids.append(known)
@@ -382,7 +388,7 @@ class LrmExecutor(BatchSchedulerExecutor):
             "around": self._around(job, spec), "element": "" if array is None else array.lines(self._ELEMENT),
             "job_id": job.id if array is None else TAG_MARK,
             "directives": self._directives(job, spec), "script_dir": self.work_directory,
-            "directory": directory(spec), "inherit_environment": spec.inherit_environment,
+            "directory": directory(spec, self.host), "inherit_environment": spec.inherit_environment,
             "environment": [*exported(spec), *self._told_launcher(spec)],
             "shell_only": shell_only(spec), **command_words(context["psij"]["launch_command"], spec)}
 
@@ -420,7 +426,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         guard = self._around(job, job.spec).guard if job.spec.launcher not in (None, "single") else ()
         if _is_resolved(job.spec) and not guard:
             return super()._launch_command(job)
-        shown = Job(resolved(job.spec, guard))
+        shown = Job(resolved(job.spec, guard, self.host))
         shown._id, shown.executor = job.id, self
         return super()._launch_command(shown)
 
@@ -438,22 +444,24 @@ def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[
     return {tag: sorted(ids, key=age) for tag, ids in native_ids.items()}
 
 
-def directory(spec: JobSpec) -> str:
-    """The job's directory: absolute, our own when none is given."""
-    return os.path.abspath(_home(str(spec.directory))) if spec.directory is not None else os.getcwd()
+def directory(spec: JobSpec, host: Host = HERE) -> str:
+    """The job's directory on a host: absolute; without one our own, on another host the home directory."""
+    if spec.directory is None:
+        return os.getcwd() if host.is_here else host.home
+    return str(host.place(_home(str(spec.directory), host)))
 
 
-def _home(path: str) -> str:
-    return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
+def _home(path: str, host: Host) -> str:
+    return host.home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
-def _absolute(base: str, path: Path | None) -> str | None:
-    return None if path is None else os.path.join(base, _home(str(path)))
-
-
-def resolved(spec: JobSpec, guard: Sequence[str] = ()) -> JobSpec:
+def resolved(spec: JobSpec, guard: Sequence[str] = (), host: Host = HERE) -> JobSpec:
     """The specification for launchers: all paths absolute. guard: words before the program."""
-    base = directory(spec)
+    base = directory(spec, host)
+
+    def _absolute(base: str, path: Path | None) -> str | None:
+        return None if path is None else os.path.join(base, _home(str(path), host))
+
     executable, *arguments = *guard, *program(spec)
     return JobSpec(
         executable, arguments, base, spec.name, spec.inherit_environment, spec.environment,

@@ -17,7 +17,6 @@ then.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -122,8 +121,8 @@ class LsfJobExecutor(LrmExecutor):
 
         It would wait for room in a full queue by itself, for ever unless LSB_NTRIES says how often.
         """
-        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
-        once = [] if "LSB_NTRIES" in os.environ else ["LSB_NTRIES=1"]
+        unset = [word for name in _UNSET if name in self.host.environ for word in ("-u", name)]
+        once = [] if "LSB_NTRIES" in self.host.environ else ["LSB_NTRIES=1"]
         around = ["env", *unset, *once] if unset or once else []
         return [*around, "/bin/sh", "-c", 'exec bsub <"$1"', "sh", str(submit_file_path)]
 
@@ -142,7 +141,7 @@ class LsfJobExecutor(LrmExecutor):
 
     def begin_attributes(self, at: float) -> dict[str, object] | None:
         """``-b [[year:][month:]day:]hour:minute``, by local time; the next full minute."""
-        begin = local_time(-(-at // 60) * 60, "%Y:%m:%d:%H:%M")
+        begin = local_time(-(-at // 60) * 60, "%Y:%m:%d:%H:%M", self.host)
         return None if begin is None else {"lsf.b": begin}
 
     def hold_attributes(self) -> dict[str, object]:

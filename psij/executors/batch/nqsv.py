@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._host import Host
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     InvalidJobStateError,
@@ -83,7 +84,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub."""
-        return [_program("qsub"), str(submit_file_path)]
+        return [_program(self.host, "qsub"), str(submit_file_path)]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -120,7 +121,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
         """qstat for these requests: it says of each that it is not there, while nothing is said without ids."""
-        return [_program("qstat"), "-F", "rid,stt", "-n", "-l", *native_ids]
+        return [_program(self.host, "qstat"), "-F", "rid,stt", "-n", "-l", *native_ids]
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         lines = whole_lines(out if exit_code == 0 else out + "\n")
@@ -148,19 +149,19 @@ class NQSVJobExecutor(LrmExecutor):
 
     def get_hold_command(self, native_id: str) -> list[str]:
         """qhold."""
-        return [_program("qhold"), native_id]
+        return [_program(self.host, "qhold"), native_id]
 
     def get_release_command(self, native_id: str) -> list[str]:
         """qrls."""
-        return [_program("qrls"), native_id]
+        return [_program(self.host, "qrls"), native_id]
 
     def get_rerun_command(self, native_id: str) -> list[str]:
         """qrerun."""
-        return [_program("qrerun"), native_id]
+        return [_program(self.host, "qrerun"), native_id]
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """qdel."""
-        return [_program("qdel"), native_id]
+        return [_program(self.host, "qdel"), native_id]
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
         """qdel fails for a request that is not there any more."""
@@ -170,16 +171,16 @@ class NQSVJobExecutor(LrmExecutor):
 
     def get_list_command(self) -> list[str]:
         """qstat: ids of the requests that it shows the user."""
-        return [_program("qstat"), "-F", "rid", "-n", "-l"]
+        return [_program(self.host, "qstat"), "-F", "rid", "-n", "-l"]
 
     def parse_list_output(self, out: str) -> list[str]:
         """The number at the beginning of each line."""
         return [match[1] for line in out.splitlines() if (match := _ROW.fullmatch(line.strip()))]
 
 
-def _program(name: str) -> str:
+def _program(host: Host, name: str) -> str:
     """The command in NEC's directory, where there is one, for others have commands of these names too."""
-    return str(_BIN / name) if (_BIN / name).exists() else name
+    return str(_BIN / name) if host.is_here and host.exists(_BIN / name) else name
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,7 +123,7 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub."""
-        unset = [word for name in _UNSET if name in os.environ for word in ("-u", name)]
+        unset = [word for name in _UNSET if name in self.host.environ for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "qsub", str(submit_file_path)]
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
@@ -193,7 +192,7 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     def begin_attributes(self, at: float) -> dict[str, object] | None:
         """``-a [[[[CC]YY]MM]DD]hhmm[.SS]``, by local time."""
-        begin = local_time(at, "%Y%m%d%H%M.%S")
+        begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {f"{self._PREFIX}.a": begin}
 
     def hold_attributes(self) -> dict[str, object]:

@@ -9,7 +9,6 @@ What sites name themselves (parallel environments, resources for memory, GPUs an
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._arrays import task_numbers
 from psij.executors.batch._cluster import Cluster
+from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
 from psij.executors.batch._sge_records import job_lists, parse_qacct
 from psij.executors.batch.batch_scheduler_executor import (
@@ -134,6 +134,7 @@ class SGEJobExecutor(LrmExecutor):
         super().__init__(url, config)
         self._site = config if isinstance(config, SGEExecutorConfig) else SGEExecutorConfig()
         self._rules: dict[str, str | None] = {}     # allocation rules of parallel environments
+        self._named: list[str | None] = []          # the name of a cluster behind a line, once it was asked for
         self._most_tasks: int | None = None         # max_aj_tasks, once it was asked for; 0: any number
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -174,21 +175,30 @@ class SGEJobExecutor(LrmExecutor):
 
     def _cluster_name(self) -> str | None:
         """SGE_CLUSTER_NAME, else what the file ``cluster_name`` of the cell says; none of the answers has it."""
-        if name := os.environ.get("SGE_CLUSTER_NAME"):
+        if self.host.is_here:
+            return self._asked_name()
+        if not self._named:
+            self._named.append(self._asked_name())
+        return self._named[0]
+
+    def _asked_name(self) -> str | None:
+        environ = self.host.environ
+        if name := environ.get("SGE_CLUSTER_NAME"):
             return name
-        cell = Path(os.environ.get("SGE_ROOT", ""), os.environ.get("SGE_CELL", "default"))
+        cell = Path(environ.get("SGE_ROOT", ""), environ.get("SGE_CELL", "default"))
         try:
-            return (cell / "common" / "cluster_name").read_text("utf-8", "replace").strip()[:200] or None
+            return self.host.text(cell / "common" / "cluster_name").strip()[:200] or None
         except OSError:
             return None
 
     def _cluster(self, out: str) -> Cluster | None:
         """SGE_ROOT and cell, with the host of the qmaster: the first that may be one, where there is a list of them."""
-        if not (root := os.environ.get("SGE_ROOT")):
+        environ = self.host.environ
+        if not (root := environ.get("SGE_ROOT")):
             return None
-        cell = Path(root, os.environ.get("SGE_CELL") or "default").resolve()
-        masters = (_first_word(cell / "common" / name) for name in ("shadow_masters", "act_qmaster"))
-        port = os.environ.get("SGE_QMASTER_PORT", "")
+        cell = self.host.real(Path(root, environ.get("SGE_CELL") or "default"))
+        masters = (_first_word(self.host, cell / "common" / name) for name in ("shadow_masters", "act_qmaster"))
+        port = environ.get("SGE_QMASTER_PORT", "")
         place = f"{cell} on {next(filter(None, masters), '?')}" + (f":{port}" if port else "")
         return Cluster(self._cluster_name() or cell.name, place)
 
@@ -205,7 +215,7 @@ class SGEJobExecutor(LrmExecutor):
 
     def begin_attributes(self, at: float) -> dict[str, object] | None:
         """``-a [[CC]YY]MMDDhhmm[.SS]``, by local time."""
-        begin = local_time(at, "%Y%m%d%H%M.%S")
+        begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {"sge.a": begin}
 
     def hold_attributes(self) -> dict[str, object]:
@@ -421,10 +431,10 @@ class SGEJobExecutor(LrmExecutor):
         return list(dict.fromkeys(native_id for native_id, _, _ in self._rows(0, out) if "." not in native_id))
 
 
-def _first_word(path: Path) -> str:
+def _first_word(host: Host, path: Path) -> str:
     """The first word of a file of the cell; empty where there is none."""
     try:
-        return next(iter(path.read_text("utf-8", "replace").split()), "")
+        return next(iter(host.text(path).split()), "")
     except OSError:
         return ""
 

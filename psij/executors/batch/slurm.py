@@ -8,7 +8,6 @@ sacct(1), JOB STATE CODES; slurm.h.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -166,7 +165,7 @@ class SlurmJobExecutor(LrmExecutor):
         assert job.spec is not None
         stated = {_VARIABLES.get(one.option, f"SBATCH_{one.option.upper().replace('-', '_')}")
                   for one in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
-        unset = [word for name in sorted(stated & os.environ.keys()) for word in ("-u", name)]
+        unset = [word for name in sorted(stated & self.host.environ.keys()) for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "sbatch", "--parsable", str(submit_file_path)]
 
     def _said_of_submission(self, out: str) -> dict[str, Any]:
@@ -177,8 +176,8 @@ class SlurmJobExecutor(LrmExecutor):
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the name of the script, which squeue and sacct show, and in the comment."""
-        return [["squeue", "-u", str(os.geteuid()), "-t", "all", "-h", "-o", "%i|%k|%o"],
-                ["sacct", "-X", "-n", "-P", "-S", "now-1hours", "-u", str(os.geteuid()), "-o",
+        return [["squeue", "-u", str(self.host.uid), "-t", "all", "-h", "-o", "%i|%k|%o"],
+                ["sacct", "-X", "-n", "-P", "-S", "now-1hours", "-u", str(self.host.uid), "-o",
                  "JobID,Comment,SubmitLine"]]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
@@ -232,10 +231,10 @@ class SlurmJobExecutor(LrmExecutor):
         assert job.spec is not None
         spec = job.spec
         around = self._around(job, spec)
-        return Job(resolved(spec)), {"directory": directory(spec), "inherit_environment": spec.inherit_environment,
-                                     "environment": exported(spec), "shell_only": shell_only(spec),
-                                     "variables": around.variables, "guard": around.guard,
-                                     "program": program_words(spec)}
+        return Job(resolved(spec, host=self.host)), {
+            "directory": directory(spec, self.host), "inherit_environment": spec.inherit_environment,
+            "environment": exported(spec), "shell_only": shell_only(spec), "variables": around.variables,
+            "guard": around.guard, "program": program_words(spec)}
 
     def _several(self, job: Job) -> bool:
         return len(self._parts.get(job.id, ())) > 1
@@ -317,7 +316,7 @@ class SlurmJobExecutor(LrmExecutor):
         Elements of an array that wait have one line for all of them, but where one is asked for.
         """
         each = ["-r"] if any("_" in one for one in native_ids) else []
-        return [*_EPOCH, "squeue", "-u", str(os.geteuid()), "-t", "all", *each, "-o", _QUEUE]
+        return [*_EPOCH, "squeue", "-u", str(self.host.uid), "-t", "all", *each, "-o", _QUEUE]
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("squeue", exit_code, out)
@@ -379,12 +378,14 @@ class SlurmJobExecutor(LrmExecutor):
         """
         records, silent = super()._ask_sources(native_ids, late, whose)
         unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and is_unsure(
-            known.get("sacct")) and exit_file(self._aux_path(native_id, ".ec", whose.tag(native_id)), None) is None]
+            known.get("sacct")) and exit_file(
+                self._aux_path(native_id, ".ec", whose.tag(native_id)), None, self.host) is None]
         self._ask_codes(unsure, records, whose)
         for native_id, known in ((native_id, records[native_id]) for native_id in unsure):
             if any(known[name].exit_code is not None for name in _CODES if name in known):
                 known["sacct"].exit_code = None
-            elif native_id not in late and self._aux_path(native_id, ".start", whose.tag(native_id)).exists():
+            elif native_id not in late and self.host.exists(
+                    self._aux_path(native_id, ".start", whose.tag(native_id))):
                 del known["sacct"]          # the script ran here, and its exit file may come yet
             else:
                 code = known["sacct"].exit_code or 0
@@ -422,7 +423,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def get_list_command(self) -> list[str]:
         """squeue: the user's jobs that have not ended."""
-        return ["squeue", "-u", str(os.geteuid()), "-h", "-r", "-o", "%i"]
+        return ["squeue", "-u", str(self.host.uid), "-h", "-r", "-o", "%i"]
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
