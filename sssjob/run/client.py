@@ -111,7 +111,8 @@ class Client:
         if prepared is None:
             return None
         self.enter(prepared)
-        return self.begin([prepared])[0]
+        assert prepared.entry is not None
+        return self.begin([prepared]).get(prepared.token) or self._load(prepared.entry)
 
     def prepare(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                 planned: Callable[[Findings], bool] | None = None, request: str | None = None,
@@ -162,28 +163,29 @@ class Client:
             raise
         prepared.entered(entry)     # another process may have been quicker with the same request
 
-    def begin(self, several: Sequence[Prepared]) -> list[Submission]:
-        """The last third: submit what can be submitted of what is in the journal, all of it by one engine."""
+    def begin(self, several: Sequence[Prepared]) -> dict[str, Submission]:
+        """The last third: submit what can be submitted of what is in the journal, all of it by one engine. Gives, by
+        their tokens, the submissions that were followed here; others have a process of their own."""
         begun: dict[str, Submission] = {}
+        fresh: dict[str, Submission] = {}
+        entries = []
         for prepared in several:
             entry = prepared.entry
             assert entry is not None
             if not prepared.fresh:
                 begun[prepared.token] = self._once_more(entry)
-            elif entry.executor in KEPT:
-                if not entry.held():
-                    keep(entry)
-                begun[prepared.token] = self._load(entry)
-        fresh = [prepared for prepared in several if prepared.token not in begun]
-        submissions = [self._first(prepared) for prepared in fresh]
-        if submissions:
-            mine = [*submissions, *self._stalled([one.entry for one in fresh if one.entry is not None])]
+            elif entry.executor not in KEPT:
+                fresh[prepared.token] = self._first(prepared)
+                entries.append(entry)
+            elif not entry.held():
+                keep(entry)
+        if fresh:
+            mine = [*fresh.values(), *self._stalled(entries)]
             connected = self._connected(mine)
             others = connected[len(mine):]      # a resource manager is told to wait only for what is known to be alive
             self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
                          pace=_PACE_S if others else None, brief=False)
-        begun |= {prepared.token: submission for prepared, submission in zip(fresh, submissions, strict=True)}
-        return [begun[prepared.token] for prepared in several]
+        return begun | fresh
 
     def _first(self, prepared: Prepared) -> Submission:
         """A submission that nobody has begun, ours unless another client was quicker."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -432,8 +432,5 @@ def _quoted(text: str) -> str:
 
 def records(findings: Iterable[Finding]) -> list[Plain]:
     """Findings as JSON objects, without the source line, which may hold a secret."""
-    return [_named(replace(finding, excerpt="").record()) for finding in findings]
-
-
-def _named(record: Mapping[str, Any]) -> Plain:
-    return {name: value for name, value in record.items() if name not in ("type", "file")}
+    return [{name: value for name, value in finding.record().items() if name not in ("type", "file", "excerpt")}
+            for finding in findings]

@@ -196,7 +196,8 @@ class _Application:
     async def _result(self, operation: Operation, call: Call) -> Answer:
         workers, make_order, taken = self.server.workers, operation.order, operation.taken
         if make_order is not None and taken is not None:
-            order = await workers.do("read", lambda desk: make_order(desk.executors, call))
+            order = make_order((), call) if operation.style == "own" else await workers.do(
+                "read", lambda desk: make_order(desk.executors, call))      # it reads the body
             return taken(await self.server.counter.submit(order))
         function = operation.function
         assert function is not None
