@@ -1,15 +1,20 @@
 """What exchange costs: ``python -m bench.exchange [--rows N] [--repeat N] [--check]``.
 
 CPU time of this process, best of several runs: queries over the rows of a journal; a message with jobs against the
-document of the same jobs; and submissions at the desk of a server, whose jobs nobody starts, each durable before it is
-acknowledged.
+document of the same jobs; and submissions at the desk of a server and over HTTP, whose jobs nobody starts, each durable
+before it is acknowledged. What they take by the clock is that of the disk too.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import hashlib
+import re
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,8 +24,11 @@ from unittest import mock
 
 from bench.run import Measure
 from sssjob.run.journal import Journal, Row, open_journal
-from sssjob.serve.access import User
-from sssjob.serve.desk import Desk
+from sssjob.serve import running
+from sssjob.serve.access import Audit, Pace, User, Users
+from sssjob.serve.counter import Workers
+from sssjob.serve.desk import Desk, Order
+from sssjob.serve.web import Server
 from sssjob.sssrmap import Data, Envelope, Object, Request, read_message, write_message
 from sssjob.sssrmap.answering import answer
 from sssjob.sssrmap.sentences import request_of
@@ -84,14 +92,63 @@ def messages(repeat: int) -> list[Measure]:
                 "times")]
 
 
-def submits(folder: Path, repeat: int) -> float:
-    """Submissions a CPU second."""
-    user, count = User("amy", frozenset({"submit"})), 100
+def submits(folder: Path, repeat: int, together: int) -> float:
+    """Submissions a CPU second at the desk. together: so many come at once."""
+    user, count = User("amy", frozenset({"submit"})), 128
     with mock.patch("sssjob.run.client.keep"):
-        desk = Desk(folder / "desk.db", ("local",), folder)
-        least = seconds(lambda: [desk.submit(user, _JOB.format(n).encode()) for n in range(count)], repeat)
+        desk = Desk(folder / f"desk{together}.db", ("local",), folder)
+        orders = [Order(user, _JOB.format(n).encode()) for n in range(count)]
+        least = seconds(lambda: [desk.enter(orders[n:n + together]) for n in range(0, count, together)], repeat)
         desk.close()
     return count / least
+
+
+def served(folder: Path, clients: int, count: int) -> tuple[float, float]:
+    """Submissions a second, by the clock and by the CPU time of the server, that are acknowledged over HTTP.
+
+    Clients are in a process of their own, each with one connection, and ask again when they are answered.
+    """
+    token = "T" * 32
+    users = Users({hashlib.sha256(token.encode()).hexdigest(): User("amy", frozenset({"submit"}))})
+    workers = Workers(partial(Desk, folder / f"served{clients}.db", ("local",), folder))
+    server = Server(workers, users, Audit(None), Pace(1e6, 1_000_000), Pace(1e6, 1_000_000), 3600.0)
+    with mock.patch("sssjob.run.client.keep"), running.listener("127.0.0.1", 0, False) as listening:
+        process = running.process_of(server, running.Listening(listening, None, clients + 10))
+        thread = threading.Thread(target=process.run, kwargs={"sockets": [listening]})
+        thread.start()
+        port = str(listening.getsockname()[1])
+        try:
+            command = [sys.executable, "-m", "bench.exchange", "--client", port, token, str(clients)]
+            subprocess.run([*command, str(2 * clients)], check=True, capture_output=True)     # it is warm then
+            used = time.process_time()
+            answer = subprocess.run([*command, str(count)], check=True, capture_output=True, text=True)
+            used = time.process_time() - used
+        finally:
+            process.should_exit = True
+            thread.join()
+            workers.close()
+    return count / float(answer.stdout), count / used
+
+
+async def client(port: int, token: str, clients: int, count: int) -> float:
+    """Submit a number of jobs over several connections; the seconds that it took."""
+    rest = iter(range(count))
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for number in rest:
+            body = _JOB.format(number).encode()
+            writer.write(b"POST /v1/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Type: "
+                         b"application/xml\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body))
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: ([0-9]+)", head)
+            assert head.startswith(b"HTTP/1.1 201 ") and length is not None, head
+            await reader.readexactly(int(length[1]))
+        writer.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(clients)))
+    return time.perf_counter() - begun
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -100,7 +157,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--client", nargs=4, metavar="WORD", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.client:
+        port, token, clients, count = options.client
+        print(asyncio.run(client(int(port), token, int(clients), int(count))))
+        return 0
     measures: list[Measure] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -111,11 +173,16 @@ def main(arguments: list[str] | None = None) -> int:
                 used = seconds(partial(answer, request, JournalSource(journal), now=int(time.time())), options.repeat)
                 measures.append(Measure(f"{text}, {options.rows} rows", used * 1000, _QUERY_MS, "ms"))
         measures += messages(options.repeat)
-        rate = submits(folder, options.repeat)
+        rates = [(f"at the desk, {number} at once, a CPU second", submits(folder, options.repeat, number))
+                 for number in (1, 64)]
+        for clients in (1, 8, 64):
+            clock, used = served(folder, clients, 20 * clients + 200)
+            rates += [(f"over HTTP, {clients} clients, a second of the clock", clock),
+                      (f"over HTTP, {clients} clients, a CPU second of the server", used)]
+    measures += [Measure(f"submissions {name}", 1000 / rate, 1000 / _SUBMITS, "ms") for name, rate in rates]
     for measure in measures:
         print(measure)
-    print(f"submissions a CPU second: {rate:.0f} (bar {_SUBMITS:.0f}{', MISSED' if rate < _SUBMITS else ''})")
-    return int(options.check and (rate < _SUBMITS or any(measure.missed for measure in measures)))
+    return int(options.check and any(measure.missed for measure in measures))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ A ``Rule`` is a row of ``RULES`` (stable id, kind, title, explanation); a ``Find
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -110,7 +110,8 @@ class Finding:
 
     def record(self) -> dict[str, Any]:
         """The finding as a JSON object; empty members are left out."""
-        return {"type": "finding"} | {k: v for k, v in asdict(self).items() if v not in ("", 0)}
+        values = ((member.name, getattr(self, member.name)) for member in fields(self))
+        return {"type": "finding"} | {name: value for name, value in values if value not in ("", 0)}
 
 
 class Locator(Protocol):

@@ -81,9 +81,10 @@ def command(session: Session, users_file: str | None, new: str | None, host: str
         raise UsageError("--sssrmap-key, --sssrmap-profile and --sssrmap-sha1 need --sssrmap-port")
     users = read_users(read_secret(users_file, LIMITS.toml_bytes), escape(users_file))
     try:
+        from sssjob.serve.counter import Workers
         from sssjob.serve.rmap import Exchange, listening
         from sssjob.serve.running import Listening, address_of, check_tls, listener, serve
-        from sssjob.serve.web import Server, Workers
+        from sssjob.serve.web import Server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise

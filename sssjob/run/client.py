@@ -31,6 +31,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.caps import Caps, caps_of
 from sssjob.run.configuring import config_of, following, load_settings, pin
 from sssjob.run.engine import Engine
+from sssjob.run.entering import Prepared
 from sssjob.run.journal import Entry, Event, Journal, Row
 from sssjob.run.keeper import keep
 from sssjob.run.listing import details_of
@@ -47,12 +48,12 @@ from sssjob.xml.writer import write_document
 if TYPE_CHECKING:
     from sssjob.run.refreshing import Refreshed
 
-__all__ = ["LOOK_S", "Client", "backend_of"]
+__all__ = ["KEPT", "LOOK_S", "Client", "backend_of"]
 
 LOOK_S = 20.0       # how long a resource manager may take to say how jobs stand
 _PACE_S = 0.1       # between two looks at whether it has
 _LOCAL = "local"
-_KEPT = (_LOCAL, "fluxexec")      # executors in a process of ours, which has to stay
+KEPT = (_LOCAL, "fluxexec")     # executors in a process of ours, which has to stay
 _WAITER = "`sssjob wait`"
 
 
@@ -92,6 +93,7 @@ class Client:
     _routing: bool = False          # it is taking steps of routes
     _clusters: dict[str, tuple[float, str | None]] = field(default_factory=dict)    # by executor: until when, which
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
+    _plans: dict[str, psij.JobExecutor] = field(default_factory=dict)       # by executor: that plans are made for
     _looked: dict[int, float] = field(default_factory=dict)     # by number: until when tags are not sought again
 
     def submit(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
@@ -104,50 +106,102 @@ class Client:
         has ended. Raises UsageError, also for another document under a request that was made, and AccessError; then
         nothing was submitted.
         """
+        prepared = self.prepare(document, executor, policy=policy, cwd=cwd, planned=planned, request=request,
+                                on_end=on_end)
+        if prepared is None:
+            return None
+        self.enter(prepared)
+        assert prepared.entry is not None
+        return self.begin([prepared]).get(prepared.token) or self._load(prepared.entry)
+
+    def prepare(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
+                planned: Callable[[Findings], bool] | None = None, request: str | None = None,
+                on_end: Sequence[Hook] = ()) -> Prepared | None:
+        """The first third of ``submit``: plan a document; None where findings reject it. Nothing is in the journal."""
         document = expand(document, self.findings)
-        text = "" if request is None else write_document(document, findings=Findings())
-        if request is not None and (made := self.journal.requested(request)) is not None:
-            return self._once_more(made, text, executor)
-        backend = executor_of(executor, self._config(executor))
         token = token_hex(8)
-        folder = self.journal.folder(token)
-        make_folder(folder)
+        prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
+                            request, on_end, token, self.journal.folder(token))
+        if request is not None and (earlier := self.journal.requested(request)) is not None:
+            prepared.entered(earlier)
+            return prepared
+        prepared.backend = self._planning(executor)
+        make_folder(prepared.folder)
         try:
-            pin(folder, self._stated(executor))
-            plan = make_plan(document, self.findings, executor=executor.lower(), cwd=cwd, policy=policy,
-                             scripts=folder / "scripts", follower=_WAITER, backend=backend, known=self._known)
+            pin(prepared.folder, self._stated(executor))
+            prepared.plan = make_plan(
+                document, self.findings, executor=prepared.executor, cwd=cwd, policy=policy, backend=prepared.backend,
+                scripts=prepared.folder / "scripts", follower=_WAITER, known=self._known)
             if self.findings.rejected or not (planned is None or planned(self.findings)):
-                shutil.rmtree(folder, ignore_errors=True)
+                prepared.drop()
                 return None
-            entry = self._enter(token, document, plan, executor, cwd, policy, backend, on_end, request)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            prepared.drop()
             raise
-        if entry.token != token:        # another process was quicker with the same request
-            shutil.rmtree(folder, ignore_errors=True)
-            return self._once_more(entry, text, executor)
-        if entry.executor in _KEPT:
-            entry.flush()
-            keep(entry)
-            return self._load(entry)
-        submission = Submission(document, cache(lambda: self._backend(entry)), entry, time=entry.time)
+        return prepared
+
+    def _planning(self, executor: str) -> psij.JobExecutor:
+        """The executor by which submissions are planned, one for all of them unless its configuration is the caller's.
+        """
+        if self.config is not None:
+            return executor_of(executor, self._config(executor))
+        if executor not in self._plans:
+            self._plans[executor] = executor_of(executor, self._config(executor))
+        return self._plans[executor]
+
+    def enter(self, prepared: Prepared) -> None:
+        """The second third: write it into the journal, in one transaction. Raises UsageError, AccessError; then nothing
+        of it is there."""
+        if prepared.entry is not None:
+            return
+        try:
+            with self.journal.together():
+                entry = self._enter(prepared)
+                entry.flush()
+        except BaseException:
+            prepared.drop()
+            raise
+        prepared.entered(entry)     # another process may have been quicker with the same request
+
+    def begin(self, several: Sequence[Prepared]) -> dict[str, Submission]:
+        """The last third: submit what can be submitted of what is in the journal, all of it by one engine. Gives, by
+        their tokens, the submissions that were followed here; others have a process of their own."""
+        begun: dict[str, Submission] = {}
+        fresh: dict[str, Submission] = {}
+        entries = []
+        for prepared in several:
+            entry = prepared.entry
+            assert entry is not None
+            if not prepared.fresh:
+                begun[prepared.token] = self._once_more(entry)
+            elif entry.executor not in KEPT:
+                fresh[prepared.token] = self._first(prepared)
+                entries.append(entry)
+            elif not entry.held():
+                keep(entry)
+        if fresh:
+            mine = [*fresh.values(), *self._stalled(entries)]
+            connected = self._connected(mine)
+            others = connected[len(mine):]      # a resource manager is told to wait only for what is known to be alive
+            self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
+                         pace=_PACE_S if others else None, brief=False)
+        return begun | fresh
+
+    def _first(self, prepared: Prepared) -> Submission:
+        """A submission that nobody has begun, ours unless another client was quicker."""
+        entry, plan = prepared.entry, prepared.plan
+        assert entry is not None and plan is not None
+        submission = Submission(prepared.document, cache(lambda: self._backend(entry)), entry, time=entry.time)
         submission.take_plan(plan)
-        submission.promise(on_end)
+        submission.promise(prepared.on_end)
         submission.begin()
         submission.cap = self.max_queued
         submission.owned = entry.take()
-        mine = [submission, *self._stalled(entry)]
-        connected = self._connected(mine)
-        others = connected[len(mine):]          # a resource manager is told to wait only for what is known to be alive
-        self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
-                      pace=_PACE_S if others else None, brief=False)
         return submission
 
-    def _once_more(self, entry: Entry, text: str, executor: str) -> Submission:
+    def _once_more(self, entry: Entry) -> Submission:
         """A submission that was made by an earlier request of the same name, as it stands; what is still to be
-        submitted of it is. Raises UsageError where that request was for something else."""
-        if (entry.document, entry.executor) != (text, executor.lower()):
-            raise UsageError(f"the token is that of @{entry.number}, which is another document or for another executor")
+        submitted of it is."""
         submission = self._load(entry)
         self._set_cap(submission)
         if self.own(submission):
@@ -164,7 +218,8 @@ class Client:
         pin(self.journal.folder(token), self._stated(executor))
 
         def enter(document: Document, plan: Plan) -> Entry:
-            entry = self._enter(token, document, plan, executor, cwd, policy, backend, on_end)
+            entry = self._enter(Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd,
+                                         policy, None, on_end, token, self.journal.folder(token), plan, backend))
             entry.take()
             return entry
 
@@ -371,11 +426,12 @@ class Client:
         stated = self._stated(executor)
         return config_of(executor, stated if folder is None else following(folder, stated))
 
-    def _enter(self, token: str, document: Document, plan: Plan, executor: str, cwd: Path | None, policy: Policy,
-               backend: psij.JobExecutor, on_end: Sequence[Hook], request: str | None = None) -> Entry:
-        """Write a plan down. backend: to which its jobs will be submitted."""
+    def _enter(self, prepared: Prepared) -> Entry:
+        """Write a plan down."""
+        document, plan, backend = prepared.document, prepared.plan, prepared.backend
+        assert plan is not None and backend is not None
         cluster = cluster_of(backend)
-        jobs = Submission(document, lambda: executor_of(executor))
+        jobs = Submission(document, lambda: backend)
         jobs.take_plan(plan)
         rows = []
         for job in jobs.jobs:
@@ -390,14 +446,13 @@ class Client:
         first += unplaced(backend, cluster)
         first += [Event(job.number, "note", "sssjob", {"text": self.why}) for job in jobs.jobs if self.why]
         first += [self._cap()] if self.max_queued is not None else []
-        first += [Event(job.number, "on-end", "user", hook.promise()) for job in jobs.jobs for hook in on_end
+        first += [Event(job.number, "on-end", "user", hook.promise()) for job in jobs.jobs for hook in prepared.on_end
                   if not job.plan.keep]
         group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)
-        text = write_document(document, findings=Findings())
-        entry = self.journal.add(token, executor.lower(), text, cwd or Path.cwd(), policy.value, group, rows, first,
-                                 cluster, request, self.site)
+        entry = self.journal.add(prepared.token, prepared.executor, prepared.text, prepared.directory or Path.cwd(),
+                                 prepared.policy.value, group, rows, first, cluster, prepared.request, self.site)
         entry.asked_until = time.monotonic() + ASK_AGAIN_S
-        if entry.token == token:
+        if entry.token == prepared.token:
             entry.way = None if cluster is not None else way_of(backend)
             for job in jobs.jobs:
                 entry.detail(job.number, partial(details_of, job))
@@ -458,16 +513,17 @@ class Client:
         rivals = [self._load(self.journal.entry(number)) for number in numbers]
         return [submission for submission in rivals if self.own(submission)]
 
-    def _stalled(self, but: Entry) -> list[Submission]:
-        """Other submissions that nobody looks after: of this executor those of which jobs wait to be submitted, of all
-        those for whose ends something is still to be done, which needs no resource manager."""
-        numbers = dict.fromkeys(r.submission for r in self.journal.rows(ended=False)
-                                if r.submission != but.number and r.executor == but.executor and r.native_id is None)
-        here = [entry for number in numbers if (entry := self.journal.entry(number)).cluster == but.cluster]
-        found = [self._load(entry) for entry in (*here, *map(self.journal.entry, self.journal.unkept()))]
-        for submission in found:
+    def _stalled(self, but: Sequence[Entry]) -> list[Submission]:
+        """Other submissions that nobody looks after: of the executors of these those of which jobs wait to be
+        submitted, of all those for whose ends something is still to be done, which needs no resource manager."""
+        mine, places = {entry.number for entry in but}, {(entry.executor, entry.cluster) for entry in but}
+        numbers = [number for name in sorted({name for name, _ in places}) for number in self.journal.waiting(name)]
+        here = [entry for number in numbers if number not in mine
+                and ((entry := self.journal.entry(number)).executor, entry.cluster) in places]
+        stalled = [self._load(entry) for entry in (*here, *map(self.journal.entry, self.journal.unkept()))]
+        for submission in stalled:
             self.own(submission)
-        return [submission for submission in found if submission.owned]
+        return [submission for submission in stalled if submission.owned]
 
     def own(self, submission: Submission) -> bool:
         """Look after a submission, unless another client does; see that one does, on this machine."""
@@ -475,7 +531,7 @@ class Client:
         assert entry is not None
         if submission.kept or not (submission.ended or self._can_run(submission, entry)):
             return False
-        if entry.executor in _KEPT and not submission.ended:
+        if entry.executor in KEPT and not submission.ended:
             if not entry.held() and entry.ended is None:
                 keep(entry)
             submission.catch_up()
@@ -495,7 +551,7 @@ class Client:
 
     def _can_run(self, submission: Submission, entry: Entry) -> bool:
         """Whether this client could look after it: jobs of another machine are that one's."""
-        if entry.executor in _KEPT and entry.host != socket.gethostname():
+        if entry.executor in KEPT and entry.host != socket.gethostname():
             return False
         try:
             submission.executor()
@@ -506,7 +562,7 @@ class Client:
 
     def is_here(self, entry: Entry) -> bool:
         """Whether the jobs of a submission are on the cluster that this client talks to, as far as that is known."""
-        if entry.executor in _KEPT:
+        if entry.executor in KEPT:
             return True
         if entry.cluster is None and entry.way is not None:
             entry.cluster = self.journal.entry(entry.number).cluster        # another client may know it by now
@@ -590,4 +646,4 @@ class Client:
 
 def _key(entry: Entry) -> str:
     """Submissions to a resource manager share an executor, and so its status commands."""
-    return f"{entry.executor}@{entry.number}" if entry.executor in _KEPT else entry.executor
+    return f"{entry.executor}@{entry.number}" if entry.executor in KEPT else entry.executor

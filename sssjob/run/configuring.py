@@ -137,7 +137,10 @@ def _names(scope: Any, tag: str) -> bool:
 
 
 def pin(folder: Path, stated: Mapping[str, Any]) -> None:
-    """Write down with which settings a submission is made, so that each client finds its files. Raises AccessError."""
+    """Write down with which settings a submission is made, so that each client finds its files; nothing where there are
+    none. Raises AccessError."""
+    if not stated:
+        return
     try:
         fd = os.open(folder / _PINNED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:

@@ -462,13 +462,13 @@ class Engine:
     def write(self, everything: bool = False) -> None:
         """Put what was noted into the journal. What cannot be written is kept for the next time and told once."""
         self.written = time.monotonic()
-        for submission in self.submissions:
-            entry = submission.entry
-            if entry is None or not (submission.owned or everything):
-                continue
+        mine = [(submission, submission.entry) for submission in self.submissions
+                if submission.entry is not None and (submission.owned or everything)]
+        if mine:
+            mine[0][1].journal.flush_together([(entry, self._closes(submission)) for submission, entry in mine])
+        for submission, entry in mine:
             try:
-                entry.flush(ended=submission.owned and entry.ended is None and not self.open[id(submission)]
-                            and submission.kept)
+                entry.flush(ended=self._closes(submission))
                 self.promised.written(submission)
                 self.on_end.written(submission)
                 self._clean(submission)
@@ -478,6 +478,12 @@ class Engine:
                 self._complain(str(error))
                 self.on_end.written(submission)
                 self.promised.written(submission)       # files that a job has left are not kept from its user by that
+
+    def _closes(self, submission: Submission) -> bool:
+        """Whether nothing is to be done any more for a submission, which its entry does not say yet."""
+        entry = submission.entry
+        return submission.owned and entry is not None and entry.ended is None and not self.open[id(submission)] and (
+            submission.kept)
 
     def _complain(self, text: str) -> None:
         """Tell what is wrong with the journal, once."""

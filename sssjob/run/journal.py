@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -163,6 +164,7 @@ class Journal:
         self.path = path
         self._connection = connection
         self.reserve_spent = False      # by this client: the disk is full, and what follows may not be written
+        self._taken_back: list[Callable[[], None]] | None = None    # within a transaction: what restores what it took
 
     def have_reserve(self) -> None:
         """Have the file beside the journal that takes up room until the disk is full. None where there is no room."""
@@ -277,6 +279,12 @@ class Journal:
             "SELECT number FROM submissions s WHERE ended IS NULL AND NOT EXISTS (SELECT 1 FROM jobs j WHERE "
             "j.submission = s.number AND j.outcome IS NULL) ORDER BY number")]
 
+    def waiting(self, executor: str) -> list[int]:
+        """Submissions to an executor of which a job has not ended and is not submitted."""
+        return [number for (number,) in self._ask(
+            "SELECT DISTINCT s.number FROM submissions s JOIN jobs j ON j.submission = s.number WHERE s.ended IS NULL "
+            "AND j.outcome IS NULL AND j.native_id IS NULL AND s.executor = ? ORDER BY s.number", executor)]
+
     def unclosed(self) -> list[int]:
         """Submissions for which something is still to be done: a job of theirs has not ended, or what was promised for
         an end is not done yet."""
@@ -390,10 +398,23 @@ class Journal:
             return self._connection.execute(question, values).fetchall()
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written within is one transaction, on the disk when this ends. A part that fails is taken back alone,
+        and raises. Raises AccessError where the whole cannot be written; then nothing of it was, and what entries had
+        noted they have noted again."""
+        with self._transaction():
+            yield
+
+    @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing, and on the disk."""
+        """All or nothing, and on the disk; within another one on the disk with that."""
         with told(self.path):
+            if self._taken_back is not None:
+                with self._part():
+                    yield
+                return
             self._connection.execute("BEGIN IMMEDIATE")
+            self._taken_back = []
             try:
                 version = self._connection.execute("PRAGMA user_version").fetchone()[0]
                 if version != VERSION:
@@ -404,7 +425,34 @@ class Journal:
             except BaseException:
                 with suppress(sqlite3.Error):       # a full disk has rolled it back already
                     self._connection.execute("ROLLBACK")
+                for restore in reversed(self._taken_back):
+                    restore()
                 raise
+            finally:
+                self._taken_back = None
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        if not self._connection.in_transaction:     # a savepoint would begin a transaction of its own
+            raise sqlite3.OperationalError("the transaction was rolled back")
+        self._connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):           # a full disk has rolled all of it back
+                self._connection.execute("ROLLBACK TO part")
+                self._connection.execute("RELEASE part")
+            raise
+        self._connection.execute("RELEASE part")
+
+    def flush_together(self, entries: Sequence[tuple[Entry, bool]]) -> None:
+        """Write what entries have noted in one transaction; where that fails nothing is written, and each ``flush``
+        tells why. entries: with whether all jobs of each have ended."""
+        noted = [(entry, ended) for entry, ended in entries if entry.has_noted or ended]
+        if len(noted) > 1:
+            with suppress(AccessError), self.together():
+                for entry, ended in noted:
+                    entry.flush(ended=ended)
 
 
 @dataclass(slots=True)
@@ -509,15 +557,20 @@ class Entry:
         """Write what was noted, and these events, in one transaction. Raises AccessError; then nothing was written and
         what was noted is kept. ended: all jobs have. For native ids, which cannot be refused any more, a full disk is
         given back the room that is kept for that."""
-        if not (self._unwritten or self._changed or self._details or events or ended):
+        if not (self.has_noted or events or ended):
             return
         try:
             self._write(events, ended)
         except AccessError as error:
-            needed = any(event.kind == "native" for event in self._unwritten)
+            needed = self.journal._taken_back is None and any(event.kind == "native" for event in self._unwritten)
             if not (needed and is_full(error) and self.journal._spend_reserve()):
                 raise
             self._write(events, ended)
+
+    @property
+    def has_noted(self) -> bool:
+        """Whether something is to be written."""
+        return bool(self._unwritten or self._changed or self._details)
 
     def _write(self, events: Sequence[Event], ended: bool) -> None:
         journal = self.journal
@@ -535,11 +588,18 @@ class Entry:
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
-        self._unwritten.clear()
-        self._changed.clear()
-        self._details.clear()
+        if journal._taken_back is not None:
+            restore = partial(self._restore, self._unwritten, self._changed, self._details, self.ended)
+            journal._taken_back.append(restore)
+        self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when
+
+    def _restore(self, events: list[Event], rows: dict[int, Row], details: dict[int, Callable[[], Details]],
+                 ended: float | None) -> None:
+        """Note again what a transaction had taken that was not written in the end."""
+        self._unwritten, self.ended = [*events, *self._unwritten], ended
+        self._changed, self._details = rows | self._changed, details | self._details
 
     def place(self, cluster: str) -> None:
         """Note on which cluster its jobs are, where that was not known."""

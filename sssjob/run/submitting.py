@@ -89,7 +89,11 @@ class Submitting:
             for job in jobs:
                 for part in range(len(job.parts)):
                     self._note_intent(job, part, afters[id(job)])
-        for submission in {id(jobs[0].of): jobs[0].of for jobs in consignments}.values():
+        submissions = {id(jobs[0].of): jobs[0].of for jobs in consignments}.values()
+        entries = [submission.entry for submission in submissions if submission.entry is not None]
+        if entries:
+            entries[0].journal.flush_together([(entry, False) for entry in entries])
+        for submission in submissions:
             mine = [jobs for jobs in consignments if jobs[0].of is submission]
             try:
                 if submission.entry is not None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sssjob.conversion.converting import AUTO, Conversion, Options
 from sssjob.conversion.intake import format_of, gate, take
 from sssjob.document.inherit import effective
-from sssjob.errors import SSSJobError, UnknownJobError, UsageError
+from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
-from sssjob.run.client import Client
+from sssjob.run.client import KEPT, Client
 from sssjob.run.configuring import complete
+from sssjob.run.entering import Prepared
 from sssjob.run.journal import Journal, Row, open_journal
 from sssjob.run.listing import Filter, Listed, listed
 from sssjob.serve.access import DeniedError, User
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from sssjob.sssrmap import Request, Response
     from sssjob.sssrmap.things import Source
 
-__all__ = ["ConflictError", "Desk", "Plain", "Submitted", "owner_of", "records"]
+__all__ = ["ConflictError", "Desk", "Entered", "Order", "Plain", "Submitted", "owner_of", "records"]
 
+T = TypeVar("T")
 Plain = dict[str, Any]
 _PREFIX: Final = "serve:"
 _CANCEL_S: Final = 5.0      # patience with the ends of jobs that are cancelled
@@ -51,13 +53,58 @@ def owner_of(request: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be submitted. key: of the request; the same once more gives the submission that was made. waits:
+    whether who asks wants to hear what the resource manager says, or only that it is in the journal."""
+
+    user: User
+    data: bytes
+    source: str = AUTO
+    executor: str | None = None
+    key: str | None = None
+    policy: Policy | None = None
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """An order that is in the journal. fresh: by this order, and not by an earlier request with the same key."""
+
+    order: Order
+    prepared: Prepared
+    findings: Findings
+
+    @property
+    def number(self) -> int:
+        """Of the submission."""
+        assert self.prepared.entry is not None
+        return self.prepared.entry.number
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is begun without others: by a process of its own, or because it was begun before."""
+        return not self.prepared.fresh or self.prepared.executor in KEPT
+
+    @property
+    def labels(self) -> set[str]:
+        """What its jobs are called in findings."""
+        plan = self.prepared.plan
+        return set() if plan is None else {job.label for job in plan.jobs} | {f"@{self.number}", "journal"}
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """A submission. fresh: it was made now, and not by an earlier request with the same key."""
 
     key: str
-    jobs: list[Plain]
+    rows: list[Row]
     findings: list[Plain]
     fresh: bool
+
+    @property
+    def jobs(self) -> list[Plain]:
+        """Its jobs, as JSON objects."""
+        return [row.record() for row in self.rows]
 
     def record(self) -> Plain:
         """As a JSON object."""
@@ -154,37 +201,93 @@ class Desk:
         return taken.document, taken.findings
 
     # -- jobs
-    def submit(self, user: User, data: bytes, *, source: str = AUTO, executor: str | None = None,
-               key: str | None = None, policy: Policy | None = None) -> Submitted:
-        """Submit a document for a user. key: of the request; the same once more gives the submission that was made.
+    def submit(self, order: Order) -> Submitted:
+        """Submit a document for a user.
 
         Raises DeniedError, ConflictError (the key was used for another document), RejectedError, UsageError and
         AccessError; then nothing was submitted.
         """
-        user.require("submit")
-        chosen = self._executor(executor)
-        document, findings = self._admitted(data, source, policy)
-        self._check_users(user, document)
+        (entered,) = self.enter([order])
+        if isinstance(entered, Exception):
+            raise entered
+        return self.begin([entered])[0]
+
+    def enter(self, orders: Sequence[Order]) -> list[Entered | Exception]:
+        """Write orders into the journal in one transaction, each on the disk when this returns; why not, where one is
+        not, as ``submit`` raises it. What is wrong with one does not hurt the others."""
+        results = [self._tried(self._prepare, order) for order in orders]
+        try:
+            with self.journal.together():
+                results = [one if isinstance(one, Exception) else self._tried(self._enter, one) for one in results]
+        except AccessError as error:
+            for one in results:
+                if isinstance(one, Entered) and one.prepared.fresh:
+                    one.prepared.drop()
+            if len(orders) > 1 and any(isinstance(one, AccessError) for one in results):    # one that had no room
+                return [self.enter([order])[0] for order in orders]
+            results = [one if isinstance(one, Exception) else error for one in results]
+        return results
+
+    @staticmethod
+    def _tried(act: Callable[[T], Entered], subject: T) -> Entered | Exception:
+        try:
+            return act(subject)
+        except Exception as error:      # each order has an answer of its own, which the face gives a form
+            return error
+
+    def _prepare(self, order: Order) -> Entered:
+        """Plan an order."""
+        order.user.require("submit")
+        chosen = self._executor(order.executor)
+        document, findings = self._admitted(order.data, order.source, order.policy)
+        self._check_users(order.user, document)
         if self.settings is not None:
             complete(document, chosen, self.settings, findings)
-        request = f"{_PREFIX}{user.name}:{secrets.token_hex(16) if key is None else key}"
+        request = f"{_PREFIX}{order.user.name}:{secrets.token_hex(16) if order.key is None else order.key}"
         client = self.client
-        earlier = self.journal.requested(request)
         try:
-            submission = client.submit(document, chosen, policy=policy or Policy.REJECT, cwd=self.directory,
-                                       request=request)
+            prepared = client.prepare(document, chosen, policy=order.policy or Policy.REJECT, cwd=self.directory,
+                                      request=request)
         except UsageError as error:
-            if self.journal.requested(request) is None:
-                raise
-            raise ConflictError(f"the key {escape(key or '', 80)!r} was used for another document or executor: "
-                                f"{error}") from None
+            raise self._conflict(order, request, error) from None
         findings.extend(client.findings)
-        if submission is None or submission.entry is None:
+        if prepared is None:
             findings.raise_if_rejected()
             raise UsageError("nothing was submitted")
-        number = submission.entry.number
-        return Submitted(f"@{number}", [row.record() for row in self.journal.rows_of(number)], records(findings),
-                         earlier is None)
+        return Entered(order, prepared, findings)
+
+    def _enter(self, entered: Entered) -> Entered:
+        """Write it into the journal."""
+        try:
+            self.client.enter(entered.prepared)
+        except UsageError as error:
+            raise self._conflict(entered.order, entered.prepared.request or "", error) from None
+        return entered
+
+    def _conflict(self, order: Order, request: str, error: UsageError) -> UsageError | ConflictError:
+        """The error that it is where its key has been used."""
+        if self.journal.requested(request) is None:
+            return error
+        return ConflictError(f"the key {escape(order.key or '', 80)!r} was used for another document or executor: "
+                             f"{error}")
+
+    def begin(self, entered: Sequence[Entered]) -> list[Submitted]:
+        """Have resource managers take what is in the journal; how it stands then. What goes wrong is a finding: it is
+        submitted all the same, and the next who follows it begins it."""
+        client = self.client
+        by_number = {one.number: one.prepared for one in reversed(entered)}
+        prepared = [replace(one, entry=self.journal.entry(number)) for number, one in reversed(by_number.items())]
+        try:
+            client.begin(prepared)
+        except SSSJobError as error:
+            client.findings.add("SSS602", "journal", f"not begun yet: {escape(str(error), 400)}", severity="warning")
+        return [self.submitted(one, [finding for finding in client.findings
+                                     if len(entered) == 1 or finding.subject in one.labels]) for one in entered]
+
+    def submitted(self, entered: Entered, begun: Iterable[Finding] = ()) -> Submitted:
+        """How an order stands in the journal. begun: what was found when it was begun."""
+        return Submitted(f"@{entered.number}", self.journal.rows_of(entered.number),
+                         records([*entered.findings, *begun]), entered.prepared.fresh)
 
     def _executor(self, name: str | None) -> str:
         if name is None:
@@ -329,8 +432,5 @@ def _quoted(text: str) -> str:
 
 def records(findings: Iterable[Finding]) -> list[Plain]:
     """Findings as JSON objects, without the source line, which may hold a secret."""
-    return [_named(replace(finding, excerpt="").record()) for finding in findings]
-
-
-def _named(record: Mapping[str, Any]) -> Plain:
-    return {name: value for name, value in record.items() if name not in ("type", "file")}
+    return [{name: value for name, value in finding.record().items() if name not in ("type", "file", "excerpt")}
+            for finding in findings]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -21,11 +21,11 @@ from sssjob.errors import UnknownJobError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.run.journal import Row
 from sssjob.run.listing import Filter, Listed
-from sssjob.serve.desk import ConflictError, Desk, Plain
+from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
 from sssjob.xml.reader import read_document
 
-__all__ = ["IRI_OPERATIONS", "VERSIONS", "problem"]
+__all__ = ["IRI_OPERATIONS", "VERSIONS", "of_iri", "problem"]
 
 VERSIONS: Final = ("v1", "v2")
 _MOST: Final = 1000
@@ -88,17 +88,23 @@ def problem(status: int, title: str, detail: str, instance: str) -> Plain:
             "instance": instance}
 
 
+def of_iri(error: Exception) -> Exception:
+    """An error as this API tells it, where that is another than elsewhere."""
+    if isinstance(error, ConflictError):
+        return RequestError(422, "Idempotency-Key was used with a different body")
+    return error
+
+
 # --- jobs
 
-def _launch(desk: Desk, call: Call) -> Answer:
-    """Submit a JobSpec. The same once more with its key gives the job that was made."""
-    spec = _spec_of(call)
-    try:
-        submitted = desk.submit(call.user, json.dumps(spec).encode(), source="psij", policy=Policy.REJECT,
-                                executor=_resource(desk, call), key=call.values.get("Idempotency-Key"))
-    except ConflictError:
-        raise RequestError(422, "Idempotency-Key was used with a different body") from None
-    (row,) = desk.rows(call.user, f"{submitted.key}.1")
+def _order(executors: Sequence[str], call: Call) -> Order:
+    """The order that a JobSpec is. The same once more with its key gives the job that was made."""
+    return Order(call.user, json.dumps(_spec_of(call)).encode(), "psij", _resource(executors, call),
+                 call.values.get("Idempotency-Key"), Policy.REJECT)
+
+
+def _launched(submitted: Submitted) -> Answer:
+    (row,) = submitted.rows
     return 200, _job_of(row)
 
 
@@ -129,7 +135,7 @@ def _status(desk: Desk, call: Call) -> Answer:
 
 def _statuses(desk: Desk, call: Call) -> Answer:
     filters = _filters(call)
-    resource = _resource(desk, call)
+    resource = _resource(desk.executors, call)
     chosen = Filter(ended=call.text("historical") == "true", executor=resource, name=filters.get("name"))
     wanted = filters.get("state")
     seen = [one for one in desk.listed(call.user, chosen) if wanted in (None, _state(one.row))]
@@ -165,16 +171,16 @@ def _update(desk: Desk, call: Call) -> Answer:
 
 def _found(desk: Desk, call: Call) -> Row:
     """The job of a call, which is of its resource."""
-    resource = _resource(desk, call)
+    resource = _resource(desk.executors, call)
     rows = desk.rows(call.user, call.text("job_id"))
     if len(rows) != 1 or rows[0].executor != resource:
         raise UnknownJobError(f"there is no job {escape(call.text('job_id'), 80)!r} on {resource}")
     return rows[0]
 
 
-def _resource(desk: Desk, call: Call) -> str:
+def _resource(executors: Sequence[str], call: Call) -> str:
     name = call.text("resource_id").lower()
-    if name not in [known.lower() for known in desk.executors]:
+    if name not in [known.lower() for known in executors]:
         raise UnknownJobError(f"there is no resource {escape(name, 80)!r}")
     return name
 
@@ -230,7 +236,7 @@ def _resources(version: str) -> Callable[[Desk, Call], Answer]:
 
 def _one_resource(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
-        return 200, _described(_resource(desk, call), version)
+        return 200, _described(_resource(desk.executors, call), version)
 
     return function
 
@@ -267,8 +273,8 @@ def _operations(version: str) -> Iterator[Operation]:
             Parameter("limit", "how many are answered at most (default: 100)", kind="whole", most=_MOST))
     name, there = f"iri_{version}", {404: "there is none that the user sees", 422: "a member of the body is refused"}
     json_ = ("application/json",)
-    yield Operation(f"{name}_launchJob", "POST", f"{compute}/job/{{resource_id}}", "Submit a JobSpec.", _launch,
-                    (resource, key), json_, {200: "the job", **there}, "submit", "iri")
+    yield Operation(f"{name}_launchJob", "POST", f"{compute}/job/{{resource_id}}", "Submit a JobSpec.", None,
+                    (resource, key), json_, {200: "the job", **there}, style="iri", order=_order, taken=_launched)
     yield Operation(f"{name}_updateJob", "PUT", f"{compute}/job/{{resource_id}}/{{job_id}}", "Not supported.", _update,
                     (resource, job, key), json_, {501: "it is not supported", **there}, "read", "iri")
     yield Operation(f"{name}_getJob", "GET", f"{compute}/status/{{resource_id}}/{{job_id}}", "How a job stands.",
@@ -276,7 +282,7 @@ def _operations(version: str) -> Iterator[Operation]:
     yield Operation(f"{name}_getJobs", "POST", f"{compute}/status/{{resource_id}}", "How jobs stand.", _statuses,
                     (resource, historical, spec, *page), json_, {200: "the jobs", **there}, "read", "iri", False)
     yield Operation(f"{name}_cancelJob", "DELETE", f"{compute}/cancel/{{resource_id}}/{{job_id}}", "Cancel a job.",
-                    _cancel, (resource, job), (), {204: "it was asked for", **there}, "submit", "iri")
+                    _cancel, (resource, job), (), {204: "it was asked for", **there}, "change", "iri")
     listed = (Parameter("name", "only this one"), *page)
     yield Operation(f"{name}_getResources", "GET", resources, "The executors of this server.", _resources(version),
                     listed, (), {200: "the resources"}, "read", "iri")

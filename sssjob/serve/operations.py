@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -15,7 +15,7 @@ from sssjob.findings import Policy, escape
 from sssjob.limits import LIMITS
 from sssjob.run.listing import COLUMNS, Filter
 from sssjob.serve.access import User
-from sssjob.serve.desk import Desk
+from sssjob.serve.desk import Desk, Order, Submitted
 
 __all__ = ["OPERATIONS", "Answer", "Call", "Operation", "Parameter", "RequestError"]
 
@@ -124,19 +124,23 @@ def _no_constant(text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Something that can be asked. pool: which threads do it; takes: types of its body, none: it has no body; answers:
-    status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there."""
+    status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there;
+    function: None where the server itself does it, or it is an order; order: what a call submits, by the executors that
+    there are; taken: the answer when that was done."""
 
     name: str
     method: str
     path: str
     summary: str
-    function: Callable[[Desk, Call], Answer]
+    function: Callable[[Desk, Call], Answer] | None = None
     parameters: tuple[Parameter, ...] = ()
     takes: tuple[str, ...] = ()
     answers: Mapping[int, str] = field(default_factory=lambda: {200: "done"})
     pool: str = "read"
     style: Literal["own", "iri"] = "own"
     needs_body: bool = True
+    order: Callable[[Sequence[str], Call], Order] | None = None
+    taken: Callable[[Submitted], Answer] | None = None
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""
@@ -171,9 +175,12 @@ class Operation:
             raise RequestError(400, "there is no body")
 
 
-def _submit(desk: Desk, call: Call) -> Answer:
-    submitted = desk.submit(call.user, call.body, source=call.text("from", "auto"), policy=call.policy(),
-                            executor=call.values.get("executor"), key=call.values.get("Idempotency-Key"))
+def _order(_: Sequence[str], call: Call) -> Order:
+    return Order(call.user, call.body, call.text("from", "auto"), call.values.get("executor"),
+                 call.values.get("Idempotency-Key"), call.policy(), call.text("wait", "true") == "true")
+
+
+def _submitted(submitted: Submitted) -> Answer:
     return 201 if submitted.fresh else 200, submitted.record()
 
 
@@ -216,10 +223,6 @@ def _text(body: bytes) -> str:
         raise RequestError(400, "the body is not in UTF-8") from None
 
 
-def _nothing(desk: Desk, call: Call) -> Answer:
-    raise AssertionError("answered by the server itself")
-
-
 _OFFERS: Final = 1000
 _ID: Final = Parameter("id", "the Id of a job or group, its native id, or @3.1 as the journal calls it", "path")
 _FROM: Final = Parameter("from", "the format of the body (default: auto, the one that is recognised)")
@@ -230,11 +233,14 @@ _FOUND: Final = {200: "how the jobs stand", 403: "the user may not", 404: "no jo
 
 #: Everything that can be asked, in the order of the description.
 OPERATIONS: Final = (
-    Operation("submit", "POST", "/v1/jobs", "Submit the jobs of a document in any format.", _submit,
+    Operation("submit", "POST", "/v1/jobs", "Submit the jobs of a document in any format.", None,
               (_FROM, _POLICY, Parameter("executor", "what to run with (default: the server's first)"),
-               Parameter("Idempotency-Key", "names the request: sent again, it submits nothing new", "header")),
+               Parameter("Idempotency-Key", "names the request: sent again, it submits nothing new", "header"),
+               Parameter("wait", "false: answer when the jobs are in the journal; true (default): when the resource "
+                                 "manager has taken or refused them", kind="truth")),
               _TYPES, {201: "submitted", 200: "this key submitted it before", 403: "the user may not",
-                       409: "the key was used for another document", 422: "findings reject the document"}, "submit"),
+                       409: "the key was used for another document", 422: "findings reject the document"},
+              order=_order, taken=_submitted),
     Operation("jobs", "GET", "/v1/jobs", "The jobs that the user sees.", _jobs,
               (Parameter("ended", "those too that have ended", kind="truth"),
                Parameter("state", "a State, or an outcome"), Parameter("name", "a pattern of Ids or Names"),
@@ -246,10 +252,10 @@ OPERATIONS: Final = (
               answers={200: "a page of jobs, and how many there are in all"}),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
               (_ID, Parameter("as", "JSON, or the document as XML", choices=("json", "xml"))), answers=_FOUND),
-    *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}", summary, _wish(wish), (_ID,), answers=_FOUND, pool="submit")
+    *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}", summary, _wish(wish), (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",
-              _nothing, (Parameter("since", "events after this number (default: from now on)", kind="whole"),
+              None, (Parameter("since", "events after this number (default: from now on)", kind="whole"),
                          Parameter("Last-Event-ID", "the same, as clients say it that connect again", "header",
                                    "whole")), answers={200: "the stream"}),
     Operation("query", "POST", "/v1/query", "The objects that a query selects.",
@@ -266,5 +272,5 @@ OPERATIONS: Final = (
     Operation("balance", "GET", "/v1/balance", "The accounts of the ledger as they stand.",
               lambda desk, call: (200, desk.balance(call.user, call.values.get("account"))),
               (Parameter("account", "only this one"),), answers={200: "the accounts", 403: "the user may not"}),
-    Operation("openapi", "GET", "/openapi.json", "This description.", _nothing),
+    Operation("openapi", "GET", "/openapi.json", "This description."),
 )

@@ -24,7 +24,7 @@ from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobErr
 from sssjob.findings import Findings, escape
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
-from sssjob.serve.desk import ConflictError, Desk
+from sssjob.serve.desk import ConflictError, Desk, Order
 from sssjob.serve.web import Server
 from sssjob.sssrmap import (
     Count,
@@ -142,7 +142,7 @@ def _submitted(desk: Desk, user: User, request: Request) -> Response:
     data = request.data
     if data is None or not data.content.strip():
         raise MessageError("314", "No job is in Data.")
-    submitted = desk.submit(user, f"<Data>{data.content}</Data>".encode(), source="sss", key=request.id)
+    submitted = desk.submit(Order(user, f"<Data>{data.content}</Data>".encode(), "sss", key=request.id))
     objects = "".join(f"<Job><Id>{escaped(str(row['id']))}</Id><Key>{row['key']}</Key></Job>"
                       for row in submitted.jobs)
     return Response((Status.of("000"), Count(len(submitted.jobs)), Data(objects)), request.actor)
@@ -261,7 +261,7 @@ class _Connection:
             return
         octets = receiver.payloads[0]
         pieces, actor, action = await self.server.workers.do(
-            "submit" if _changes(octets) else "read", lambda desk: self.exchange.answer(desk, octets))
+            "change" if _changes(octets) else "read", lambda desk: self.exchange.answer(desk, octets))
         status = next(part for part in pieces[0].parts if isinstance(part, Status))
         self._note(address, actor, status.code, action)
         root = "root element is" in (status.message or "") and status.code == "242"
@@ -293,6 +293,6 @@ class _Connection:
 
 
 def _changes(octets: bytes) -> bool:
-    """Whether a message looks as if it changed something: it is then done by the thread that submits. A guess, which
+    """Whether a message looks as if it changed something: it is then done by the thread for that. A guess, which
     decides about nothing else."""
     return b'action="Query"' not in octets and b'action="Balance"' not in octets

@@ -12,12 +12,11 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -29,51 +28,16 @@ from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.serve.access import Audit, DeniedError, Pace, User, Users
 from sssjob.serve.contract import EVERYTHING, contract
-from sssjob.serve.desk import ConflictError, Desk, records
+from sssjob.serve.counter import Counter, Workers
+from sssjob.serve.desk import ConflictError, records
 from sssjob.serve.events import Happening, Happenings, happenings
-from sssjob.serve.iri import problem
-from sssjob.serve.operations import Call, Operation, RequestError
+from sssjob.serve.iri import of_iri, problem
+from sssjob.serve.operations import Answer, Call, Operation, RequestError
 
-__all__ = ["Server", "Workers", "application"]
+__all__ = ["Server", "application"]
 
-T = TypeVar("T")
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
-_READERS: Final = 4
 _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
-
-
-class Workers:
-    """Threads that work at desks: one that submits, one that follows jobs, and some for all else, a desk each."""
-
-    def __init__(self, desk: Callable[[], Desk]) -> None:
-        self._make = desk
-        self._pools = {name: ThreadPoolExecutor(threads, f"sssjob-{name}")
-                       for name, threads in (("submit", 1), ("follow", 1), ("news", 1), ("read", _READERS))}
-        self._desks: list[Desk] = []
-        self._free: dict[str, list[Desk]] = {name: [] for name in self._pools}
-
-    async def do(self, where: str, work: Callable[[Desk], T]) -> T:
-        """Have a thread of a pool do something at its desk."""
-        return await asyncio.get_running_loop().run_in_executor(self._pools[where], self._at_desk, where, work)
-
-    def _at_desk(self, where: str, work: Callable[[Desk], T]) -> T:
-        free = self._free[where]
-        try:
-            desk = free.pop()
-        except IndexError:
-            desk = self._make()
-            self._desks.append(desk)
-        try:
-            return work(desk)
-        finally:
-            free.append(desk)
-
-    def close(self) -> None:
-        """Let what was begun come to its end, and close the desks."""
-        for pool in self._pools.values():
-            pool.shutdown(wait=True, cancel_futures=True)
-        for desk in self._desks:
-            desk.close()
 
 
 @dataclass(slots=True)
@@ -89,10 +53,12 @@ class Server:
     follow_s: float = 30.0
     limits: Limits = LIMITS
     beside: list[AbstractAsyncContextManager[None]] = field(default_factory=list)
+    counter: Counter = field(init=False)
     happenings: Happenings = field(init=False)
     _changes: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
+        self.counter = Counter(self.workers)
         self.happenings = Happenings(self._read)
 
     async def _read(self, number: int) -> tuple[list[Happening], int]:
@@ -114,6 +80,7 @@ class Server:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.counter.close()
 
     async def _again(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -205,9 +172,10 @@ class _Application:
             subject = call.subject
             response = await self._done(operation, call)
         except Exception as error:
-            response = _refusal(error)
             if operation.style == "iri":
-                response = _details(response, request)
+                response = _details(_refusal(of_iri(error)), request)
+            else:
+                response = _refusal(error)
         self.server.audit.note(
             user=user.name, address=None if request.client is None else request.client.host, subject=subject,
             operation=operation.name, status=response.status_code, seconds=round(time.monotonic() - begun, 3))
@@ -218,12 +186,22 @@ class _Application:
             return self._stream(call)
         if operation.name == "openapi":
             return _JSON(contract())
-        status, answer = await self.server.workers.do(operation.pool, lambda desk: operation.function(desk, call))
+        status, answer = await self._result(operation, call)
         if status == 204:
             return Response(status_code=204)
         if isinstance(answer, str):
             return PlainTextResponse(answer, status, media_type="application/xml")
         return _JSON(answer, status)
+
+    async def _result(self, operation: Operation, call: Call) -> Answer:
+        workers, make_order, taken = self.server.workers, operation.order, operation.taken
+        if make_order is not None and taken is not None:
+            order = make_order((), call) if operation.style == "own" else await workers.do(
+                "read", lambda desk: make_order(desk.executors, call))      # it reads the body
+            return taken(await self.server.counter.submit(order))
+        function = operation.function
+        assert function is not None
+        return await workers.do(operation.pool, lambda desk: function(desk, call))
 
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:

@@ -449,3 +449,32 @@ def test_a_hold_of_ours_is_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert desk.client().cancel(["c"])[1]
         (tmp_path / "go").touch()
         assert desk.wait("g") == {"a": ("done", 0), "b": ("done", 0), "c": ("canceled", None)}
+
+
+def test_what_is_written_together_is_one_transaction(tmp_path: Path) -> None:
+    """A part that fails is taken back alone. Where the whole fails, entries have noted again what they had noted."""
+    with open_journal(tmp_path / "journal.db") as journal:
+        entries = [journal.add(f"t{n}", "local", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, None, None, f"j{n}")])
+                   for n in range(3)]
+
+        def texts(number: int) -> list[str]:
+            return [event.data["text"] for event in journal.entry(number).events()]
+
+        with journal.together():
+            for entry in entries:
+                entry.note(Event(0, "note", "test", {"text": "first"}))
+                entry.flush()
+            with pytest.raises(UsageError), journal.together():
+                entries[0].flush(Event(0, "note", "test", {"text": "never"}))
+                raise UsageError("this part fails")
+        assert [texts(n) for n in (1, 2, 3)] == [["first"]] * 3
+
+        entries[0].note(Event(0, "note", "test", {"text": "second"}))
+        with pytest.raises(UsageError), journal.together():
+            entries[0].flush(ended=True)
+            entries[0].note(Event(0, "note", "test", {"text": "third"}))
+            raise UsageError("the whole fails")
+        assert texts(1) == ["first"] and entries[0].ended is None
+        entries[1].note(Event(0, "note", "test", {"text": "second"}))
+        journal.flush_together([(entry, False) for entry in entries])
+        assert [texts(n) for n in (1, 2, 3)] == [["first", "second", "third"], ["first", "second"], ["first"]]

@@ -23,10 +23,11 @@ from sssjob.run.journal import Entry
 from sssjob.run.keeper import keep
 from sssjob.serve import running
 from sssjob.serve.access import Audit, Pace, User, Users
+from sssjob.serve.counter import Workers
 from sssjob.serve.desk import Desk
 from sssjob.serve.rmap import Exchange
 from sssjob.serve.rmap import listening as answering
-from sssjob.serve.web import Server, Workers
+from sssjob.serve.web import Server
 from sssjob.sssrmap.signing import Keys
 
 #: Name of a user -> rights; the token is the name with a T before it.
