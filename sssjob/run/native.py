@@ -220,6 +220,7 @@ def _here() -> Site:
         """Shows local time."""
 
         def clock(self, stamp: int) -> int | None:
+            """Seconds since the epoch of what a local clock shows then, read as UTC."""
             return calendar.timegm(time.localtime(stamp))
 
     return Here(name="here")
