@@ -129,6 +129,7 @@ class AsyncJob:
 
     @spec.setter
     def spec(self, spec: JobSpec | None) -> None:
+        """Have this JobSpec, before the job is submitted."""
         self._job.spec = spec
 
     @property

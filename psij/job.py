@@ -115,6 +115,7 @@ class Job:
 
     @status.setter
     def status(self, status: JobStatus) -> None:
+        """Have this status, where it can follow the present one."""
         self._set_status(status)
 
     def _set_status(self, status: JobStatus) -> bool:

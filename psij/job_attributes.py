@@ -38,6 +38,7 @@ class JobAttributes:
 
     @duration.setter
     def duration(self, duration: timedelta | None) -> None:
+        """Have this as the longest run; None or zero: the manager's own limit."""
         self._duration = None if duration == timedelta(0) else duration
 
     @property
@@ -47,6 +48,7 @@ class JobAttributes:
 
     @project_name.setter
     def project_name(self, name: str | None) -> None:
+        """Set ``account``, under the older name that psij-python still takes; a warning says so."""
         import logging
 
         logging.getLogger("psij").warning("JobAttributes.project_name is deprecated, use account")

@@ -45,6 +45,7 @@ class JobExecutorConfig:
 
     @launcher_log_file.setter
     def launcher_log_file(self, path: str | Path | None) -> None:
+        """Have launchers write their log there; None: nowhere."""
         self._launcher_log_file = None if path is None else Path(path)
 
     @property
@@ -54,6 +55,7 @@ class JobExecutorConfig:
 
     @work_directory.setter
     def work_directory(self, path: str | Path) -> None:
+        """Have scripts and records there."""
         self._work_directory = Path(path)
 
 

@@ -106,6 +106,7 @@ class JobSpec:
 
     @name.setter
     def name(self, name: str | None) -> None:
+        """Have this name; None: the manager's default."""
         self._name = name
 
     @property
@@ -117,6 +118,7 @@ class JobSpec:
 
     @arguments.setter
     def arguments(self, arguments: Iterable[str | os.PathLike[str] | float] | None) -> None:
+        """Have these arguments; an iterator is read once, here."""
         given: Any = arguments
         kept = isinstance(given, list | tuple | str | bytes | Set | Mapping) or not isinstance(given, Iterable)
         self._arguments: Any = given if kept else list(given)
@@ -136,6 +138,7 @@ class JobSpec:
 
     @environment.setter
     def environment(self, env: Mapping[str, str | os.PathLike[str] | float] | None) -> None:
+        """Have these variables; numbers and paths become text."""
         self._environment: Any = env
         given = env if isinstance(env, Mapping) else {}
         if given is env and not (isinstance(env, dict) and all(type(value) is str for value in given.values())):
@@ -148,6 +151,7 @@ class JobSpec:
 
     @stage_in.setter
     def stage_in(self, value: Iterable[StageIn] | None) -> None:
+        """Have these files copied before the start."""
         self._stage_in = None if value is None else set(value)
 
     @property
@@ -157,6 +161,7 @@ class JobSpec:
 
     @stage_out.setter
     def stage_out(self, value: Iterable[StageOut] | None) -> None:
+        """Have these files copied after the end."""
         self._stage_out = None if value is None else set(value)
 
     @property
@@ -166,6 +171,7 @@ class JobSpec:
 
     @cleanup.setter
     def cleanup(self, value: Iterable[str | Path] | None) -> None:
+        """Have these paths removed after the end."""
         self._cleanup = None if value is None else {Path(path) for path in value}
 
     def _values(self) -> dict[str, Any]:

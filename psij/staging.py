@@ -139,6 +139,7 @@ class StageOut:
 
     @flags.setter
     def flags(self, flags: StageOutFlags) -> None:
+        """Have these conditions; none of them means ALWAYS."""
         self._flags = flags if flags & StageOutFlags.ALWAYS else flags | StageOutFlags.ALWAYS
 
     def _key(self) -> tuple[object, ...]:

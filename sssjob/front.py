@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from io import TextIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from sssjob.conversion.converting import AUTO, Conversion, Options
 from sssjob.document.element import Container
@@ -36,6 +36,8 @@ __all__ = ["Converted", "Source", "check", "convert", "effective", "explain", "m
 
 Source = Document | Container | Path | bytes | str | IO[bytes] | IO[str]
 Readable = Path | bytes | str | IO[bytes] | IO[str]
+#: What the text of a document begins with after blanks, and no name of a file is taken to.
+_BEGINS: Final = ("<", "{")
 
 
 class Converted(NamedTuple):
@@ -203,17 +205,29 @@ def quote(source: Source, rates: RateSet | Readable, *,
 def query(expression: str, source: Source, *, version: Version | None = None,
           variables: Mapping[str, str] | None = None, policy: Policy | str | None = None) -> list[Result]:
     """The results of an XPath expression over a source, which is read, whatever its format. policy: the source has to
-    pass all checks under it, else it is looked at as it stands. Raises QueryError, RejectedError."""
+    pass all checks under it, else it is looked at as it stands. Raises QueryError, RejectedError, UsageError where the
+    two stand the other way round."""
     from sssjob.query import query as query_document
     from sssjob.xml.writer import write_document
 
-    document, findings = _given(source, policy=policy)
+    if not isinstance(expression, str) or expression.lstrip()[:1] in _BEGINS:
+        raise UsageError(f"{_turned(expression, source)}, and this is no expression")
+    try:
+        document, findings = _given(source, policy=policy)
+    except AccessError as error:
+        if isinstance(source, str) and "\0" not in expression and Path(expression).is_file():
+            raise UsageError(f"{_turned(expression, source)}, and the first of these names a file") from error
+        raise
     if policy is not None:
         _gate(document, findings)
     findings.raise_if_rejected()
     text = write_document(document, findings=Findings(document.path))
     return list(query_document(expression, text.encode(), version=version, variables=dict(variables or {}),
                                path=document.path))
+
+
+def _turned(expression: object, source: object) -> str:
+    return f"query takes the expression first, then the source, not ({expression!r:.40}, {source!r:.40})"
 
 
 def effective(job: Job, defaults: JobDefaults | None = None) -> Effective:
@@ -270,8 +284,7 @@ def submit(source: Source, executor: str = "local", *, policy: Policy | str | No
 def _data(source: Readable) -> tuple[bytes, str]:
     """(bytes, path) of something to be read; a str is text or names a file, as the rule above says."""
     if isinstance(source, str):
-        text = "\n" in source or source.lstrip()[:1] in ("<", "{")
-        if text:
+        if _is_text(source):
             return source.encode("utf-8", "surrogatepass"), "-"
         return _file(Path(source), source)
     if isinstance(source, Path):
@@ -285,6 +298,11 @@ def _data(source: Readable) -> tuple[bytes, str]:
     if isinstance(source, TextIOBase):
         return source.read().encode("utf-8", "surrogateescape"), path
     return read_bytes(source, path), path  # type: ignore[arg-type]  # whatever else can be read gives bytes
+
+
+def _is_text(source: str) -> bool:
+    """Whether a str is the text of a document, as the rule above says; else it names a file."""
+    return "\n" in source or source.lstrip()[:1] in _BEGINS
 
 
 def _file(place: Path, path: str) -> tuple[bytes, str]:

@@ -62,6 +62,31 @@ def test_names_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         sssjob.read(5)      # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("expression", "source"), [
+    (TEXT, "//Id"), (f"\n {TEXT}", "//Id"), ('{"Job": {}}', "//Id"), (JOB, "//Id"), (TEXT.encode(), "//Id"),
+    ("job.xml", "//Id")])
+def test_expression_and_source_of_a_query_the_other_way_round(expression: Any, source: str, tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.xml").write_text(TEXT)
+    with pytest.raises(UsageError, match="query takes the expression first, then the source"):
+        sssjob.query(expression, source)
+
+
+def test_a_query_over_lines() -> None:
+    assert sssjob.query("//Id\n[true()]", TEXT)[0].text() == str(JOB.id)
+    with pytest.raises(AccessError, match="absent"):
+        sssjob.query("//Id", "absent.xml")
+
+
+@pytest.mark.parametrize("items", ["x", b"x", 5, (1,), {"id": "1"}, range(1)])
+def test_a_container_is_made_of_items(items: Any) -> None:
+    for kind in (Job, sssjob.Requested, sssjob.JobGroup):
+        with pytest.raises(UsageError, match=f"{kind.tag}: a list of its properties and containers is expected"):
+            kind(items)
+    assert Job(iter(JOB.items)) == JOB == Job(tuple(JOB.items))
+
+
 def test_any_format_is_read_by_every_door() -> None:
     assert sssjob.query("//Duration", SCRIPT)[0].text() == "1800"
     assert "Duration 1800 s\n" in sssjob.explain(SCRIPT)

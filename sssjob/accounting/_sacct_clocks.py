@@ -43,6 +43,7 @@ def whole_seconds(us: _Array) -> _Array:
 
 
 def numbers_of(coded: _Texts, number: Callable[[str], int]) -> _Array:
+    """The number of each text of a dictionary-coded column, worked out once for each different one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -145,6 +145,7 @@ class Columns:
         self.fits = pc.and_(self.fits, holds)
 
     def column(self, name: str) -> _Array:
+        """A column of the jobs as one array."""
         return self.jobs.column(name).combine_chunks()
 
     def _each(self, name: str, number: Callable[[str], int]) -> _Array:

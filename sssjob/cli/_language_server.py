@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["server"]
 
-_Handler = Callable[[LanguageServer, Any], Any]
+_Handler = Callable[[Any, Any], Any]
 
 #: What refuses, what breaks the job, what costs more, what only looks different.
 _SEVERITY: Final = (types.DiagnosticSeverity.Error, types.DiagnosticSeverity.Warning,
@@ -75,104 +75,108 @@ def server(source: str, site: Site | None, choice: Choice) -> LanguageServer:
     """The server of ``sssjob lsp``. source: a dialect, or ``auto``."""
     logging.getLogger("pygls").addHandler(logging.NullHandler())
     logging.getLogger("pygls").propagate = False        # what a broken client sends is no traceback for its user
-    made = _Server(source, site, choice)
-
-    def publish(uri: str) -> None:
-        page = made.page(uri)
-        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, [
-            types.Diagnostic(made.text_range(uri, mark.line, mark.start, mark.end), escape(mark.message, 1000),
-                             _SEVERITY[min(mark.rank, 3)], mark.rule, source="sssjob") for mark in page.marks()],
-            made.workspace.get_text_document(uri).version))
-
-    feature = partial(_feature, made)
-
-    @feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def opened(_: LanguageServer, params: types.DidOpenTextDocumentParams) -> None:
-        publish(params.text_document.uri)
-
-    @feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(_: LanguageServer, params: types.DidChangeTextDocumentParams) -> None:
-        publish(params.text_document.uri)
-
-    @feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(_: LanguageServer, params: types.DidCloseTextDocumentParams) -> None:
-        made.forget(params.text_document.uri)
-        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
-
-    @feature(types.TEXT_DOCUMENT_HOVER)
-    def hover(_: LanguageServer, params: types.HoverParams) -> types.Hover | None:
-        uri = params.text_document.uri
-        found = made.page(uri).hover(*_place(made, params))
-        if found is None:
-            return None
-        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, found.text),
-                           made.text_range(uri, found.line, found.start, found.end))
-
-    @feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["#", "-", " "]))
-    def completion(_: LanguageServer, params: types.CompletionParams) -> types.CompletionList:
-        uri, (line, character) = params.text_document.uri, _place(made, params)
-        return types.CompletionList(is_incomplete=False, items=[
-            types.CompletionItem(one.text.strip(), detail=one.detail, kind=types.CompletionItemKind.Property,
-                                 filter_text=one.text, text_edit=types.TextEdit(
-                                     made.text_range(uri, line, character - one.taken, character), one.text))
-            for one in made.page(uri).proposals(line, character)])
-
-    @feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(
-        [types.CodeActionKind.SourceFixAll, types.CodeActionKind.Refactor], resolve_provider=True))
-    def actions(_: LanguageServer, params: types.CodeActionParams) -> list[types.CodeAction]:
-        uri = params.text_document.uri
-        page = made.page(uri)
-        found = [types.CodeAction(f"Convert to {dialect.title}", types.CodeActionKind.Refactor,
-                                  data={"uri": uri, "target": dialect.name}) for dialect in page.targets()]
-        mended = page.mended()
-        if mended is not None:
-            found.insert(0, types.CodeAction("Mend what can be mended without a doubt",
-                                             types.CodeActionKind.SourceFixAll, edit=_whole(made, uri, mended)))
-        return found
-
-    @feature(types.CODE_ACTION_RESOLVE)
-    def resolve(_: LanguageServer, action: types.CodeAction) -> types.CodeAction:
-        given = action.data if isinstance(action.data, dict) else {}
-        uri, target = str(given.get("uri", "")), str(given.get("target", ""))
-        page = made.page(uri)
-        if action.edit is None and target in {dialect.name for dialect in page.targets()}:
-            converted = page.converted(target)
-            told = "\n".join(escape(str(f), 300) for f in converted.findings[:20])
-            if converted.text is not None:
-                action.edit = _whole(made, uri, converted.text)
-            made.window_show_message(types.ShowMessageParams(
-                types.MessageType.Info if converted.text is not None else types.MessageType.Error,
-                told or "nothing is lost"))
-        return action
-
-    return made
+    server = _Server(source, site, choice)
+    for name, handler, options in _FEATURES:
+        server.feature(name, options)(_guarded(name, handler))
+    return server
 
 
-def _feature(made: LanguageServer, name: str, options: object = None) -> Callable[[_Handler], _Handler]:
-    """Register a handler. What it fails with is told in a sentence, without the lines of our own code that the protocol
-    has a place for."""
-    def registered(handler: _Handler) -> _Handler:
-        @wraps(handler)
-        def guarded(server: LanguageServer, params: Any) -> Any:
-            try:
-                return handler(server, params)
-            except Exception as error:
-                raise JsonRpcInternalError(f"{name}: {type(error).__name__}: {escape(str(error), 300)}") from None
+def _guarded(name: str, handler: _Handler) -> _Handler:
+    """A handler whose failures are told in a sentence, without the lines of our own code that the protocol has a place
+    for."""
+    @wraps(handler)
+    def guarded(server: _Server, params: Any) -> Any:
+        try:
+            return handler(server, params)
+        except Exception as error:
+            raise JsonRpcInternalError(f"{name}: {type(error).__name__}: {escape(str(error), 300)}") from None
 
-        made.feature(name, options)(guarded)
-        return handler
-
-    return registered
+    return guarded
 
 
-def _place(made: _Server, params: types.HoverParams | types.CompletionParams) -> tuple[int, int]:
+# --- what editors ask ---------------------------------------------------------------------------------------------
+
+def _publish(server: _Server, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+    """Send the findings of a script that was opened or has changed."""
+    uri = params.text_document.uri
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, [
+        types.Diagnostic(server.text_range(uri, mark.line, mark.start, mark.end), escape(mark.message, 1000),
+                         _SEVERITY[min(mark.rank, 3)], mark.rule, source="sssjob")
+        for mark in server.page(uri).marks()],
+        server.workspace.get_text_document(uri).version))
+
+
+def _closed(server: _Server, params: types.DidCloseTextDocumentParams) -> None:
+    server.forget(params.text_document.uri)
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
+
+
+def _hover(server: _Server, params: types.HoverParams) -> types.Hover | None:
+    uri = params.text_document.uri
+    note = server.page(uri).hover(*_place(server, params))
+    if note is None:
+        return None
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, note.text),
+                       server.text_range(uri, note.line, note.start, note.end))
+
+
+def _completion(server: _Server, params: types.CompletionParams) -> types.CompletionList:
+    uri, (line, character) = params.text_document.uri, _place(server, params)
+    return types.CompletionList(is_incomplete=False, items=[
+        types.CompletionItem(one.text.strip(), detail=one.detail, kind=types.CompletionItemKind.Property,
+                             filter_text=one.text, text_edit=types.TextEdit(
+                                 server.text_range(uri, line, character - one.taken, character), one.text))
+        for one in server.page(uri).proposals(line, character)])
+
+
+def _actions(server: _Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+    """What can be done with a whole script; conversions are made when one is chosen."""
+    uri = params.text_document.uri
+    page = server.page(uri)
+    actions = [types.CodeAction(f"Convert to {dialect.title}", types.CodeActionKind.Refactor,
+                                data={"uri": uri, "target": dialect.name}) for dialect in page.targets()]
+    mended = page.mended()
+    if mended is not None:
+        actions.insert(0, types.CodeAction("Mend what can be mended without a doubt",
+                                           types.CodeActionKind.SourceFixAll, edit=_whole(server, uri, mended)))
+    return actions
+
+
+def _resolve(server: _Server, action: types.CodeAction) -> types.CodeAction:
+    """The conversion that was chosen, as an edit; what is lost by it is shown as a message."""
+    data = action.data if isinstance(action.data, dict) else {}
+    uri, target = str(data.get("uri", "")), str(data.get("target", ""))
+    page = server.page(uri)
+    if action.edit is None and target in {dialect.name for dialect in page.targets()}:
+        converted = page.converted(target)
+        message = "\n".join(escape(str(f), 300) for f in converted.findings[:20])
+        if converted.text is not None:
+            action.edit = _whole(server, uri, converted.text)
+        server.window_show_message(types.ShowMessageParams(
+            types.MessageType.Info if converted.text is not None else types.MessageType.Error,
+            message or "nothing is lost"))
+    return action
+
+
+def _place(server: _Server, params: types.HoverParams | types.CompletionParams) -> tuple[int, int]:
     """The line and character of a position, in characters of the text."""
-    position = made.workspace.position_codec.position_from_client_units(
-        made.lines(params.text_document.uri), params.position)
+    position = server.workspace.position_codec.position_from_client_units(
+        server.lines(params.text_document.uri), params.position)
     return position.line, position.character
 
 
-def _whole(made: _Server, uri: str, text: str) -> types.WorkspaceEdit:
+def _whole(server: _Server, uri: str, text: str) -> types.WorkspaceEdit:
     """The change of all of a script."""
     return types.WorkspaceEdit(changes={uri: [types.TextEdit(types.Range(
-        types.Position(0, 0), types.Position(len(made.lines(uri)) + 1, 0)), text)]})
+        types.Position(0, 0), types.Position(len(server.lines(uri)) + 1, 0)), text)]})
+
+
+#: Name of a request or notification, what answers it, and the options that the editor is told.
+_FEATURES: Final[tuple[tuple[str, _Handler, object], ...]] = (
+    (types.TEXT_DOCUMENT_DID_OPEN, _publish, None), (types.TEXT_DOCUMENT_DID_CHANGE, _publish, None),
+    (types.TEXT_DOCUMENT_DID_CLOSE, _closed, None), (types.TEXT_DOCUMENT_HOVER, _hover, None),
+    (types.TEXT_DOCUMENT_COMPLETION, _completion, types.CompletionOptions(trigger_characters=["#", "-", " "])),
+    (types.TEXT_DOCUMENT_CODE_ACTION, _actions, types.CodeActionOptions(
+        [types.CodeActionKind.SourceFixAll, types.CodeActionKind.Refactor], resolve_provider=True)),
+    (types.CODE_ACTION_RESOLVE, _resolve, None),
+)

@@ -14,6 +14,8 @@ from operator import attrgetter, eq, ge, gt, le, lt
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
+from sssjob.errors import UsageError
+
 if TYPE_CHECKING:
     from sssjob.document._sentences import Condition
 
@@ -253,7 +255,7 @@ class Container:
 
     def __init__(self, items: Iterable[Item] = (), attributes: dict[str, str] | None = None,
                  reference: str | None = None, line: int = 0, spelling: str | None = None, **members: Any) -> None:
-        self.items: list[Item] = items if type(items) is list else list(items)
+        self.items: list[Item] = items if type(items) is list else self._listed(items) if items else []
         self.attributes = attributes or NO_ATTRIBUTES
         self.reference = reference
         self.line = line
@@ -262,6 +264,16 @@ class Container:
             from sssjob.document._by_hand import fill
 
             fill(self, members)
+
+    @classmethod
+    def _listed(cls, items: Iterable[Item]) -> list[Item]:
+        """The items of any other iterable. Raises UsageError for what holds something else than items."""
+        if not isinstance(items, str | bytes) and isinstance(items, Iterable):
+            listed = list(items)
+            if all(isinstance(item, Property | Container | Raw) for item in listed):
+                return listed
+        raise UsageError(f"{cls.tag}: a list of its properties and containers is expected, not {items!r:.60}; values "
+                         "go by the names of properties, such as executable=\"/bin/true\"")
 
     # -- asking
     def first(self, tag: str) -> Property | None:

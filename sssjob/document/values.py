@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Final
@@ -11,10 +12,12 @@ from sssjob.document.element import Value
 from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import Attribute, Element
 
-__all__ = ["attribute_text", "invisible", "known_unit", "typed", "writable"]
+__all__ = ["attribute_text", "invisible", "known_unit", "resource_limit", "typed", "writable"]
 
 #: What is meant as an amount of Network; anything else, 10GigE too, is the name of an adapter.
 _AMOUNT: Final = re.compile(r"[+-]?\.?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?", re.ASCII)
+#: The text of a ResourceLimit; no limit that a system keeps has more digits.
+_LIMIT: Final = re.compile(r"\s*(?:([0-9]{1,18})(?:\.0*)?|unlimited)\s*", re.ASCII | re.IGNORECASE)
 _STRICT: Final[dict[str, Callable[[str], Value]]] = {
     "Integer": lexical.read_integer, "Float": lexical.read_float, "Boolean": lexical.read_boolean,
     "DateTime": lexical.read_datetime, "Duration": lexical.read_duration,
@@ -79,6 +82,15 @@ def _listed(row: Attribute, text: str, liberal: bool) -> tuple[str, str | None, 
             known = known and (row.open_list or (row.is_list and not word))
             out.append(word)
     return ",".join(out), note, known
+
+
+def resource_limit(text: str) -> int | float | None:
+    """What a ResourceLimit comes to: bytes, seconds or a count, by its name; infinity for ``unlimited``; None for what
+    is neither, which nobody honours. Source: section 5.1, whose one example is a bare number."""
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        return None
+    return int(match[1]) if match[1] else math.inf
 
 
 def known_unit(unit: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.document.element import Property
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import to_bytes
+from sssjob.document.values import resource_limit
 from sssjob.mjf.keys import KEYS
 from sssjob.mjf.status import Figures, Usage
 from sssjob.mjf.values import MJFValueError, Value, read_value, write_value
@@ -89,8 +90,8 @@ def _limits(job: Job) -> Iterator[tuple[str, Value | None]]:
         if asked is not None and asked.property.get("metric") is None:
             yield name, _amount(asked.property)
         elif limit.lower() in limits:
-            text = limits[limit.lower()].text.strip()
-            yield name, int(text) if text.isascii() and text.isdigit() and len(text) <= 64 else None
+            value = resource_limit(limits[limit.lower()].text)
+            yield name, value if isinstance(value, int) else None
 
 
 def _amount(p: Property) -> int | None:

@@ -11,7 +11,7 @@ import calendar
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
 from psij.executors.batch.lrm import RESOURCES, LrmExecutor
 from sssjob.document.element import Container, Item, Property
@@ -20,7 +20,7 @@ from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.options import OptionPair, options_of
-from sssjob.translators.scripts.rows import DIALECT, Dialect, dialect_of
+from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -53,6 +53,14 @@ _OF_DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = {"sge": ("cwd", "wd")}
 _ANY_ENVIRONMENT: Final = "@PE@ "
 
 
+class _Place(TypedDict):
+    """What a finding about an option is about."""
+
+    path: str
+    item: NotRequired[Property]
+    within: NotRequired[Job]
+
+
 @dataclass(frozen=True, slots=True)
 class Stated:
     """parts: the custom attributes of each part of a job. taken: identities of the items that they say, or that a
@@ -81,11 +89,13 @@ class Native:
     def __init__(self, backend: LrmExecutor, dialect: Dialect) -> None:
         self.backend, self.dialect = backend, dialect
         self._refusals: dict[OptionPair, str | None] = {}
+        self._asked: tuple[Job, Document] | None = None     # whose options are looked at
 
     def of(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
         """The custom attributes of a job with its defaults. document: the one that it comes from; policy: its
         awarenessPolicy. What the manager cannot be told is in findings, with paths that begin with ``/Job``."""
         asked = without(job, self._is_own)
+        self._asked = asked, document
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
         made = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
@@ -139,7 +149,7 @@ class Native:
             return False
         if option in only and only[option] in (None, value):
             findings.add("SSS602", option, f"{self.dialect.title}'s option {option} is left out: it says how the "
-                         "submit command behaves and nothing of the job", path="/Job", severity="info")
+                         "submit command behaves and nothing of the job", severity="info", **self._place(option))
             return False
         if (option, value) not in self._refusals:
             self._refusals[option, value] = self.backend.refusal_of(option, value)
@@ -150,8 +160,21 @@ class Native:
                       "-spl lists them)")
         if reason is not None:
             findings.add("SSS602", option, f"{self.dialect.title}'s option {option} cannot be given to the executor "
-                         f"{self.backend.name}: {reason}", path="/Job", policy=policy)
+                         f"{self.backend.name}: {reason}", policy=policy, **self._place(option))
         return reason is None
+
+    def _place(self, option: str) -> _Place:
+        """Where a job says an option: the property that its directive became, or its Extension; else the job."""
+        if self._asked is None:
+            return {"path": "/Job"}
+        job, document = self._asked
+        origin = document.origin if isinstance(document, ScriptDocument) else (lambda item: None)
+        for item in _properties(job):
+            directive = origin(item)
+            if (directive is not None and directive.name.lstrip("-") == option) or (
+                    item.tag == "Extension" and item.get("name") == option and item.get("type") == self.dialect.name):
+                return {"path": f"/Job/{item.tag}", "item": item, "within": job}
+        return {"path": "/Job"}
 
 
 def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
@@ -197,6 +220,7 @@ def _here() -> Site:
         """Shows local time."""
 
         def clock(self, stamp: int) -> int | None:
+            """Seconds since the epoch of what a local clock shows then, read as UTC."""
             return calendar.timegm(time.localtime(stamp))
 
     return Here(name="here")

@@ -23,6 +23,7 @@ from psij.references import literal
 from sssjob.document import arrays
 from sssjob.document.element import Item, Property
 from sssjob.document.model import Container, Document, File, Job, TaskGroup
+from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
@@ -308,13 +309,13 @@ class Specs:
     def _limits(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
         found: dict[str, dict[str, str]] = {}
         for p in nearest(job.folded, group, "ResourceLimit"):
-            name = _LIMITS.get(str(p.get("name", "")).lower())
-            if name is None or not (p.text.strip().isdigit() or p.text.strip().lower() == "unlimited"):
+            name, value = _LIMITS.get(str(p.get("name", "")).lower()), resource_limit(p.text)
+            if name is None or value is None:
                 self._add("SSS602", "ResourceLimit", f"ResourceLimit {p.get('name')} = {p.text} is not honoured by the "
                           "executor local", f"{job.path}/ResourceLimit", policy_of(p, job.policy))
                 continue
             for side in ("Soft", "Hard") if p.get("type") is None else (str(p.get("type")),):
-                found.setdefault(name, {})[side] = p.text.strip().lower()
+                found.setdefault(name, {})[side] = str(value) if isinstance(value, int) else "unlimited"
         for name, sides in found.items():
             soft, hard = sides.get("Soft"), sides.get("Hard")
             assert spec.attributes is not None

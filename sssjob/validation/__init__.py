@@ -16,6 +16,7 @@ from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
+from sssjob.document.values import resource_limit
 from sssjob.document.vocabulary import CONSUMABLE, SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
@@ -41,10 +42,13 @@ _TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("Sta
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
     "ErrorFile", "EligibleTime", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node",
-    "Feature", "Network", "NotificationList", "Extension",
+    "Feature", "Network", "NotificationList", "ResourceLimit", "Extension",
 ))
 #: Extensions of which more is asked than that they stand there (``failures.NAMES``, ``sweeps.NAME``, arrays).
 _LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep", "Array"))
+#: The names of ResourceLimits that the specification has, in lower case.
+_LIMITED: Final = frozenset(word.lower() for a in in_scope("Job")["ResourceLimit"].attributes if a.name == "name"
+                            for word in a.values)
 _VARIABLES: Final = frozenset(("Variable", "Extension"))
 #: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
 _NUMBERED: Final = 1_000
@@ -488,6 +492,15 @@ class _Checker:
                 self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}",
                           container, place, p)
 
+    def resource_limits(self, container: Container, place: _Place, found: _Found) -> None:
+        """Limits with a name of the specification that are no number. The text is a String there, so that it is only
+        doubted."""
+        for p in found["ResourceLimit"]:
+            if str(p.get("name", "")).lower() in _LIMITED and resource_limit(p.text) is None:
+                self.tell("SSS201", "ResourceLimit", f"ResourceLimit {p.get('name')}: {p.text[:80]!r} is neither a "
+                          "number (of bytes or seconds, or a count) nor unlimited", container, place, p,
+                          severity="warning")
+
     def network(self, container: Container, place: _Place, found: _Found) -> None:
         """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
         for p in found["Network"]:
@@ -558,7 +571,7 @@ _LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], A
     ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
     ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
     ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
-    ("NotificationList", _Checker.notification),
+    ("NotificationList", _Checker.notification), ("ResourceLimit", _Checker.resource_limits),
 )
 
 

@@ -166,7 +166,7 @@ def test_refused_options_are_told_before_anything_starts(executor: str, line: st
     (format,) = (name for name, one in EXECUTORS.items() if one == executor)
     document = read(format, f"#!/bin/sh\n{line}\ntrue\n".encode())
     _, findings = planned(document, executor)
-    assert [(f.rule, f.subject) for f in findings.rejecting()] == [("SSS602", option)]
+    assert [(f.rule, f.subject, f.line) for f in findings.rejecting()] == [("SSS602", option, 2)]
     assert not planned(document, executor, Policy.WARN)[1].rejected
 
 
@@ -177,7 +177,7 @@ def test_options_of_the_submit_command_alone(executor: str, line: str, option: s
     """They say nothing of the job: they are left out, which is told and rejects nothing."""
     (format,) = (name for name, one in EXECUTORS.items() if one == executor)
     (shown,), findings = planned(read(format, f"#!/bin/sh\n{line}\ntrue\n".encode()), executor)
-    assert [(f.severity, f.subject) for f in findings if f.rule == "SSS602"] == [("info", option)]
+    assert [(f.severity, f.subject, f.line) for f in findings if f.rule == "SSS602"] == [("info", option, 2)]
     assert line.partition(" ")[2] not in directives(shown)
 
 

@@ -203,6 +203,13 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<Network units="Gbps">fast</Network>'), [("SSS201", "/Job/Network")]),
     (job('<Extension type="Scheduler" name="Array">1-NaN</Extension>'), [("SSS201", "/Job/Extension")]),
     (job('<Extension type="Scheduler" name="Array">1-4:2%2</Extension>'), []),
+    # limits: numbers, or none at all; what a name of somebody's own takes is not known
+    (job('<ResourceLimit name="CPUTime">01:00:00</ResourceLimit>'), [("SSS201", "/Job/ResourceLimit")]),
+    (job('<ResourceLimit name="OpenFiles">64</ResourceLimit><ResourceLimit name="stacksize">8M</ResourceLimit>'),
+     [("SSS201", "/Job/ResourceLimit[2]")]),
+    (job('<ResourceLimit name="MaxSwap">-1</ResourceLimit>'), [("SSS201", "/Job/ResourceLimit")]),
+    (job('<ResourceLimit name="MaxSwap">Unlimited</ResourceLimit><ResourceLimit name="FileSize">5.0</ResourceLimit>'
+         '<ResourceLimit name="MaxWidgets">some</ResourceLimit>'), []),
     (job('<Extension type="other" name="Array">x</Extension>'), []),
     (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", f"{R}/Network")]),
     (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered/Network")]),

@@ -85,8 +85,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
 
 
 #: What starts several tasks in the commands of a job: launchers, and what the tables of bodies do not have.
-_STARTS_TASKS: Final = re.compile(r"\b(?:mpi(?:run|exec)[\w.]*|orterun|prterun|prun|[sa]run|[jl]srun|lrun|ibrun|charmrun"
-                                  r"|flux\s+run|runjob)\b")
+_STARTS_TASKS: Final = re.compile(r"\b(?:mpi(?:run|exec)[\w.]*|orterun|prterun|prun|[sa]run|[jl]srun|lrun|ibrun"
+                                  r"|charmrun|flux\s+run|runjob)\b")
 
 
 def one_task(asking: Asking) -> bool:

@@ -67,6 +67,7 @@ class Reading:
 
     @group.setter
     def group(self, group: TaskGroup | None) -> None:
+        """Put what follows into this task group; None: into the job."""
         if group is not self._group:
             self._group, self._found = group, {(): self.job}
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from sssjob.document.values import resource_limit
 from sssjob.request.asked import Entry
 from sssjob.translators.bodies.interpreters import SHELLS, interpreter
 from sssjob.translators.scripts.grammars import Grammar, Kept
@@ -37,7 +38,6 @@ _BLOCK: Final = {"bash": 1024}
 _COUNTS_PROCESSES: Final = ("bash", "ksh", "ksh93", "mksh", "zsh")
 _LINE: Final = re.compile(r"ulimit (?:-([HS]) )?-([cdflmnstuv]) (\d{1,18})", re.ASCII)
 _KINDS: Final = {"H": "Hard", "S": "Soft"}
-_NUMBER: Final = re.compile(r"\d{1,18}(?:\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ def _limits(asking: Asking) -> Iterator[_Limit]:
     """The limits of the whole job that no option has said yet, and that are numbers with a known name."""
     for e in asking.said("ResourceLimit"):
         name = _NAMES.get(e.attributes.get("name", "").lower())
-        if name is not None and not e.used and e.slot == "" and e.level == "Job" and _NUMBER.fullmatch(e.text):
-            yield _Limit(name, int(e.text.partition(".")[0]), e.attributes.get("type", ""), e)
+        value = resource_limit(e.text)
+        if name is not None and not e.used and e.slot == "" and e.level == "Job" and isinstance(value, int):
+            yield _Limit(name, value, e.attributes.get("type", ""), e)
 
 
 def _say(entry: Entry) -> None:

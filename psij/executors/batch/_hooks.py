@@ -316,6 +316,7 @@ class BatchHooks(JobExecutor):
 
     @work_directory.setter
     def work_directory(self, path: Path) -> None:
+        """Have scripts and records there, from the next submission on."""
         self._work_directory = path
 
     def _script_path(self, job: Job) -> Path:
