@@ -16,6 +16,7 @@ is made where the expression stands, at the job. Source: SSS job object 3.1.0, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
@@ -35,7 +36,8 @@ from sssjob.document.model import (
 from sssjob.document.states import waits
 from sssjob.document.vocabulary import Element, in_scope
 
-__all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "effective"]
+__all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "distinct",
+           "effective"]
 
 Slot = Literal["bare", "Requested", "Delivered", "Environment"]
 _C = TypeVar("_C", bound=Container)
@@ -526,3 +528,32 @@ def _with_policy(p: Property, there: str, here: str) -> Property:
     if there == here or "awarenessPolicy" in p.attributes:
         return p
     return p.replace(awarenessPolicy=there)
+
+
+def distinct(scope: _C) -> _C:
+    """The container itself where each property in it is an object of its own, else a copy of which that is true.
+
+    A document that is read may hold one object for two properties that say the same; who tells properties from each
+    other by identity has to ask for this first.
+    """
+    objects = list(_objects(scope))
+    return scope if len(set(map(id, objects))) == len(objects) else _with_copies(scope, set())
+
+
+def _objects(scope: Container) -> Iterator[Item]:
+    for item in scope.items:
+        if isinstance(item, Container):
+            yield from _objects(item)
+        else:
+            yield item
+
+
+def _with_copies(scope: _C, seen: set[int]) -> _C:
+    items: list[Item] = []
+    for item in scope.items:
+        if isinstance(item, Container):
+            items.append(_with_copies(item, seen))
+        else:
+            items.append(copy(item) if id(item) in seen else item)
+            seen.add(id(item))
+    return type(scope)(items, scope.attributes or None, scope.reference, scope.line, scope.spelling)

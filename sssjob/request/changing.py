@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from sssjob.document.element import Container, Property
-from sssjob.document.inherit import effective
+from sssjob.document.inherit import distinct, effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
@@ -47,7 +47,7 @@ class Change:
 
 def smallest_change(job: Job, defaults: JobDefaults | None, offer: Offer) -> tuple[Change, ...] | None:
     """The changes with which an offer meets a job; none where it does already, None where no such change is known."""
-    folded = effective(job, defaults).fold()
+    folded = distinct(effective(job, defaults).fold())
     request = request_of(folded)
     changes: list[Change] = []
     for level in request.levels:

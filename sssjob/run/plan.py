@@ -18,7 +18,7 @@ from sssjob.document import arrays
 from sssjob.document.arrays import Array
 from sssjob.document.failures import Change, FailurePolicyError, Retry, ends_all, retry_of, without_policy
 from sssjob.document.graph import Dependencies, Link
-from sssjob.document.inherit import Shared, effective
+from sssjob.document.inherit import Shared, distinct, effective
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, Policy
@@ -207,7 +207,7 @@ class _Planning:
         policy = policy_of(folded, policy)
         label, said = arrays.label_of(job, number), arrays.array_of(folded)
         retry, fail_fast = self._on_failure(folded, path, policy, label)
-        folded = without_policy(folded)
+        folded = distinct(without_policy(folded))
         if said is None:
             yield PlannedJob(job, folded, label, group, path, policy, retry=retry, fail_fast=fail_fast)
             return

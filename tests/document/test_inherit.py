@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.document.inherit import Shared, View, effective
+from sssjob.document.inherit import Shared, View, distinct, effective
 from sssjob.document.model import (
     CLASSES,
     Container,
@@ -403,3 +403,13 @@ def test_siblings_that_share_what_was_read(jobs: list[Job], defaults: JobDefault
     for job in jobs:
         effective(job, defaults, shared=shared).fold()
     assert read == {key: found for key, (_, found) in shared.items()}
+
+
+def test_each_property_is_an_object_of_its_own() -> None:
+    """A reader may give one object to two groups that say the same."""
+    feature = new_property("Feature", "ib")
+    job = Job([feature, *(TaskGroup([Requested([feature])]) for _ in range(2))])
+    apart = distinct(job)
+    features = [apart.items[0], *(item for g in apart.task_groups if g.requested for item in g.requested.items)]
+    assert apart == job and len({id(item) for item in features}) == 3
+    assert distinct(apart) is apart

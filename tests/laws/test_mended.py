@@ -172,6 +172,10 @@ CASES = {
         "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
         "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>",
         "<Resource name='GPU' type='a100'>1</Resource>", "</Job>", "</JobGroup>")),
+    "two groups that say the same memory": document(
+        "<Feature>ib</Feature>",
+        *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
+                each("<Feature>ib</Feature>")) for _ in range(2))),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
 }

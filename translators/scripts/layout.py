@@ -258,7 +258,7 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     of_job = [amount for amount in (first.memory, first.gpus) if amount is not None and amount.entry.level == JOB]
     for e in (*asking.said("Memory"), *asking.said("Resource")):
         if e.level == JOB and (e.tag == "Memory" or e.attributes.get("name") == "GPU") and not any(
-                amount.entry.item is e.item for amount in of_job):
+                amount.entry.place == e.place for amount in of_job):
             asking.dropped(e, "another amount is written", "Memory" if e.tag == "Memory" else "Resource GPU")
     return first
 

@@ -141,10 +141,10 @@ def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
 
 def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
     """The amounts of all parts: that of the job where any part has one, else that of a process of each part."""
-    stated: dict[int, list[tuple[Asking, Part, Amount]]] = {}       # the parts that one Memory is about
+    stated: dict[tuple[str, int], list[tuple[Asking, Part, Amount]]] = {}       # the parts that one Memory is about
     for one, part in parts:
         if part.memory is not None:
-            stated.setdefault(id(part.memory.entry.item), []).append((one, part, part.memory))
+            stated.setdefault(part.memory.entry.place, []).append((one, part, part.memory))
     written = [(same, *_memory(*same[0])) for same in stated.values()]
     of_job = max([memory_of_job(asking) if len(parts) > 1 else 0] + [beside(*same[0][:2]) for same in stated.values()])
     if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):

@@ -293,8 +293,8 @@ def leftovers(asked: Sequence[Asking]) -> None:
     """One finding for each property and attribute that was not carried."""
     many = len(asked) > 1
     _tell_of_export(asked)
-    used = {id(e.item): e for asking in asked for e in asking.entries if e.used} if many else {}
-    seen: set[int] = set()
+    used = {e.place: e for asking in asked for e in asking.entries if e.used} if many else {}
+    seen: set[tuple[str, int]] = set()
     for asking in asked:
         asking.forget()
         for e in asking.entries:
@@ -303,10 +303,10 @@ def leftovers(asked: Sequence[Asking]) -> None:
                     (e.tag not in SUSPECT and e.slot != "Delivered") or not is_fact(e)):
                 continue                # most are carried whole
             if many:
-                if id(e.item) in seen:
+                if e.place in seen:
                     continue
-                seen.add(id(e.item))
-                found = used.get(id(e.item))
+                seen.add(e.place)
+                found = used.get(e.place)
             if (e.slot == "Delivered" or e.tag in SUSPECT) and is_fact(e):
                 asking.note(DROPPED, e, "results of a run are no part of a request", "warning", e.tag)
             elif found is None:
