@@ -78,7 +78,9 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Away]:
                                                        there=there))
     with tempfile.TemporaryDirectory(prefix="l", dir="/tmp") as short:      # of sockets
         monkeypatch.setenv("XDG_RUNTIME_DIR", short)
-        yield Away(there)
+        made = Away(there)
+        yield made
+        made.mend()
         for name in ("slurm", "sge"):
             subprocess.run(["ssh", "-o", f"ControlPath={short}/sssjob/%C", "-O", "exit", f"lab-{name}"], check=False,
                            stderr=subprocess.DEVNULL)
@@ -124,22 +126,27 @@ def test_a_line_that_is_cut(away: Away) -> None:
     for number in range(6):
         Path(f"{number}.xml").write_text(
             f"<Job><Id>job{number}</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo {number} &gt;&gt; ran; "
-            f"sleep 8; exit {number}'</Arguments><Requested><Duration>60</Duration></Requested></Job>")
+            f"while [ ! -f go ]; do sleep 0.2; done; exit {number}'</Arguments>"
+            "<Requested><Duration>600</Duration></Requested></Job>")
         site = ("slurm", "sge")[number % 2]
         assert away.sssjob("submit", "-q", f"{number}.xml", "--site", f"{site}.toml").returncode == 0
     waits = away.begin("wait", "job0", "--timeout", "200")
-    away.until(lambda: (away.there / "ran").exists())
+    ran = away.there / "ran"
+    away.until(lambda: ran.exists() and len(ran.read_text().split()) == 6)
+    away.until(lambda: {record["state"] for record in away.records()} == {"Running"})
     away.cut()
     late = away.begin("submit", "-q", "0.xml", "--site", "slurm.toml")
-    assert late.wait(60) == 3 and "cannot be reached" in late.communicate()[1]
+    assert "cannot be reached" in late.communicate(timeout=60)[1] and late.returncode == 3
     shown = away.sssjob("list", "--all", "--timeout", "10")
     assert "failed" not in shown.stdout and shown.returncode == 4, shown
     away.until(lambda: "has not answered since" in away.sssjob("status", "job0", "--timeout", "2").stderr, 60)
-    time.sleep(6)           # some end meanwhile
+    (away.there / "go").touch()
+    time.sleep(3)           # they end
     assert all(record["outcome"] is None for record in away.records())
     away.mend()
-    assert waits.wait(200) == 0
+    waits.communicate(timeout=200)
+    assert waits.returncode == 0
     for number in range(6):
         assert away.sssjob("wait", f"job{number}", "--timeout", "120").returncode == number
-    assert sorted((away.there / "ran").read_text().split()) == list("012345")
+    assert sorted(ran.read_text().split()) == list("012345")
     assert [record["outcome"] for record in away.records()] == ["done", *["failed"] * 5]
