@@ -129,12 +129,16 @@ def test_a_line_that_is_lost(sssjob: Command, sites: Sites) -> None:
     assert listed(sssjob) == [("alpha", "1", "failed")] and len(sites.labs["alpha"].jobs()) <= 1
 
 
-def test_routed_to_the_next_where_a_host_is_away(sssjob: Command, sites: Sites) -> None:
+@pytest.mark.parametrize("other", ["beta", "gamma"])
+def test_routed_to_the_next_where_a_host_is_away(sssjob: Command, sites: Sites, other: str) -> None:
+    """Also where both have the same manager: each place has its own settings."""
     sites.trouble("alpha", "exit 255\n")
-    answer = sssjob("submit", "job.sh", "--offers", "alpha.toml=alpha.xml", "--offers", "gamma.toml=gamma.xml")
+    answer = sssjob("submit", "job.sh", "--offers", "alpha.toml=alpha.xml", "--offers", f"{other}.toml={other}.xml")
     assert answer.code == 0 and "alpha, batch: not submitted: amy@alpha: cannot be reached: " in answer.err, answer.err
     assert sssjob("wait", "@1", "--timeout", "30").code == 3
-    assert listed(sssjob) == [("gamma", "1", "failed")] and sites.text("gamma", "out.txt").startswith("gamma\n")
+    assert listed(sssjob) == [(other, "1", "failed")] and sites.text(other, "out.txt").startswith(f"{other}\n")
+    sites.trouble("alpha", None)
+    assert sites.labs["alpha"].calls("sbatch") == []
 
 
 def test_what_cannot_be(sssjob: Command, sites: Sites) -> None:
