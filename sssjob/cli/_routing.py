@@ -21,7 +21,6 @@ from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
 from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
-from sssjob.cli._settings import BEHIND_SSH
 from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
@@ -266,7 +265,7 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
     from sssjob.run.routing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
-    if idle is None or place.site.ssh is not None:
+    if idle is None:
         return replace(place, why_no_start="its manager is not asked")
     try:
         start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
@@ -310,12 +309,7 @@ def submit_routed(session: Session, file: str, sites: str, given: tuple[str, ...
         if dry_run:
             best = routing.places[0]
             return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-        behind = {place.site.name for place in routing.places if place.site.ssh is not None}
-        for name in sorted(behind):
-            problem(f"{escape(name)}: {BEHIND_SSH}", as_json=session.as_json, status=0)
-        candidates = list(_candidates([place for place in routing.places if place.site.ssh is None]))
-        if not candidates:
-            return 5
+        candidates = list(_candidates(routing.places))
         route = begin(client.journal, candidates, policy=session.policy or Policy.REJECT, directory=Path.cwd(),
                       patience=patience)
         client.findings = Findings(file)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from sssjob.cli._complete import executors, files
-from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
     from sssjob.conversion.settings import Settings
 
-__all__ = ["BEHIND_SSH", "executor_option", "following_site_option", "settings_for", "settings_of"]
-
-#: Why a document does not go to a site.
-BEHIND_SSH: Final = "jobs cannot be sent to a site behind SSH yet; it is only asked what it offers"
+__all__ = ["executor_option", "following_site_option", "settings_for", "settings_of"]
 
 executor_option = click.option("--executor", metavar="NAME", shell_complete=executors,
                                help="What to run with; see `executors` (default: that of the configuration, else "
@@ -36,8 +32,6 @@ def settings_of(session: Session, executor: str | None) -> Settings:
     from sssjob.cli._profiles import load_site
     from sssjob.run.configuring import load_settings
 
-    if session.site is not None and session.site.ssh is not None:
-        raise UsageError(f"{session.site_path}: {BEHIND_SSH}")
     options = {} if executor is None else {"executor": (executor, "--executor")}
     named = None if session.site is None else (session.site, session.site_path)
     settings = load_settings(named, options)

@@ -85,9 +85,8 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     if site.manager not in _ASKED:
         raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
-    host = None if site.ssh is None else site.ssh.host
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, host))
+        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, site))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
@@ -147,28 +146,21 @@ def askable() -> frozenset[str]:
     return frozenset(_ASKED)
 
 
-def answer(command: tuple[str, ...], seconds: float, host: str | None = None) -> str:
-    """What a command puts out, in the locale C. host: where it is run, None here. Raises SilentError."""
-    import os
+def answer(command: tuple[str, ...], seconds: float, site: Site | None = None) -> str:
+    """What a command puts out, in the locale C. site: where it is run, None here. Raises SilentError."""
+    from psij.executors.batch._command import OutputLimitError
+    from psij.executors.batch._ssh import host_of
 
-    from psij.executors.batch._command import OutputLimitError, run
-    from sssjob.run.remote import mark, over_ssh, read_answer
-
-    line = mark()
+    ssh = None if site is None else site.ssh
+    host = host_of(None) if ssh is None else host_of(ssh.host, ssh.setup)
     try:
-        command = command if host is None else tuple(over_ssh(host, command, line, seconds))
-        result = run(command, seconds, {**os.environ, "LC_ALL": "C"}, _ANSWER_BYTES)
+        result = host.run(command, seconds, look=False, limit=_ANSWER_BYTES)
     except subprocess.TimeoutExpired:
         raise SilentError(f"{command[0]} gave no answer in {seconds:g} s") from None
     except OutputLimitError:
         raise SilentError(f"{command[0]} puts out more than {_ANSWER_BYTES} bytes") from None
     except OSError as error:
-        raise SilentError(f"{command[0]}: {error.strerror}") from None
-    if host is not None:
-        text, why = read_answer(result.exit_code, result.stdout, result.stderr, line)
-        if text is None:
-            raise SilentError(f"{host}: {escape(why, 400)}")
-        return text
+        raise SilentError(f"{command[0]}: {error.strerror}" if host.is_here else escape(str(error), 400)) from None
     if result.exit_code:
         raise SilentError(escape("; ".join(filter(None, map(str.strip, result.output.splitlines()))), 400)
                           or f"{command[0]} ended with {result.exit_code}")

@@ -112,7 +112,7 @@ def connect(name: str) -> int:
     """
     import subprocess
 
-    from sssjob.run.remote import connecting
+    from psij.executors.batch._ssh import connecting
 
     site, path = load_site(name)
     assert site is not None
@@ -209,7 +209,7 @@ def _unreachable(site: Site, seconds: float) -> str:
         if site.manager in askable():
             ask_machine(site, site.name, seconds)
         else:
-            answer(("true",), seconds, site.ssh.host)
+            answer(("true",), seconds, site)
     except SilentError as error:
         return str(error).removeprefix(f"{escape(site.name)}: ")
     return ""

@@ -24,7 +24,7 @@ from typing import Any, Final
 from sssjob.errors import AccessError, SSSJobError
 from sssjob.xml._toml import TOMLError, read_toml
 
-__all__ = ["SETTINGS", "Layer", "Setting", "Settings", "SettingsError", "Value", "checked", "config_files",
+__all__ = ["OF_SITES", "SETTINGS", "Layer", "Setting", "Settings", "SettingsError", "Value", "checked", "config_files",
            "file_layers", "read_config", "site_file", "variables_layer"]
 
 _LONGEST_TEXT: Final = 4096
@@ -105,6 +105,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
 )}
 
 
+#: What only the profile of a site says, in its table ``ssh``; no configuration does.
+OF_SITES: Final[Mapping[str, Setting]] = {one.name: one for one in (
+    Setting("ssh_host", "where the resource manager is"),
+    Setting("ssh_setup", "a line of sh with which each command there begins"),
+    Setting("ssh_directory", "what relative paths of jobs refer to there"),
+)}
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """The value of a setting, and where it is from: ``default``, ``FILE:LINE``, a variable, an option."""
@@ -130,7 +138,7 @@ class Settings:
     def get(self, name: str, executor: str | None = None) -> Value:
         """The value of a setting, for an executor where one is named. In each place the table of the executor counts
         before what is said for all. Raises KeyError for a name that is no setting."""
-        setting = SETTINGS[name]
+        setting = OF_SITES[name] if name in OF_SITES else SETTINGS[name]
         for layer in self.layers:
             own = layer.of.get(executor.lower(), {}) if executor is not None else {}
             found = own.get(name) or layer.values.get(name)
@@ -140,7 +148,8 @@ class Settings:
 
     def stated(self, executor: str) -> dict[str, Any]:
         """The settings of an executor that somebody has stated."""
-        values = {name: self.get(name, executor) for name, setting in SETTINGS.items() if not setting.general}
+        values = {name: self.get(name, executor) for name, setting in {**SETTINGS, **OF_SITES}.items()
+                  if not setting.general}
         return {name: one.value for name, one in values.items() if one.source != "default"}
 
     def max_queued(self, executor: str) -> int | None:

@@ -71,6 +71,12 @@ class SiteError(SSSJobError, ValueError):
         super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
 
 
+def _directory(text: str) -> str:
+    if not text.isprintable() or not (text.startswith(("/", "~/")) or text == "~"):
+        raise ValueError("a path that begins with / or ~/")
+    return text
+
+
 def _zone(key: object) -> ZoneInfo:
     try:
         return ZoneInfo(str(key))
@@ -171,9 +177,13 @@ class Queue(_Table):
 
 
 class SSH(_Table):
-    """How a site is reached. host: as the system's ssh takes it, whose own configuration says the rest."""
+    """How a site is reached. host: as the system's ssh takes it, whose own configuration says the rest; setup: a line
+    of sh with which each command there begins; directory: what relative paths of jobs refer to there, the home
+    directory unless stated."""
 
     host: Annotated[str, AfterValidator(_host)]
+    setup: Name | None = None
+    directory: Annotated[str, AfterValidator(_directory)] | None = None
 
 
 class Site(_Table):

@@ -93,7 +93,7 @@ class Client:
     _routing: bool = False          # it is taking steps of routes
     _clusters: dict[str, tuple[float, str | None]] = field(default_factory=dict)    # by executor: until when, which
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
-    _plans: dict[str, psij.JobExecutor] = field(default_factory=dict)       # by executor: that plans are made for
+    _plans: dict[str, psij.JobExecutor] = field(default_factory=dict)       # by executor and settings: that plan
     _looked: dict[int, float] = field(default_factory=dict)     # by number: until when tags are not sought again
 
     def submit(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
@@ -128,7 +128,7 @@ class Client:
         prepared.backend = self._planning(executor)
         make_folder(prepared.folder)
         try:
-            pin(prepared.folder, self._stated(executor))
+            pin(prepared.folder, self._stated(executor), prepared.backend)
             prepared.plan = make_plan(
                 document, self.findings, executor=prepared.executor, cwd=cwd, policy=policy, backend=prepared.backend,
                 scripts=prepared.folder / "scripts", follower=_WAITER, known=self._known)
@@ -145,9 +145,10 @@ class Client:
         """
         if self.config is not None:
             return executor_of(executor, self._config(executor))
-        if executor not in self._plans:
-            self._plans[executor] = executor_of(executor, self._config(executor))
-        return self._plans[executor]
+        key = f"{executor} {sorted(self._stated(executor).items())}"       # a route goes from one site to the next
+        if key not in self._plans:
+            self._plans[key] = executor_of(executor, self._config(executor))
+        return self._plans[key]
 
     def enter(self, prepared: Prepared) -> None:
         """The second third: write it into the journal, in one transaction. Raises UsageError, AccessError; then nothing
@@ -215,7 +216,7 @@ class Client:
         token = token_hex(8)
         backend = _durable(executor_of(executor, self._config(executor)), self.journal.folder(token))
         make_folder(self.journal.folder(token))
-        pin(self.journal.folder(token), self._stated(executor))
+        pin(self.journal.folder(token), self._stated(executor), backend)
 
         def enter(document: Document, plan: Plan) -> Entry:
             entry = self._enter(Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd,
@@ -388,7 +389,8 @@ class Client:
 
     def key(self, entry: Entry) -> str:
         """Names the executor of a submission: that of another one with the same key is the same."""
-        return _key(entry)
+        host = following(entry.folder, self._stated(entry.executor)).get("ssh_host")
+        return _key(entry) if host is None else f"{_key(entry)} {host}"
 
     def kept(self, entry: Entry) -> list[Submission]:
         """A submission of which we hold the lease, and those whose jobs its jobs depend on."""
@@ -610,11 +612,12 @@ class Client:
 
     def _here(self, entry: Entry) -> str | None:
         """The cluster that this client talks to; None where nobody says it now."""
-        until, here = self._clusters.get(entry.executor, (0.0, None))
+        key = self.key(entry)
+        until, here = self._clusters.get(key, (0.0, None))
         if until <= time.monotonic():
             here = cluster_of(self._backend(entry))
             until = math.inf if here is not None else time.monotonic() + ASK_AGAIN_S
-            self._clusters[entry.executor] = until, here
+            self._clusters[key] = until, here
         return here
 
     def _leave(self, entry: Entry, why: str) -> None:

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psij
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
-from sssjob.conversion.settings import SETTINGS, Layer, Settings, Value, checked, file_layers, variables_layer
+from psij.executors.batch._host import Host
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from sssjob.conversion.settings import OF_SITES, SETTINGS, Layer, Settings, Value, checked, file_layers, variables_layer
 from sssjob.document.element import new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document
-from sssjob.errors import AccessError
-from sssjob.findings import Findings
+from sssjob.errors import AccessError, UsageError
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["complete", "config_of", "following", "load_settings", "pin", "site_layer"]
+__all__ = ["complete", "config_of", "following", "load_settings", "pin", "reached", "site_layer"]
 
 #: Setting -> member of the configuration of batch executors.
 _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeout": "command_timeout",
                    "accounting_delay": "accounting_delay", "lost_after": "lost_after",
-                   "work_directory": "work_directory", "launcher": "launcher"}
+                   "work_directory": "work_directory", "launcher": "launcher", "ssh_host": "ssh_host",
+                   "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory"}
 _OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
 _OF_COBALT: Final = ("cores_per_node",)
 #: Properties that are filled in: property -> setting.
@@ -79,6 +82,9 @@ def site_layer(site: Site, path: str) -> Layer:
         implied["executor"] = Value(site.manager, f"{path} (manager)")
     if site.sge.pe and not any("parallel_environment" in values for values in (layer.values, *layer.of.values())):
         implied["parallel_environment"] = Value(next(iter(site.sge.pe)), f"{path} (sge.pe)")
+    for name in OF_SITES if site.ssh is not None else ():
+        if (value := getattr(site.ssh, name.removeprefix("ssh_"))) is not None:
+            implied[name] = Value(value, f"{path} ({name.replace('_', '.')})")
     return Layer({**implied, **layer.values}, layer.of)
 
 
@@ -86,8 +92,11 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
     """The configuration of an executor with those settings; None where they say nothing of it."""
     members: dict[str, Any] = {_MEMBERS[name]: value for name, value in stated.items() if name in _MEMBERS}
     if executor.lower() in _HERE:
+        if "ssh_host" in members:
+            raise UsageError(f"executor {executor} runs jobs on this machine, and not on {members['ssh_host']} behind "
+                             "SSH")
         return None
-    if "work_directory" in members:
+    if "work_directory" in members and "ssh_host" not in members:
         members["work_directory"] = os.path.abspath(os.path.expanduser(members["work_directory"]))
     launcher = members.pop("launcher", None)
     kind, own = _kind(executor)
@@ -97,6 +106,15 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
     made = kind(**members)
     made.launcher = launcher
     return made
+
+
+def reached(backend: BatchSchedulerExecutor) -> Host:
+    """The host of an executor, which answers. Raises AccessError where it does not."""
+    try:
+        _ = backend.host.home
+    except OSError as error:
+        raise AccessError(backend.host.name, f"cannot be reached: {escape(str(error))}") from error
+    return backend.host
 
 
 def _kind(executor: str) -> tuple[type[BatchSchedulerExecutorConfig], tuple[str, ...]]:
@@ -136,9 +154,14 @@ def _names(scope: Any, tag: str) -> bool:
                for item in scope.items)
 
 
-def pin(folder: Path, stated: Mapping[str, Any]) -> None:
-    """Write down with which settings a submission is made, so that each client finds its files; nothing where there are
-    none. Raises AccessError."""
+def pin(folder: Path, stated: Mapping[str, Any], backend: psij.JobExecutor | None = None) -> None:
+    """Write down with which settings a submission is made, so that each client finds its files, on a host behind SSH
+    also while that is out of reach; nothing where there are none. backend: its executor. Raises AccessError."""
+    if isinstance(backend, BatchSchedulerExecutor) and not backend.host.is_here:
+        host = reached(backend)
+        places = {"work_directory": str(backend.config.work_directory),
+                  "ssh_directory": backend.config.ssh_directory or "~"}
+        stated = {**stated, **{name: str(host.place(path)) for name, path in places.items()}}
     if not stated:
         return
     try:
@@ -158,5 +181,6 @@ def following(folder: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(OSError, ValueError, AttributeError):
         with open(folder / _PINNED, encoding="utf-8") as file:
             given = json.loads(file.read(_LONGEST))
-        made = {name: SETTINGS[name].check(value) for name, value in given.items() if name in SETTINGS}
+        known = {**SETTINGS, **OF_SITES}
+        made = {name: known[name].check(value) for name, value in given.items() if name in known}
     return made | {name: value for name, value in stated.items() if name in _ASKING}

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij.executors.batch._host import HERE
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
 from sssjob.run.journal import Event
@@ -20,7 +21,7 @@ from sssjob.run.journal import Event
 if TYPE_CHECKING:
     from sssjob.run.journal import Entry
 
-__all__ = ["ASK_AGAIN_S", "UNPLACED", "cluster_of", "native_name", "place", "unplaced", "way_of"]
+__all__ = ["ASK_AGAIN_S", "UNPLACED", "cluster_of", "native_name", "place", "unplaced", "user_there", "way_of"]
 
 ASK_AGAIN_S: Final = 10.0       # before a resource manager is asked again which cluster it is
 #: The event of a submission of which nobody knew on which cluster it would be. Its data are the way.
@@ -42,6 +43,15 @@ def way_of(backend: psij.JobExecutor) -> str | None:
     """How the resource manager of an executor is reached from here: what is reached by the same way is the same
     cluster. None where the executor has no words for its cluster, so that two are not told apart."""
     return backend.way() if isinstance(backend, BatchSchedulerExecutor) and not backend.is_nameless else None
+
+
+def user_there(backend: psij.JobExecutor) -> str | None:
+    """The name of the user that an executor submits as on another host; None where it submits here, or is not told."""
+    host = getattr(backend, "host", HERE)
+    try:
+        return None if host.is_here else host.user
+    except OSError:         # the submission itself tells that
+        return None
 
 
 def unplaced(backend: psij.JobExecutor, cluster: str | None) -> list[Event]:

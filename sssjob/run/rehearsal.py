@@ -11,6 +11,7 @@ from typing import Any
 
 import psij
 from psij.executors.batch._array_jobs import numbers_text
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.rendered import Rendered
 from sssjob.errors import UsageError
 from sssjob.run.arrays import arrays_for
@@ -82,7 +83,7 @@ def _alone(plan: Plan, job: PlannedJob, backend: Any) -> Iterator[Rehearsed]:
     together: Sequence[Sequence[psij.JobSpec]] = [specs] if job.together else [[spec] for spec in specs]
     for number, some in enumerate(together, 1):
         made: Rendered = backend.render([psij.Job(spec) for spec in some])
-        made = replace(made, files={**made.files, **_scripts(plan, some)})
+        made = replace(made, files={**made.files, **_scripts(plan, some, backend)})
         yield Rehearsed(job.label, number if len(together) > 1 else 0, made, tuple(_waits(job, begin is None)))
 
 
@@ -96,16 +97,19 @@ def _as_arrays(plan: Plan, jobs: Sequence[PlannedJob], backend: Any) -> Iterator
         for array in arrays_for(backend, specs, [job.member.index for job in jobs if job.member is not None],
                                 member.array.throttle):
             made: Rendered = backend.render_array(array)
-            made = replace(made, files={**made.files, **_scripts(plan, specs[:1])})
+            made = replace(made, files={**made.files, **_scripts(plan, specs[:1], backend)})
             numbers = numbers_text(list(array.indices.values()))
             yield Rehearsed(f"{member.id}[{numbers}]", 0, made, tuple(_waits(first, begin is None)))
 
 
-def _scripts(plan: Plan, specs: Sequence[psij.JobSpec]) -> dict[str, str]:
+def _scripts(plan: Plan, specs: Sequence[psij.JobSpec], backend: Any) -> dict[str, str]:
     """The scripts of the document that specifications start."""
     paths = {Path(spec.executable) for spec in specs if spec.executable is not None and plan.scripts is not None
              and plan.scripts in Path(spec.executable).parents}
-    return {str(path): path.read_text("utf-8", "surrogateescape") for path in sorted(paths)}
+    programs = backend.host.programs if isinstance(backend, BatchSchedulerExecutor) else {}
+    there = {str(spec.executable): programs[str(spec.executable)].decode("utf-8", "surrogateescape") for spec in specs
+             if str(spec.executable) in programs}
+    return there | {str(path): path.read_text("utf-8", "surrogateescape") for path in sorted(paths)}
 
 
 def _waits(job: PlannedJob, here: bool) -> Iterator[str]:

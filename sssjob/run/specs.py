@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.references import literal
 from sssjob.document import arrays
 from sssjob.document.element import Item, Property
 from sssjob.document.model import Container, Document, File, Job, TaskGroup
 from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
+from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
 from sssjob.translators.scripts.grammars import FILE_TOKEN
@@ -219,7 +221,7 @@ class Specs:
             self._add("SSS603", "Executable", f"{spec.executable} would have to be fetched", f"{job.path}/Executable")
         if self.provides:
             self._features(job, spec)
-        directory = os.path.join(self.cwd, os.path.expanduser(str(spec.directory or "")))
+        directory = self._directory(str(spec.directory or ""))
         spec.directory = os.path.normpath(directory)
         if spec.executable and not os.path.isabs(spec.executable) and "/" in spec.executable:
             spec.executable = os.path.join(directory, spec.executable)
@@ -234,6 +236,14 @@ class Specs:
             self._fit(job, spec)
         if self.executor == _LOCAL:
             self._limits(job, spec, group)
+
+    def _directory(self, stated: str) -> str:
+        """The directory of a job, on the host where it runs."""
+        if isinstance(self.backend, BatchSchedulerExecutor) and not self.backend.host.is_here:
+            base = self.backend.config.ssh_directory or "~"
+            path = stated if stated.startswith(("/", "~")) else os.path.join(base, stated)
+            return path if path.startswith("/") else str(reached(self.backend).place(path))
+        return os.path.join(self.cwd, os.path.expanduser(stated))
 
     def _exported(self, job: PlannedJob, spec: JobSpec) -> None:
         """The submitter's variables that the job names, where not all of them go along."""
@@ -363,6 +373,8 @@ class Specs:
             os.chmod(fresh, 0o700)
             os.replace(fresh, path)     # that of an earlier plan may be running
             self.paths[key] = str(path)
+        if isinstance(self.backend, BatchSchedulerExecutor) and not self.backend.host.is_here:
+            return self.backend.brings(Path(self.paths[key]))
         return self.paths[key]
 
 

@@ -236,7 +236,7 @@ class Running:
         told = "native_state" in known          # else it is the time of the submit command, by the client's clock
         source = str(known.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and known.get("starts", 1) == 1
-        return Identity(frozenset(tags) or None, user_name() if noted else None, noted.get("name"),
+        return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None, noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
                         submit_time=known.get("submit_time") if told else None,
                         began=known.get("start_time") if recorded else None)
@@ -661,13 +661,14 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
 
 def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
            staging: Mapping[str, Any] | None = None, array: Mapping[str, Any] | None = None, name: str | None = None,
-           **said: bool) -> dict[str, Any]:
+           user: str | None = None, **said: bool) -> dict[str, Any]:
     """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
     after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
-    knows it, where that tells no tag. said: ``hold`` (it holds it), ``together`` (all parts are one native job)."""
+    knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. said: ``hold`` (it
+    holds it), ``together`` (all parts are one native job)."""
     return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
             **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
-            **({"name": name} if name is not None else {}),
+            **({"name": name} if name is not None else {}), **({"user": user} if user is not None else {}),
             **{word: True for word, true in said.items() if true}, **stamp()}
 
 

@@ -208,11 +208,16 @@ def _can_be_waited_for(jobs: list[Running], need: Need, job: Running) -> bool:
     if need.condition == "OnFailure" and len(native) != 1:
         return False
     return all(other.word == "running" and other.of.executor().name == job.of.executor().name and _alive(other)
-               and other.of.cluster == job.of.cluster
+               and other.of.cluster == job.of.cluster and _host(other) == _host(job)
                and (need.condition == "OnSuccess" or other.started or not other.waits)
                and not other.staging and other.plan.retry is None
                for other in jobs if not other.ended) and (need.condition == "OnSuccess" or not any(
                    other.ended for other in jobs))
+
+
+def _host(job: Running) -> object:
+    """Where the resource manager of a job is."""
+    return getattr(job.of.executor(), "host", None)
 
 
 def _alive(job: Running) -> bool:

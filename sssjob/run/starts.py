@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import psij
+from psij.executors.batch._host import HERE
 from sssjob.document.sweeps import expand
 from sssjob.findings import Findings, Policy, escape
 from sssjob.lrm.slurm_nodes import TEST_ONLY, start_shown
@@ -28,6 +27,8 @@ _ANSWER_S: Final = 30.0
 _SUBMIT: Final = "sbatch"
 #: Submissions of a document that are asked about one by one; of further ones nobody is asked.
 _MOST: Final = 8
+#: A command that is given a text on its standard input; sh has the text in place of its own name.
+_GIVEN: Final = 'printf %s "$0" | "$@"'
 
 
 class NoEstimateError(Exception):
@@ -56,29 +57,27 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
         submissions = list(rehearse(plan, backend))
         if len(submissions) > _MOST:
             raise NoEstimateError(f"it is of {len(submissions)} submissions, more than {_MOST}")
-        return max((_start(one) for one in submissions), default=None)
+        return max((_start(one, backend) for one in submissions), default=None)
     except InvalidJobException as error:
         raise NoEstimateError(escape(str(error))) from None
     finally:
         plan.close()
 
 
-def _start(submission: Rehearsed) -> float:
-    """When one submission would start."""
-    from psij.executors.batch._command import OutputLimitError, run
+def _start(submission: Rehearsed, backend: psij.JobExecutor) -> float:
+    """When one submission would start. backend: the executor of it."""
+    from psij.executors.batch._command import OutputLimitError
 
+    host = getattr(backend, "host", HERE)
     command = submission.rendered.command
     path, script = next(iter(submission.rendered.files.items()), ("", ""))
     if not command or command[0].rpartition("/")[2] != _SUBMIT or command[-1] != path:
         raise NoEstimateError("the submission is no script that sbatch could be asked about")
-    with tempfile.TemporaryDirectory(prefix="sssjob-") as folder:
-        file = Path(folder, "script")
-        file.write_text(script, "utf-8", "surrogateescape")
-        words = (command[0], *TEST_ONLY[1:], *(word for word in command[1:-1] if word != "--parsable"), str(file))
-        try:
-            result = run(words, _ANSWER_S, {**os.environ, "LC_ALL": "C"})
-        except (subprocess.TimeoutExpired, OutputLimitError, OSError) as error:
-            raise NoEstimateError(f"{_SUBMIT}: {escape(str(error))}") from None
+    words = (command[0], *TEST_ONLY[1:], *(word for word in command[1:-1] if word != "--parsable"))
+    try:
+        result = host.run(("/bin/sh", "-c", _GIVEN, script, *words), _ANSWER_S, look=False)
+    except (subprocess.TimeoutExpired, OutputLimitError, OSError) as error:
+        raise NoEstimateError(f"{_SUBMIT}: {escape(str(error))}") from None
     start = start_shown(f"{result.stdout}\n{result.stderr}")
     if start is None:
         lines = [line for line in result.output.splitlines() if line.strip()]

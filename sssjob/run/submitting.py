@@ -22,7 +22,7 @@ import psij
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
-from sssjob.run.placing import native_name, place
+from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
 from sssjob.run.seeking import can_search, search
 from sssjob.run.signals import STOPS
@@ -216,7 +216,8 @@ class Submitting:
         if job.of.entry is not None and made is not None:
             array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
             job.intents[part] = intent(made.id, len(job.plan.parts), after, job.staging.get(part), array,
-                                       native_name(job.of.executor(), made), hold=job.hold, together=job.together)
+                                       native_name(job.of.executor(), made), user_there(job.of.executor()),
+                                       hold=job.hold, together=job.together)
             job.of.note(job, "intent", job.intents[part], part)
 
     def _submit_all(self, job: Running) -> None:

@@ -1,4 +1,4 @@
-"""Sites behind SSH are asked what they offer, through whatever their logins print, and are sent no jobs."""
+"""Sites behind SSH are asked what they offer and run jobs, through whatever their logins print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.run.remote import over_ssh, read_answer
+from psij.executors.batch import _ssh
 from tests.cli.conftest import Command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -32,10 +32,11 @@ exit $code
 def bin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the commands that are here, which has ssh and no command of a manager."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("psij.executors.batch._ssh._hosts", {})
     folder, remote = tmp_path / "bin", tmp_path / "remote"
     for one in (folder, remote):
         one.mkdir()
-    (remote / "scontrol").write_text(f"#!/bin/sh\ncat {shlex.quote(str(MACHINE))}/show-$3.txt\n")
+    (remote / "scontrol").write_text(f"#!/bin/sh\ncat {shlex.quote(str(MACHINE))}/show-${{3:-$2}}.txt\n")
     (remote / "scontrol").chmod(0o755)
     write(folder)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -60,19 +61,12 @@ def test_offers(sssjob: Command, bin: Path) -> None:
     called = (bin / "log").read_text().splitlines()
     assert len(called) == 2
     assert all(line.startswith("-T -o BatchMode=yes -o ControlMaster=auto -o ControlPath=") for line in called)
-    assert all(" -- amy@login.example.org exec /bin/sh -c " in line for line in called)
+    assert all(" -- amy@login.example.org exec /bin/sh -s" in line for line in called)
 
 
-def test_ranked_beside_others_and_sent_no_jobs(sssjob: Command, bin: Path) -> None:
-    routed = sssjob("route", "-q", "job.sh", "--sites", "alpha.toml", "--starts").out
+def test_ranked_beside_others(sssjob: Command, bin: Path) -> None:
+    routed = sssjob("route", "-q", "job.sh", "--sites", "alpha.toml").out
     assert routed.startswith("1. alpha, batch: met, preference 1, ")
-    assert "start not known (its manager is not asked)" in routed
-    for command in (("submit", "job.sh", "--site", "alpha.toml"), ("run", "job.sh", "--site", "alpha.toml")):
-        answer = sssjob(*command)
-        assert (answer.code, "jobs cannot be sent to a site behind SSH yet" in answer.err) == (2, True)
-    answer = sssjob("submit", "-q", "job.sh", "--sites", "alpha.toml")
-    assert (answer.code, "alpha: jobs cannot be sent to a site behind SSH yet" in answer.err) == (5, True)
-    assert sssjob("list", "--all", "--offline").out == ""
 
 
 def test_check(sssjob: Command, bin: Path) -> None:
@@ -85,7 +79,7 @@ def test_check(sssjob: Command, bin: Path) -> None:
 
 @pytest.mark.parametrize(("before", "after", "why"), [
     ("exit 255", "", "You have no mail"),
-    ("", "exit 255", "the connection was lost: You have no mail"),
+    ("read -r greeting; eval \"$greeting\"; exit 255", "", "the line was lost: You have no mail"),
     ("PATH=/nowhere; eval \"$command\"; exit 127", "", "scontrol"),
     ("sleep 30", "", "ssh gave no answer in 1 s"),
 ])
@@ -113,16 +107,9 @@ def test_a_folder_that_others_could_enter_is_not_used(sssjob: Command, bin: Path
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    words = over_ssh("h", ["true"], "line", 1)
+    words = _ssh.connecting("h")
     folder = Path(next(word for word in words if word.startswith("ControlPath="))[12:]).parent
     assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
     folder.chmod(0o755)
     answer = sssjob("offers", "alpha.toml")
     assert (answer.code, "others could use the connections in it" in answer.err) == (4, True)
-
-
-def test_answers() -> None:
-    assert read_answer(0, "hello\nline\nx\n", "", "line") == ("x\n", "")
-    assert read_answer(3, "line\nx\n", "", "line") == (None, "x")
-    assert read_answer(3, "line\n", "a\nb\nc\nd\n", "line") == (None, "b; c; d")
-    assert read_answer(9, "line", "", "line") == (None, "ssh ended with 9 before the command began")

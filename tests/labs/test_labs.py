@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SCRIPTS = ("slurm-up", "slurm-down", "sge-up", "sge-down", "postgres-up", "postgres-down", "labs")
+SCRIPTS = ("slurm-up", "slurm-down", "sge-up", "sge-down", "postgres-up", "postgres-down", "ssh-up", "ssh-down", "labs")
 no_shellcheck = pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 
 
@@ -41,7 +41,8 @@ def test_a_long_path_is_refused(tmp_path: Path) -> None:
     assert status == 2 and "too long for Unix sockets" in said
 
 
-@pytest.mark.parametrize("name", ["slurm-up", "sge-up", "postgres-up", "slurm-down", "sge-down", "postgres-down"])
+@pytest.mark.parametrize("name", ["slurm-up", "sge-up", "postgres-up", "ssh-up", "slurm-down", "sge-down",
+                                  "postgres-down", "ssh-down"])
 def test_other_peoples_directories_are_left_alone(name: str, short: Path) -> None:
     (short / "mine").touch()
     status, said = run(name, short)
@@ -97,7 +98,7 @@ def short() -> Iterator[Path]:
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("name", ["slurm", "sge", "postgres"])
+@pytest.mark.parametrize("name", ["slurm", "sge", "postgres", "ssh"])
 class TestRunning:
     @pytest.fixture
     def lab(self, name: str) -> Path:
@@ -123,5 +124,5 @@ class TestRunning:
         listening = [line.split()[1].split(":")[0] for table in ("tcp", "tcp6", "udp", "udp6")
                      for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
                      if f"socket:[{line.split()[9]}]" in sockets and line.split()[3] in ("0A", "07")]
-        assert len(listening) >= 2 or name == "postgres"        # which has a Unix socket only
+        assert len(listening) >= {"postgres": 0, "ssh": 1}.get(name, 2)     # PostgreSQL has a Unix socket only
         assert set(listening) <= {"0100007F", "0000000000000000FFFF00000100007F"}

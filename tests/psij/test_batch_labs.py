@@ -29,7 +29,7 @@ from tests.psij.test_batch import HOSTILE
 
 pytestmark = pytest.mark.lab
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
-LABS = {"slurm": "SSSJOB_LAB_SLURM", "sge": "SSSJOB_LAB_SGE"}
+LABS = {"slurm": "SSSJOB_LAB_SLURM", "sge": "SSSJOB_LAB_SGE", "ssh": "SSSJOB_LAB_SSH"}
 
 
 def enter_lab(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ another home directory, prints what logins print, and can refuse, hang and cut t
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,50 +12,33 @@ from pathlib import Path
 
 import pytest
 
-from psij import InvalidJobException, JobExecutor, JobState, StageIn, SubmitException
+from psij import InvalidJobException, JobState, StageIn, SubmitException
 from psij.executors.batch._host import HERE, CutError, UnreachableError
 from psij.executors.batch._ssh import SSHHost, host_of
-from tests.fakes import slurm
+from psij.executors.batch.slurm import SlurmJobExecutor
+from tests.fakes import slurm, ssh
 from tests.psij.batch_support import Stand, a_job, ended, known, stand_in
-
-#: ``trouble`` is a file with lines of sh.
-SSH = """#!/bin/sh
-printf '%s\\n' "$*" >> {folder}/log
-for command; do :; done
-echo "Welcome to alpha."
-echo "You have no mail" >&2
-HOME={folder}/home
-export HOME
-cd "$HOME"
-[ ! -f {folder}/trouble ] || . {folder}/trouble
-eval "$command"
-"""
 
 
 @pytest.fixture
 def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the host, with its home directory, the log of what ssh was told, and perhaps its trouble."""
-    folder = tmp_path / "away"
-    for one in (folder, folder / "home", tmp_path / "ssh"):
-        one.mkdir()
-    program = tmp_path / "ssh" / "ssh"
-    program.write_text(SSH.format(folder=shlex.quote(str(folder))))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    ssh.install(tmp_path, tmp_path / "ssh")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'ssh'}:{os.environ['PATH']}")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return folder
+    return ssh.add_host(tmp_path, "away")
 
 
 @pytest.fixture
 def host(away: Path) -> SSHHost:
-    return SSHHost("amy@alpha", "GREETING='hello you'; export GREETING; echo of the setup")
+    return SSHHost("amy@away", "GREETING='hello you'; export GREETING; echo of the setup")
 
 
 @pytest.fixture
 def stand(away: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Slurm's executor behind SSH. Commands are programs, and jobs are processes."""
-    with stand_in(slurm, JobExecutor.get_instance("slurm").__class__, tmp_path, monkeypatch,  # type: ignore[arg-type]
-                  ssh_host=f"amy@{tmp_path.name}") as made:
+    with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch,
+                  ssh_host="amy@away", ssh_setup=f": {tmp_path}") as made:
         made.executor.work_directory = away / "home" / "work"
         yield made
 
@@ -79,11 +61,11 @@ def test_words_and_answers_go_through_unchanged(host: SSHHost, away: Path) -> No
     assert host.run(["printenv", "GREETING", "LC_ALL", "HOME"], 20).stdout == f"hello you\nC\n{away / 'home'}\n"
     assert host.run(["/bin/sh", "-c", "echo ${LC_ALL-none}"], 20, plain=False).stdout != "C\n"
     assert host.run(["/bin/sh", "-c", "kill -9 $$"], 20).exit_code == 137
-    with pytest.raises(FileNotFoundError, match="'no-such-program' is not found on amy@alpha"):
+    with pytest.raises(FileNotFoundError, match="'no-such-program' is not found on amy@away"):
         host.run(["no-such-program"], 20)
     options = (away / "log").read_text().splitlines()[0]
     assert options.startswith("-T -o BatchMode=yes -o ControlMaster=auto -o ControlPath=")
-    assert options.endswith(" -- amy@alpha exec /bin/sh -s") and "StrictHostKeyChecking" not in options
+    assert options.endswith(" -- amy@away exec /bin/sh -s") and "StrictHostKeyChecking" not in options
 
 
 def test_what_it_is(host: SSHHost, away: Path) -> None:
@@ -139,7 +121,7 @@ def test_files(host: SSHHost, away: Path) -> None:
     host.note(folder / "5.keep", "me")
     assert host.unnote(folder / "5.keep", "me") is True and not (folder / "5.keep").exists()
     assert host.text(folder / "e") == "sssjob\nEOF\n" and str(host.real(folder / "3.x.ec")).endswith("2.x.ec")
-    with pytest.raises(OSError, match=r"amy@alpha: .*No such file"):
+    with pytest.raises(OSError, match=r"amy@away: .*No such file"):
         host.text(folder / "nothing")
 
 
@@ -156,9 +138,9 @@ def test_files_that_cannot_be_written(host: SSHHost, away: Path) -> None:
 
 @pytest.mark.parametrize(("lines", "error", "text"), [
     ("echo 'ssh: connect to host alpha port 22: Connection refused' >&2; exit 255", UnreachableError,
-     "amy@alpha: You have no mail; ssh: connect to host alpha port 22: Connection refused"),
-    ("sleep 30", UnreachableError, "amy@alpha: ssh gave no answer in 1 s"),
-    ("read -r greeting; eval \"$greeting\"; exit 255", CutError, "amy@alpha: the line was lost: You have no mail"),
+     "amy@away: You have no mail; ssh: connect to host alpha port 22: Connection refused"),
+    ("sleep 30", UnreachableError, "amy@away: ssh gave no answer in 1 s"),
+    ("read -r greeting; eval \"$greeting\"; exit 255", CutError, "amy@away: the line was lost: You have no mail"),
     ("read -r greeting; eval \"$greeting\"; head -c 300 | /bin/sh -s; exit 255", CutError, "the line was lost"),
     ("read -r greeting; eval \"$greeting\"; /bin/sh -s | head -n 2; exit 255", CutError, "the line was lost"),
     ("read -r greeting; eval \"$greeting\"; sleep 30", subprocess.TimeoutExpired, "touch"),

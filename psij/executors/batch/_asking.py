@@ -9,6 +9,8 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psij.exceptions import SubmitException
@@ -82,7 +84,11 @@ class BatchAsking(BatchHooks):
                 raise SubmitException(f"{self.name} does not say which cluster it is: {reason(e)}", e,
                                       transient=True) from e
             lines, newline, _ = (out or "").rpartition("\n")       # what was cut off would be another cluster
-            cluster = self._cluster(lines + newline)
+            try:
+                cluster = self._cluster(lines + newline)
+            except OSError as e:
+                raise SubmitException(f"{self.name} does not say which cluster it is: {reason(e)}", e,
+                                      transient=True) from e
             if cluster is None and out is not None:
                 raise SubmitException(f"{self.name} does not say which cluster it is", transient=True)
             self._known_cluster.append(cluster)
@@ -96,9 +102,22 @@ class BatchAsking(BatchHooks):
     def way(self) -> str:
         """How the commands reach their cluster from here: the host, the program, and what of the environment chooses
         the cluster. What is reached by the same way is the same cluster, also while it does not say which."""
-        program, host = _program(self.get_list_command()), self.host
+        host = self.host
+        if not host.is_here:        # what is chosen there is not asked for
+            return " ".join([host.way, *([self.url] if self.url else [])])
+        program = _program(self.get_list_command())
         chosen = [f"{name}={host.environ[name]}" for name in self._CHOOSING if name in host.environ]
         return " ".join([host.way, host.which(program), *([self.url] if self.url else []), *chosen])
+
+    def brings(self, path: Path) -> str:
+        """The path on the host of a program that lies here, which is written there with the first job that starts it.
+
+        It stays there, for nobody knows when it is started last. Raises OSError where it cannot be read.
+        """
+        content = path.read_bytes()
+        there = self.work_directory / f"{sha256(content).hexdigest()[:32]}.script"
+        self.host.programs.setdefault(str(there), content)
+        return str(there)
 
     def shows_any(self, tags: Sequence[str]) -> bool:
         """Whether the manager has, or had, a job that bears one of these tags, by its own answer: records of jobs may

@@ -42,7 +42,8 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
     asks for one process on one node where managers may refuse jobs without a node count (Slurm, PBS, Torque). ssh_host:
     where the resource manager is, as ssh(1) takes it, None for this machine; all paths of jobs are then paths there,
     and work_directory is ``~/.psij/work`` there unless it is stated. ssh_setup: a line of sh with which each command
-    there begins, such as one that sets PATH.
+    there begins, such as one that sets PATH. ssh_directory: of jobs that state none, and what relative ones refer to
+    there, the home directory unless it is stated.
     """
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None,
@@ -50,11 +51,11 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
                  queue_polling_error_threshold: int = 2, keep_files: bool = False, *, command_timeout: float = 60,
                  accounting_delay: float = 10, lost_after: float = 60,
                  questions_a_minute: float | None = None, default_resources: bool = True,
-                 ssh_host: str | None = None, ssh_setup: str | None = None) -> None:
+                 ssh_host: str | None = None, ssh_setup: str | None = None, ssh_directory: str | None = None) -> None:
         if ssh_host is not None and work_directory is None:
             work_directory = _WORK_THERE
         super().__init__(launcher_log_file, work_directory)
-        self.ssh_host, self.ssh_setup = ssh_host, ssh_setup
+        self.ssh_host, self.ssh_setup, self.ssh_directory = ssh_host, ssh_setup, ssh_directory
         self.queue_polling_interval = _stated(queue_polling_interval, "SSSJOB_POLLING_INTERVAL", 30.0)
         self.questions_a_minute = _stated(questions_a_minute, "SSSJOB_QUESTIONS_A_MINUTE", 20.0)
         self.initial_queue_polling_delay = initial_queue_polling_delay

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from psij.executors.batch._command import Result, run
+from psij.executors.batch._command import OUTPUT_LIMIT, Result, run
 
 __all__ = ["HERE", "CutError", "Host", "UnreachableError"]
 
@@ -42,6 +42,9 @@ class Host(ABC):
     """
 
     name = ""
+
+    def __init__(self) -> None:
+        self.programs: dict[str, bytes] = {}    # by path there: what a job that starts it has to bring
 
     @property
     def is_here(self) -> bool:
@@ -83,11 +86,12 @@ class Host(ABC):
 
     @abstractmethod
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            meanwhile: Callable[[], None] | None = None) -> Result:
+            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
         """Run a command to its end; as ``_command.run``.
 
         plain: in the locale C, else in that of the environment. look: the answer comes with the records that jobs have
-        written meanwhile, where that makes a difference. meanwhile: called once the command is under way.
+        written meanwhile, where that makes a difference. limit: bytes of its outputs, at most. meanwhile: called once
+        the command is under way.
         """
 
     @abstractmethod
@@ -185,8 +189,9 @@ class _Here(Host):
         return Path(os.path.abspath(path))
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            meanwhile: Callable[[], None] | None = None) -> Result:
-        return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, meanwhile=meanwhile)
+            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+        return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, limit,
+                   meanwhile=meanwhile)
 
     def which(self, program: str) -> str:
         return shutil.which(program) or program

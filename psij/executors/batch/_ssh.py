@@ -13,6 +13,7 @@ Sources: ssh(1), ssh_config(5), sh(1), touch(1), find(1) and awk(1) of POSIX.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
@@ -22,6 +23,7 @@ import threading
 import time
 from base64 import encodebytes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,10 +40,12 @@ _PERSIST_S: Final = 600
 #: Bytes of the path of a Unix socket that a name of ssh's own and the end of its folder leave.
 _LONGEST: Final = 40
 _CONNECT_S: Final = 30.0        # the longest to wait for a connection
+_LEAVE_S: Final = 10.0          # the longest that a process stays to remove files
 _FILE_S: Final = 60.0           # the longest that a command about files alone may take
 _SAYS: Final = 3                # last lines of standard error that are told
 _ALL_S: Final = 600.0           # after so long all records are sent once more, and not only fresh ones
 _SKEW_S: Final = 120            # records count as fresh for so much longer, for clocks of file servers differ
+_AGAIN_S: Final = 5.0           # before a host that could not be looked at is tried again for that alone
 _MOST: Final = 64 * 1024        # bytes of a record, or of a file of the system
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 #: Names of what jobs write, of which the contents come along.
@@ -124,6 +128,7 @@ class SSHHost(Host):
     """A host that the system's ssh reaches."""
 
     def __init__(self, name: str, setup: str = "") -> None:
+        super().__init__()
         self.name, self._setup = name, setup
         self._begin()
 
@@ -133,10 +138,21 @@ class SSHHost(Host):
         self._folders: dict[str, _Folder] = {}      # that are looked at
         self._private: set[str] = set()             # directories that were made
         self._facts: _Facts | None = None
+        self._answers = False           # whether it did when it was asked last
+        self._failed = -_AGAIN_S        # monotonic time when it could not be looked at last
 
     def forked(self) -> None:
         """In a forked child: what the parent has not sent is its own."""
         self._begin()
+
+    def leave(self) -> None:
+        """At the end of this process: what was to be removed is, where the host was there last. What is left otherwise
+        goes when nobody has touched it for a month."""
+        with self._lock:
+            self._tasks = {path: task for path, task in self._tasks.items() if task.content is None}
+        if self._tasks and self._answers:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self._asked(":", _LEAVE_S)
 
     # --- what is known of it ---------------------------------------------------------------------------------------
 
@@ -173,6 +189,8 @@ class SSHHost(Host):
         return f"ssh {self.name}"
 
     def place(self, path: str) -> Path:
+        if path.startswith("/"):
+            return Path(os.path.normpath(path))
         if path == "~" or path.startswith("~/"):
             path = path[2:]
         return Path(os.path.normpath(os.path.join(self.home, path)))
@@ -180,10 +198,11 @@ class SSHHost(Host):
     # --- commands --------------------------------------------------------------------------------------------------
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            meanwhile: Callable[[], None] | None = None) -> Result:
+            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
         locale = "LC_ALL=C; export LC_ALL\n" if plain else ""
         script = f"command -v {shlex.quote(command[0])} >/dev/null 2>&1 || exit 127\n{locale}exec {shlex.join(command)}"
-        result = self._asked(script, timeout_s, look=look, meanwhile=meanwhile, command=command)
+        result = self._asked(script, timeout_s, look=look, meanwhile=meanwhile, command=command,
+                             limit=limit)
         if result.exit_code == 127 and not (result.stdout or result.stderr):
             raise FileNotFoundError(f"{command[0]!r} is not found on {self.name}")
         return result
@@ -192,7 +211,8 @@ class SSHHost(Host):
         return program
 
     def _asked(self, script: str, timeout_s: float, *, look: bool = False,
-               meanwhile: Callable[[], None] | None = None, command: Sequence[str] = ()) -> Result:
+               meanwhile: Callable[[], None] | None = None, command: Sequence[str] = (),
+               limit: int = OUTPUT_LIMIT) -> Result:
         """Have lines of sh run there in a shell of their own, after what is to be done to files. Raises
         UnreachableError, CutError, subprocess.TimeoutExpired."""
         mark = f"sssjob {token_hex(16)}"
@@ -204,13 +224,14 @@ class SSHHost(Host):
         words = ["ssh", "-T", "-o", "BatchMode=yes", *_shared(), "-o",
                  f"ConnectTimeout={max(int(min(timeout_s, _CONNECT_S)), 1)}", "--", self.name, "exec /bin/sh -s"]
         try:
-            result = run(words, timeout_s, None, OUTPUT_LIMIT, meanwhile, message)
+            result = run(words, timeout_s, None, limit, meanwhile, message)
         except subprocess.TimeoutExpired as e:
             if not message.sent:
                 raise UnreachableError(f"{self.name}: ssh gave no answer in {timeout_s:g} s") from None
             raise subprocess.TimeoutExpired(list(command) or words, timeout_s, e.output, e.stderr) from None
         except FileNotFoundError:
             raise UnreachableError(f"{self.name}: there is no ssh here") from None
+        self._answers = message.sent
         if not message.sent:
             raise UnreachableError(f"{self.name}: {_last(result.stderr) or f'ssh ended with {result.exit_code}'}")
         return self._taken(result, mark, tasks, folders)
@@ -278,7 +299,13 @@ class SSHHost(Host):
         with self._lock:
             folder = self._folders.setdefault(str(directory), _Folder())
             if not folder.number:
-                self._asked(":", _FILE_S, look=True)
+                if time.monotonic() - self._failed < _AGAIN_S:
+                    raise UnreachableError(f"{self.name}: nothing is known of {directory} yet")
+                try:
+                    self._asked(":", _FILE_S, look=True)
+                except (OSError, subprocess.TimeoutExpired):
+                    self._failed = time.monotonic()
+                    raise
             return folder
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -429,4 +456,10 @@ def _forked() -> None:
         host.forked()
 
 
+def _leave() -> None:
+    for host in _hosts.values():
+        host.leave()
+
+
 os.register_at_fork(after_in_child=_forked)
+atexit.register(_leave)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import subprocess
 import time
 from contextlib import suppress
@@ -42,6 +43,7 @@ class Submissions:
         self.said: dict[str, dict[str, Any]] = {}
         self._executor = executor
         self._cleared: set[Path] = set()            # work directories that were cleared of old files
+        self._brought: set[str] = set()             # programs that were written on the host
         self._ready: dict[str, Path] = {}           # by id of the job: scripts that were written ahead
 
     def prepare(self, job: Job) -> None:
@@ -88,6 +90,10 @@ class Submissions:
         if executor.work_directory not in self._cleared:
             self._cleared.add(executor.work_directory)
             host.clear_old(executor.work_directory, time.time())
+        program = os.fspath(job.spec.executable or "") if job.spec is not None else ""
+        if program in host.programs and program not in self._brought:
+            self._brought.add(program)
+            host.write(Path(program), host.programs[program], 0o700)
         text = self.script(job)
         path = executor._script_path(job)
         host.remove(path)       # of an earlier submission of this very job, known not to have worked

@@ -292,7 +292,11 @@ class Watcher:
         silent: set[str] = set()
         error: Exception | None = None
         self._states.fresh.clear()
-        for ids, command in executor._status_commands(native_ids):
+        try:
+            commands = list(executor._status_commands(native_ids))
+        except OSError as e:            # the host is out of reach, and nothing is known of its user
+            commands, error, silent = [], e, set(native_ids)
+        for ids, command in commands:
             try:
                 seen.update(executor._ask_queue(command, self._states))
             except Exception as e:

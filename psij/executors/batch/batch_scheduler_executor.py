@@ -26,6 +26,7 @@ from psij.executors.batch._canceling import cancel_natively
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._elements import Elements
 from psij.executors.batch._followed import Followed
+from psij.executors.batch._host import UnreachableError
 from psij.executors.batch._identity import Identity, Verdict, whole_tag
 from psij.executors.batch._late import Asked, complete, late_records
 from psij.executors.batch._staging import BatchStaging, staging_of
@@ -109,7 +110,10 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def _bound(self, job: Job) -> Staging | None:
         """Tie a job to this executor, if it is as it should be; what it stages."""
-        spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
+        try:
+            spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
+        except UnreachableError as e:
+            raise SubmitException(f"The job was not submitted: {e}", e, transient=True) from e
         staged = staging_of(spec)
         job._bind(self)
         return staged
@@ -327,6 +331,10 @@ class BatchSchedulerExecutor(BatchAsking):
         apart(partial(self._attach, job, native_id))
 
     def _attach(self, job: Job, native_id: str) -> None:
+        try:
+            _ = self.work_directory
+        except UnreachableError as e:
+            raise SubmitException(f"Job {native_id} cannot be attached to: {e}", e, transient=True) from e
         identity, wanted = self._expected.pop(job.id, (None, False))
         job._attach(self)
         job._native_id = native_id

@@ -177,8 +177,11 @@ class SGEJobExecutor(LrmExecutor):
         """SGE_CLUSTER_NAME, else what the file ``cluster_name`` of the cell says; none of the answers has it."""
         if self.host.is_here:
             return self._asked_name()
-        if not self._named:
-            self._named.append(self._asked_name())
+        try:
+            if not self._named:
+                self._named.append(self._asked_name())
+        except OSError:         # the host is out of reach
+            return None
         return self._named[0]
 
     def _asked_name(self) -> str | None:

@@ -1,0 +1,151 @@
+"""Jobs on sites behind SSH: two Slurms whose jobs have the same ids, and a Grid Engine, by a stand-in for ``ssh``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from psij.executors.batch import _ssh
+from tests.cli.conftest import Command
+from tests.fakes import lab, sge, slurm, ssh
+
+FAKES = {"alpha": slurm, "beta": slurm, "gamma": sge}
+OFFER = "<Job><Id>{0}</Id><Queue>{0}</Queue><NodeCount>4</NodeCount><Processors>4</Processors></Job>"
+PROFILE = """name = '{0}'
+manager = '{1}'
+[ssh]
+host = 'amy@{0}'
+setup = 'WHERE={0}; export WHERE'
+directory = '~/runs'
+[run]
+polling_interval = 0.2
+lost_after = 2
+accounting_delay = 1
+"""
+
+
+@dataclass
+class Sites:
+    """The sites. folder: of the hosts; labs: their managers."""
+
+    folder: Path
+    labs: dict[str, lab.Lab]
+
+    def trouble(self, site: str, lines: str | None) -> None:
+        """Have a line behave so; None: as it should."""
+        path = self.folder / site / "trouble"
+        path.unlink() if lines is None else path.write_text(lines)
+
+    def text(self, site: str, name: str) -> str:
+        return (self.folder / site / "home" / "runs" / name).read_text()
+
+    def left(self, site: str) -> list[str]:
+        """What is left of jobs at a site."""
+        work = self.folder / site / "home" / ".psij" / "work"
+        return sorted(path.name for path in work.glob("s*/*") if path.suffix != ".script")
+
+
+@pytest.fixture
+def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'ssh'}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("psij.executors.batch._ssh._hosts", {})
+    ssh.install(tmp_path / "hosts", tmp_path / "ssh")
+    labs = {}
+    for name, fake in FAKES.items():
+        host = ssh.add_host(tmp_path / "hosts", name)
+        (host / "home" / "runs").mkdir()
+        labs[name] = lab.install(str(fake.__file__), fake.COMMANDS, host / "lab", host / "bin")
+        Path(f"{name}.toml").write_text(PROFILE.format(name, fake.__name__.rpartition(".")[2]))
+        Path(f"{name}.xml").write_text(OFFER.format("all.q" if fake is sge else "batch"))
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH -o out.txt\necho $WHERE; pwd; exit 3\n")
+    yield Sites(tmp_path / "hosts", labs)
+    for one in labs.values():
+        one.close()
+
+
+def listed(sssjob: Command) -> list[tuple[object, ...]]:
+    records = [json.loads(line) for line in sssjob("list", "--all", "--json").out.splitlines()]
+    return [(one.get("site"), one["native_id"], one["outcome"]) for one in records]
+
+
+@pytest.mark.parametrize("site", ["alpha", "gamma"])
+def test_run(sssjob: Command, sites: Sites, site: str) -> None:
+    """Scripts of the document go there; paths are those of the site; nothing is made here."""
+    before = sorted(os.listdir())
+    shown = sssjob("run", "-q", "job.sh", "--site", f"{site}.toml", "--dry-run")
+    home = sites.folder / site / "home"
+    assert (shown.code, f"cd -- {home}/runs" in shown.out, f"{home}/runs/out.txt" in shown.out) == (0, True, True)
+    answer = sssjob("run", "-q", "job.sh", "--site", f"{site}.toml")
+    assert answer.code == 3, answer.err
+    assert sites.text(site, "out.txt") == f"{site}\n{home}/runs\n"
+    assert "<ExitCode>3</ExitCode>" in answer.out and sorted(os.listdir()) == before
+    assert listed(sssjob) == [(site, "1", "failed")]
+    assert sssjob("wait", "@1").code == 3
+
+
+def test_sites_with_the_same_ids_are_kept_apart(sssjob: Command, sites: Sites) -> None:
+    """The profiles are not named again: each submission knows where it is."""
+    Path("long.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsleep 600\n")
+    for site in ("alpha", "beta"):
+        assert sssjob("submit", "-q", "long.sh", "--site", f"{site}.toml").code == 0
+    assert listed(sssjob) == [("alpha", "1", None), ("beta", "1", None)]
+    assert sssjob("cancel", "@2", "--timeout", "30").code == 0
+    assert listed(sssjob) == [("alpha", "1", None), ("beta", "1", "canceled")]
+    assert sites.labs["alpha"].calls("scancel") == []
+    assert sssjob("cancel", "@1", "--timeout", "30").code == 0
+    assert listed(sssjob)[0] == ("alpha", "1", "canceled")
+
+
+def test_a_line_that_is_lost(sssjob: Command, sites: Sites) -> None:
+    """Its jobs are shown as they were last, and that nothing is heard; their ends are learnt when it is there again."""
+    Path("short.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nwhile [ ! -f go ]; do sleep 0.1; done; exit 4\n")
+    assert sssjob("submit", "-q", "short.sh", "--site", "alpha.toml").code == 0
+    until = time.monotonic() + 30
+    while json.loads(sssjob("list", "--all", "--json").out)["state"] != "Running":
+        assert time.monotonic() < until
+    sites.trouble("alpha", "echo 'ssh: connect to host alpha: Connection timed out' >&2; exit 255\n")
+    (sites.folder / "alpha" / "home" / "runs" / "go").touch()
+    answer = sssjob("status", "@1", "--timeout", "4")
+    assert answer.code == 4 and "running" in answer.out.lower(), answer
+    assert "does not answer" in answer.err and "this is what was known before" in answer.err
+    _ssh._hosts.clear()         # as in another process, which knows nothing of the host
+    assert sssjob("status", "@1", "--timeout", "4").code == 4
+    refused = sssjob("submit", "-q", "short.sh", "--site", "alpha.toml")
+    assert refused.code == 3 and "amy@alpha: cannot be reached: " in refused.err
+    assert "Connection timed out" in refused.err and len(listed(sssjob)) == 1
+    sites.trouble("alpha", None)
+    assert sssjob("wait", "@1", "--timeout", "30").code == 4
+    assert listed(sssjob) == [("alpha", "1", "failed")] and len(sites.labs["alpha"].jobs()) <= 1
+
+
+@pytest.mark.parametrize("other", ["beta", "gamma"])
+def test_routed_to_the_next_where_a_host_is_away(sssjob: Command, sites: Sites, other: str) -> None:
+    """Also where both have the same manager: each place has its own settings."""
+    sites.trouble("alpha", "exit 255\n")
+    answer = sssjob("submit", "job.sh", "--offers", "alpha.toml=alpha.xml", "--offers", f"{other}.toml={other}.xml")
+    assert answer.code == 0 and "alpha, batch: not submitted: amy@alpha: cannot be reached: " in answer.err, answer.err
+    assert sssjob("wait", "@1", "--timeout", "30").code == 3
+    assert listed(sssjob) == [(other, "1", "failed")] and sites.text(other, "out.txt").startswith(f"{other}\n")
+    sites.trouble("alpha", None)
+    assert sites.labs["alpha"].calls("sbatch") == []
+
+
+def test_what_cannot_be(sssjob: Command, sites: Sites) -> None:
+    Path("here.toml").write_text("name = 'here'\nmanager = 'local'\n[ssh]\nhost = 'alpha'\n")
+    answer = sssjob("run", "-q", "job.sh", "--site", "here.toml")
+    assert (answer.code, "runs jobs on this machine, and not on alpha behind SSH" in answer.err) == (2, True)
+    Path("wrong.toml").write_text("name = 'x'\n[ssh]\nhost = 'a'\ndirectory = 'runs'\nport = 2\n")
+    answer = sssjob("run", "-q", "job.sh", "--site", "wrong.toml")
+    assert answer.code == 1 and "ssh.directory: a path that begins with / or ~/" in answer.err, answer.err
+    assert "ssh.port" in answer.err
