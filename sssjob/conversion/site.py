@@ -48,6 +48,7 @@ from sssjob.conversion.settings import checked
 from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
+from sssjob.lrm.clocks import time_zone
 from sssjob.lrm.reasons import EXECUTORS
 from sssjob.xml._toml import TOMLError, read_toml
 
@@ -69,13 +70,6 @@ class SiteError(SSSJobError, ValueError):
     def __init__(self, path: str, problems: list[str]) -> None:
         self.path, self.problems = path, tuple(problems)
         super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
-
-
-def _zone(key: object) -> ZoneInfo:
-    try:
-        return ZoneInfo(str(key))
-    except (OSError, ValueError, LookupError):
-        raise ValueError(f"{key!r} is no time zone, as Europe/Berlin") from None
 
 
 def _printable(text: str) -> str:
@@ -191,7 +185,7 @@ class Site(_Table):
     ssh: SSH | None = None
     machine: Name | None = None
     rates: Name | None = None
-    timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None
+    timezone: Annotated[ZoneInfo, BeforeValidator(lambda key: time_zone(str(key)))] | None = None
     cores_per_node: Count | None = None
     map: dict[Annotated[str, AfterValidator(_property)], dict[Name, Replaced]] = Field(default_factory=dict)
     modules: dict[Name, Replaced] = Field(default_factory=dict)
