@@ -34,7 +34,8 @@ def _lines() -> Iterator[str]:
         "refused with a finding ([SSS110](rules.md#sss110)) or an error that has the limit's name. Programs raise one",
         "with `dataclasses.replace(LIMITS, text=...)`, for functions that take `limits`.", "")
     yield from table(("limit", "default", "of what"), (
-        (f"`{name}`", _amount(name, getattr(LIMITS, name)), meanings[name]) for name in (f.name for f in fields(Limits))))
+        (f"`{name}`", _amount(name, getattr(LIMITS, name)), meanings[name])
+        for name in (field.name for field in fields(Limits))))
 
 
 def _amount(name: str, value: float) -> str:

@@ -88,11 +88,13 @@ def _offered(p: Property, matcher: Matcher) -> Property | None:
 
 def _highest(p: Property, meets: Callable[[Property], bool]) -> Property | None:
     """A property with the greatest whole number from 1 up to its own that meets, where all smaller ones do too."""
-    low, high = 0, int(number_of(p.value) or 0)
+    low, high = 1, int(number_of(p.value) or 0)
+    if high < low or not meets(p.replace(low)):     # mostly so: nothing of it helps
+        return None
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if meets(p.replace(middle)) else (low, middle - 1)
-    return p.replace(low) if low else None
+    return p.replace(low)
 
 
 def _with(scope: Container, changes: Iterable[Change]) -> Container:
