@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-import sssjob.cli._language_server
+from sssjob.cli import _language_server
 from sssjob.cli import main as commands
+
+__all__ = ["_language_server", "main"]
 
 
 def main() -> None:
     """Be the command, with the arguments behind the name of this module."""
-    assert sssjob.cli._language_server.server
     sys.argv = ["sssjob", *sys.argv[1:]]
     sys.exit(commands())
