@@ -80,10 +80,10 @@ def _printable(text: str) -> str:
 
 def _property(name: str) -> str:
     """3.1.0's name of a property that holds a name."""
-    found = _ALIASES.get(name, name)
-    if found not in _NAMED:
+    canonical = _ALIASES.get(name, name)
+    if canonical not in _NAMED:
         raise ValueError(f"{name!r} is no property that holds a name, as Queue or Project")
-    return found
+    return canonical
 
 
 def _manager(name: str) -> str:
@@ -211,11 +211,11 @@ class Site(_Table):
 
     def defaults(self, format: str, kind: str) -> Mapping[str, str]:
         """Options of a format that nobody has given: those of its table, and of records the machine and the zone."""
-        made = dict(self.options.get(format, {}))
+        options = dict(self.options.get(format, {}))
         if kind == "record":
-            made |= {"machine": self.machine} if self.machine else {}
-            made |= {"timezone": self.timezone.key} if self.timezone is not None else {}
-        return made
+            options |= {"machine": self.machine} if self.machine else {}
+            options |= {"timezone": self.timezone.key} if self.timezone is not None else {}
+        return options
 
     def rename(self, document: Document) -> None:
         """Put this site's names in place of the others', in all bodies of a document."""
@@ -231,10 +231,10 @@ class Site(_Table):
             elif isinstance(item, Property) and (new := self.map.get(item.tag, {}).get(item.text)) is not None:
                 if not new:
                     continue
-                made = item.replace(new)
+                renamed = item.replace(new)
                 if id(item) in origins:
-                    origins[id(made)] = (made, origins[id(item)][1])
-                item = made
+                    origins[id(renamed)] = (renamed, origins[id(item)][1])
+                item = renamed
             kept.append(item)
         scope.items = kept
 
