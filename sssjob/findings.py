@@ -175,13 +175,13 @@ class Findings:
             line = line or (0 if within is None else within.line)
             at = self.places.of(item, within, where) if self.places is not None else None
             line, column, excerpt = at or (line, column, excerpt)
-        found = Finding(rule, level, subject, message, kind, self.file, line, column, where,
-                        hint if isinstance(hint, str) else hint(), excerpt,
-                        consequence or (consequence_of(effect, subject, level) if effect else ""))
-        if once and any(found.same(other) for other in self._kept):
+        finding = Finding(rule, level, subject, message, kind, self.file, line, column, where,
+                          hint if isinstance(hint, str) else hint(), excerpt,
+                          consequence or (consequence_of(effect, subject, level) if effect else ""))
+        if once and any(finding.same(other) for other in self._kept):
             return None
-        self._kept.append(found)
-        return found
+        self._kept.append(finding)
+        return finding
 
     def extend(self, others: Findings) -> None:
         """Take over the findings of another collector."""

@@ -93,13 +93,13 @@ def write(source: Document | Container, *, format: str = "sss", path: Path | str
     how = Conversion("sss", format, _policy(policy), to_profile=profile, options=Options(options), site=_site(site))
     _ = how.writer
     collected = Findings(document.path) if findings is None else findings
-    told = len(collected)
+    before = len(collected)
     if not document.facts:
         _gate(document, collected)
-        _refuse(collected, told)
+        _refuse(collected, before)
     name = "" if path is None else Path(path).stem
     text = how.text(document, how.writing(collected, how.policy, name))
-    _refuse(collected, told)
+    _refuse(collected, before)
     how.options.check(format)
     if path is not None:
         from sssjob.cli._files import write_file
@@ -272,11 +272,11 @@ def submit(source: Source, executor: str = "local", *, policy: Policy | str | No
     document, findings = _admitted(source, policy)
     with open_journal() as journal:
         client = Client(journal, findings)
-        made = client.submit(document, executor, policy=_policy(policy) or Policy.REJECT, cwd=cwd)
-        if made is None or made.entry is None:
+        submitted = client.submit(document, executor, policy=_policy(policy) or Policy.REJECT, cwd=cwd)
+        if submitted is None or submitted.entry is None:
             client.findings.raise_if_rejected()
             return []
-        return [journal.name_of(row) for row in journal.rows_of(made.entry.number)]
+        return [journal.name_of(row) for row in journal.rows_of(submitted.entry.number)]
 
 
 # --- sources ------------------------------------------------------------------------------------------------------
@@ -342,9 +342,9 @@ def _expanded(document: Document) -> Document:
     from sssjob.document.sweeps import expand
 
     findings = Findings()
-    made = expand(document, findings)
+    expanded = expand(document, findings)
     findings.raise_if_rejected()
-    return made
+    return expanded
 
 
 def _body(source: Source) -> Document | Container:
@@ -379,10 +379,10 @@ def _collected(error: RejectedError) -> Findings:
 def _policy(policy: Policy | str | None) -> Policy | None:
     if policy is None or isinstance(policy, Policy):
         return policy
-    found = Policy.of(policy)
-    if found is None:
+    word = Policy.of(policy)
+    if word is None:
         raise UsageError(f"no policy {policy!r} (known: {', '.join(p.value for p in Policy)})")
-    return found
+    return word
 
 
 def _site(site: Site | Path | str | None) -> Site | None:

@@ -20,11 +20,11 @@ class Limits:
 
     document_bytes: int = 512 * MIB          # a document read whole
     spool_bytes: int = 64 << 30              # a pipe that is kept on the disk because it is read more than once
-    document_elements: int = 20_000_000
-    whole_bytes: int = 4 * MIB               # of a JobGroup; a larger one is read part by part where that is possible
-    part_bytes: int = 80_000                 # of such a part, at least
+    document_elements: int = 20_000_000      # elements of a document read whole
+    whole_bytes: int = 4 * MIB               # a JobGroup read whole; larger ones are read part by part
+    part_bytes: int = 80_000                 # one such part, at least
     child_bytes: int = 64 * MIB              # one child of the root, read as a stream
-    child_elements: int = 2_000_000
+    child_elements: int = 2_000_000          # elements of one such child
     depth: int = 100                         # nesting of elements, JSON or brackets of text
     attributes: int = 256                    # attributes of one element
     text: int = 10 * MIB                     # one text node
@@ -40,13 +40,13 @@ class Limits:
     body_bytes: int = 16 * MIB               # a body that a server is sent
     conditions: int = 10_000                 # parts of one request: conditions, properties, options
     files: int = 1_000                       # File objects beside a document
-    files_bytes: int = 64 * MIB
-    script_bytes: int = 10 * MIB
+    files_bytes: int = 64 * MIB              # the content of all of these
+    script_bytes: int = 10 * MIB             # a batch script
     yaml_bytes: int = MIB                    # YAML, whose parser is slow
     toml_bytes: int = MIB                    # TOML: a profile, rates
     shell_bytes: int = MIB                   # a script body whose shell is parsed
-    shell_broken_bytes: int = 64 << 10       # the same of one that does not parse
-    shell_seconds: float = 1.0               # of this thread, to parse it
+    shell_broken_bytes: int = 64 << 10       # a body of which parts do not parse
+    shell_seconds: float = 1.0               # of the processor, to parse one body
     shell_uses: int = 2_000                  # names of a resource manager in one body
     shell_words: int = 1_000                 # words of one command that are looked at
     directive: int = 64 << 10                # characters of a directive whose words shlex has to find
@@ -60,8 +60,8 @@ class Limits:
     moment: int = 253_402_214_400            # 9999-12-31 UTC, after which no calendar goes in every zone
     digits: int = 64                         # digits of one number
     hook_seconds: float = 60.0               # a command of --on-end
-    hook_post_seconds: float = 10.0          # of no answer, when --on-end posts to a URL
-    recognise_bytes: int = 64 << 10          # beginning of a text by which documents and records are recognised
+    hook_post_seconds: float = 10.0          # without an answer, when --on-end posts to a URL
+    recognise_bytes: int = 64 << 10          # the beginning of a text, by which documents and records are recognised
 
     def __repr__(self) -> str:
         """Only what differs from the defaults: signatures that ``help()`` prints would be longer than all else."""

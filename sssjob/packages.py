@@ -26,16 +26,16 @@ def psij_trouble(path: list[str] | None = None) -> str:
 
     path: where packages are looked for, ``sys.path`` unless stated.
     """
-    found = find_spec("psij") if path is None else PathFinder.find_spec("psij", path)
-    if found is None or found.origin is None:
+    package = find_spec("psij") if path is None else PathFinder.find_spec("psij", path)
+    if package is None or package.origin is None:
         return f"the files of the package psij are gone, perhaps with psij-python: {_WHAT_TO_DO}"
     try:
-        version = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+        version = (Path(package.origin).parent / "version.py").read_text(encoding="utf-8")
     except OSError:
         version = ""
     if _MARK in version:
         return ""
-    return f"the package psij in {Path(found.origin).parent} is that of psij-python and not sssjob's: {_WHAT_TO_DO}"
+    return f"the package psij in {Path(package.origin).parent} is that of psij-python and not sssjob's: {_WHAT_TO_DO}"
 
 
 def check_psij() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 
 import psij
 import sssjob.translators
+from tests.sources import imports
 
 ROOT = Path(__file__).parents[1]
 TEXT = (".py", ".md", ".toml", ".sh", ".xml", ".xsd", ".json", ".j2")
@@ -48,15 +50,13 @@ def test_modules_come_from_here() -> None:
 
 def imported(path: Path) -> set[str]:
     """The top packages that a module imports, wherever in it and also by ``import_module`` of a text."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        match node:
-            case ast.Import():
-                names |= {alias.name for alias in node.names}
-            case ast.ImportFrom(level=0, module=str(name)):
-                names.add(name)
-            case ast.Call(func=ast.Name(id="import_module"), args=[ast.Constant(value=str(name)), *_]):
-                names.add(name)
+    text = path.read_text()
+    names = set(re.findall(r"\bimport_module\(['\"]([\w.]+)", text))
+    for node in imports(ast.parse(text), annotations=True):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif node.module and not node.level:
+            names.add(node.module)
     return {name.partition(".")[0] for name in names}
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forks
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 CENTRE = (ROOT / "docs" / "centre.md").read_text()
@@ -39,7 +41,7 @@ def examples(page: str) -> list[tuple[str, str]]:
 def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
     place = tmp_path / "bin"
     place.mkdir()
-    (place / "sssjob").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sssjob "$@"\n')
+    (place / "sssjob").write_text(forks.program("sssjob"))
     (place / "sssjob").chmod(0o755)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "100",

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tests.sources import imports
+
 ROOT: Final = Path(__file__).parents[1]
 LINKED: Final = ("schemas", "templates", "translators")     # installed inside sssjob
 
@@ -92,19 +94,16 @@ def room(module: str) -> str:
     return FLAT.get(first) or first or "front"
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+def imported(tree: ast.AST) -> Iterator[str]:
     """The modules of the product that a tree imports, but for annotations."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
+    for node in imports(tree, annotations=False):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert not node.level, "relative imports are not used here"
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"
                 yield submodule if submodule in modules() else node.module or ""
-        yield from imports(node)
 
 
 @cache
@@ -112,7 +111,7 @@ def against_the_table() -> frozenset[tuple[str, str]]:
     """(module, module that it must not import), of all the product."""
     return frozenset(
         (module, other) for module, path in modules().items() if room(module) not in ABOVE_ALL
-        for other in set(imports(ast.parse(path.read_text(encoding="utf-8")))) & modules().keys()
+        for other in set(imported(ast.parse(path.read_text(encoding="utf-8")))) & modules().keys()
         if room(other) != room(module) and room(other) not in MAY_IMPORT[room(module)])
 
 
@@ -139,4 +138,4 @@ def test_no_arrow_goes_round() -> None:
 
 def test_types_and_functions_are_told_apart() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    import sssjob.cli\ndef f():\n    from sssjob import errors\nimport psij\n")
-    assert list(imports(tree)) == ["sssjob.errors", "psij"]
+    assert list(imported(tree)) == ["sssjob.errors", "psij"]

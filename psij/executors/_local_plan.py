@@ -110,7 +110,7 @@ def _limit(option: str, value: object) -> tuple[int, int]:
     return soft, hard
 
 
-def _home(path: str) -> str:
+def home(path: str) -> str:
     """The path with ``~/`` (or ``~`` alone) at its start replaced by the user's home directory."""
     return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
 
@@ -126,7 +126,7 @@ def _environment(spec: JobSpec, extra: Mapping[str, str]) -> dict[bytes, bytes]:
 
 def _directory(spec: JobSpec) -> str:
     """The job's directory: where we are unless stated."""
-    path = "" if spec.directory is None else _home(str(spec.directory))
+    path = "" if spec.directory is None else home(str(spec.directory))
     if not path.startswith("/"):
         try:
             path = os.path.join(os.getcwd(), path).rstrip("/") or "/"
@@ -163,7 +163,7 @@ def _absolute(spec: JobSpec, name: str, directory: str) -> str | None:
     path: Path | None = getattr(spec, name)
     if path is None:
         return None
-    whole = os.path.join(directory, _home(str(path)))
+    whole = os.path.join(directory, home(str(path)))
     _check_path(name, whole)
     return whole
 

@@ -41,7 +41,7 @@ from pydantic import (
 from sssjob.accounting.arithmetic import Rounding, Term, number, plain
 from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
 from sssjob.errors import SSSJobError
-from sssjob.lrm.clocks import UNITS
+from sssjob.lrm.clocks import UNITS, time_zone
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = [
@@ -80,14 +80,7 @@ Exact = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False, m
 Money = Annotated[Exact, Field(ge=0)]
 Positive = Annotated[Exact, Field(gt=0)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Zone = Annotated[ZoneInfo, BeforeValidator(lambda key: _zone(key))]
-
-
-def _zone(key: object) -> ZoneInfo:
-    try:
-        return ZoneInfo(str(key))
-    except (OSError, ValueError, LookupError):
-        raise ValueError(f"{key!r} is no time zone, as Europe/Berlin") from None
+Zone = Annotated[ZoneInfo, BeforeValidator(lambda key: time_zone(str(key)))]
 
 
 class _Table(BaseModel):

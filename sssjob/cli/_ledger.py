@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
+from sssjob.cli._options import zone_of
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
 
@@ -132,9 +132,8 @@ def moment_of(text: str | None, zone: str | None, option: str) -> int | None:
 
     if text is None:
         return None
+    place = None if zone is None else zone_of(zone)
     try:
-        return moment(text, None if zone is None else ZoneInfo(zone))
+        return moment(text, place)
     except TimeError as error:
         raise UsageError(f"{option}: {error}") from None
-    except (OSError, ValueError, LookupError):
-        raise UsageError(f"--timezone {zone!r} is no time zone, as Europe/Berlin") from None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import UTC, tzinfo
+from datetime import UTC
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -15,7 +14,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import say
 from sssjob.cli._ledger import currency, line, opened_ledger, place, timezone
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, zone_of
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 
@@ -50,7 +49,8 @@ def gold(session: Session, folder: str, currency: str, precision: int, write_rat
 
     findings_by_file: dict[str, Findings] = {}
     tables = _tables(folder, findings_by_file)
-    banks = bank_of(tables, _zone(timezone), int(time.time()), findings_by_file.__getitem__)
+    zone = UTC if timezone is None else zone_of(timezone)
+    banks = bank_of(tables, zone, int(time.time()), findings_by_file.__getitem__)
     rates = None
     if "ChargeRate" in tables:
         path = next(path for path in findings_by_file if _object(path) == "ChargeRate")
@@ -74,13 +74,6 @@ def gold(session: Session, folder: str, currency: str, precision: int, write_rat
         posted = bring_over(ledger, banks, currency)
     emit("".join(json.dumps(entry.record()) + "\n" if session.as_json else f"{line(entry)}\n" for entry in posted))
     return session.status()
-
-
-def _zone(name: str | None) -> tzinfo:
-    try:
-        return UTC if name is None else ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
 def _object(path: str) -> str:

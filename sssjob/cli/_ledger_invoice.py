@@ -7,13 +7,12 @@ import io
 import json
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._ledger import moment_of, opened_ledger, place, plain, reason, timezone, told, unit_of
-from sssjob.cli._options import output_option
+from sssjob.cli._options import output_option, zone_of
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def invoice(account: str, period: str, target: str, currency: str | None, by: tu
     and corrections of what was paid before."""
     from sssjob.accounting.invoice import invoice as invoice_of
 
-    zone, target = _zone(timezone), "json" if as_json else target
+    zone, target = UTC if timezone is None else zone_of(timezone), "json" if as_json else target
     for option, value in (("--seller", seller), ("--font", font)):
         if value is not None and target not in _ONLY[option]:
             raise UsageError(f"{option} is for {', '.join(_ONLY[option])}, not for {target}")
@@ -88,13 +87,6 @@ def _written(bill: Invoice, target: str, zone: tzinfo, seller: str, font: str | 
     if target == "json":
         return json.dumps(bill.record()) + "\n"
     return _csv(bill) if target == "csv" else _html(bill, zone)
-
-
-def _zone(name: str | None) -> tzinfo:
-    try:
-        return UTC if name is None else ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
 def _csv(bill: Invoice) -> str:

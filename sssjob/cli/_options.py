@@ -24,6 +24,8 @@ from sssjob.limits import LIMITS
 from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from sssjob.conversion.converting import Options
     from sssjob.conversion.intake import Taken
     from sssjob.conversion.site import Site
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.validation.large import Large
 
-__all__ = ["Session", "bounded", "common", "fail_on_option", "format_option", "output_option", "pairs", "reading"]
+__all__ = ["Session", "bounded", "common", "fail_on_option", "format_option", "output_option", "pairs", "reading",
+           "zone_of"]
 
 #: The rule that the gate and whoever lays out a job tell alike.
 _TWICE: Final = "SSS414"
@@ -340,6 +343,16 @@ def pairs(given: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option} {item!r}: not of the form NAME=VALUE")
         made[name] = value
     return made
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone that ``--timezone`` names. Raises UsageError."""
+    from sssjob.lrm.clocks import time_zone
+
+    try:
+        return time_zone(name)
+    except ValueError as error:
+        raise UsageError(f"--timezone {error}") from None
 
 
 def format_option(function: Callable[..., int]) -> Callable[..., int]:

@@ -15,7 +15,7 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, width
 from sssjob.cli._jobs import jobs_of
-from sssjob.cli._options import Session, bounded, common, format_option, pairs
+from sssjob.cli._options import Session, bounded, common, format_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO, Options
@@ -86,14 +86,14 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
     bounds: dict[str, Any] = {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until"),
                               "where": where, "spread": spread}
-    totals = Totals([name for name in by or ("Project",) if name], every, _zone(zone), **bounds,    # type: ignore[arg-type]
+    totals = Totals([name for name in by or ("Project",) if name], every, zone_of(zone), **bounds,    # type: ignore[arg-type]
                     least=privacy.least if privacy else 1, top=top, sort=sort, compare=compare,
-                    capacity=_capacity(capacity_file, every, bounds, _zone(zone)))
+                    capacity=_capacity(capacity_file, every, bounds, zone_of(zone)))
     if compare and every is None:
         raise UsageError("--compare holds periods against each other: name them with --every")
     if cube is not None and privacy:
         raise UsageError("--cube writes names and groups of any size, which --privacy forbids")
-    sums = [totals] if cube is None else [totals, Totals(CUBE, "day", _zone(zone), **bounds, most=CELLS)]
+    sums = [totals] if cube is None else [totals, Totals(CUBE, "day", zone_of(zone), **bounds, most=CELLS)]
     read, uncharged = list[Counts](), Counter[str]()
     whole = SacctTotals(sums, rates, uncharged)
     columns = whole if whole.suits and not privacy else None
@@ -121,13 +121,6 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if report is not None:
         emit(_page(totals, uncharged, names, source), report)
     return session.status()
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        raise UsageError(f"--timezone {name!r} is no time zone, as Europe/Berlin") from None
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
-
 import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
-from sssjob.cli._options import Session, common, reading
+from sssjob.cli._options import Session, common, reading, zone_of
 from sssjob.cli._prices import Tally, load, page, quoted, rates_of, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
@@ -71,10 +69,7 @@ def _moment(start: str, timezone: str | None) -> int:
     """Epoch seconds of --start."""
     from sssjob.accounting.times import TimeError, moment
 
-    try:
-        zone = None if timezone is None else ZoneInfo(timezone)
-    except (OSError, ValueError, LookupError):
-        raise UsageError(f"--timezone {timezone!r} is no time zone, as Europe/Berlin") from None
+    zone = None if timezone is None else zone_of(timezone)
     try:
         return moment(start, zone)
     except TimeError as error:

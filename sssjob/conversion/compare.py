@@ -91,10 +91,10 @@ def differences(one: Document, other: Document, *, script: bool = True, habits: 
 
 def _table(found: Iterable[Fact]) -> dict[str, str]:
     """Subject -> value; several values of one subject are a set, in order of their texts."""
-    made: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     for fact in found:
-        made.setdefault(fact.subject, []).append(fact.value)
-    return {subject: ", ".join(sorted(set(values))) for subject, values in made.items()}
+        values_of.setdefault(fact.subject, []).append(fact.value)
+    return {subject: ", ".join(sorted(set(values))) for subject, values in values_of.items()}
 
 
 def facts(document: Document, *, script: bool = True, habits: Habits = Habits()) -> Iterator[Fact]:
@@ -104,8 +104,8 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
         whole = job if defaults is None else effective(job, defaults).fold()
         name = str(job.value("Id") or job.value("Name") or number)
         scope = f"job {name}" if len(jobs) > 1 else "job"
-        found = _of_job(document, whole, scope, script, habits.here)
-        yield from _files(list(found), whole, scope, habits.merges)
+        facts_of_job = _of_job(document, whole, scope, script, habits.here)
+        yield from _files(list(facts_of_job), whole, scope, habits.merges)
     if not jobs:
         for body in document.bodies():
             yield from _of_scope(body, body.tag, frozenset())
@@ -137,15 +137,15 @@ def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozen
     groups = job.task_groups
     parts: list[tuple[str, list[Container]]] = [(scope, [job, *groups])] if len(groups) < 2 else [
         (f"{scope}, task group {n}", [g]) for n, g in enumerate(groups, 1)]
-    left = frozenset[int]()
+    handled = frozenset[int]()
     for where, scopes in parts:
         layout = _Layout.of(scopes)
         if layout is not None:
-            left |= layout.taken
+            handled |= layout.taken
             yield from (Fact(where, name, value) for name, value in layout.said())
-    yield from _of_scope(job, scope, left, [] if len(groups) < 2 else groups)
+    yield from _of_scope(job, scope, handled, [] if len(groups) < 2 else groups)
     for where, scopes in parts if len(groups) > 1 else []:
-        yield from _of_scope(scopes[0], where, left)
+        yield from _of_scope(scopes[0], where, handled)
     executable = job.value("Executable")
     if script and isinstance(executable, str) and executable.startswith("#"):
         file = document.files.get(executable[1:])
@@ -156,9 +156,9 @@ def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozen
 def _commands(text: str, here: frozenset[str]) -> list[str]:
     """The lines of a script that do something, but for a first one that goes where the job was submitted."""
     text = _SHIM.sub("", text)
-    made = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    goes = _GOES.fullmatch(made[0]) if made else None
-    return made[1:] if goes is not None and goes[1] in here else made
+    commands = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    goes = _GOES.fullmatch(commands[0]) if commands else None
+    return commands[1:] if goes is not None and goes[1] in here else commands
 
 
 _GOES: Final = re.compile(r"""cd\s+"?\$\{?(\w+)\}?"?;?""", re.ASCII)
@@ -278,10 +278,10 @@ class _Layout:
 
     def _take(self, p: Property, level: str) -> bool:
         """Note one property; False for a condition, or for the second of its kind."""
-        said = _CHOICE & p.attributes.keys()
-        if p.tag == "NodeCount" and said == {"op"} and p.attributes["op"] in ("GE", "LE"):
+        choices = _CHOICE & p.attributes.keys()
+        if p.tag == "NodeCount" and choices == {"op"} and p.attributes["op"] in ("GE", "LE"):
             name = "nodes" if p.attributes["op"] == "GE" else "most"
-        elif said and _condition(p):
+        elif choices and _condition(p):
             return False
         elif p.tag == "Memory":
             return self._amount(p, level)

@@ -134,21 +134,21 @@ class Conversion:
 
     def text(self, document: Document, context: WriteContext) -> str:
         """The one text of a document. UsageError for an option that is wrong."""
-        made = self._guarded(self.writer.write, document, context)
-        assert isinstance(made, str)
-        return made if made.endswith("\n") else made + "\n"
+        written = self._guarded(self.writer.write, document, context)
+        assert isinstance(written, str)
+        return written if written.endswith("\n") else written + "\n"
 
     def pieces(self, large: Large, context: WriteContext) -> Iterator[str] | Iterator[bytes] | None:
         """The text of a document that is read part by part, piece by piece; None where the format takes the whole."""
         from sssjob.translators.records.base import RecordTranslator, effective_jobs
 
         writer = self.writer
-        made: Iterator[str] | Iterator[bytes] | None = None
+        pieces: Iterator[str] | Iterator[bytes] | None = None
         if writer.pieces is not None:
-            made = self._guarded(writer.pieces, large, context)
+            pieces = self._guarded(writer.pieces, large, context)
         elif isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
-            made = self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
-        return made
+            pieces = self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
+        return pieces
 
     @property
     def in_pieces(self) -> bool:

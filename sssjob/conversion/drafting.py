@@ -55,9 +55,9 @@ def _names(rows: list[tuple[Question, Answer]]) -> Iterator[str]:
             taken.add(question.name)
             key = json.dumps(question.name, ensure_ascii=False)
             yield f"#{key} = {key}     # {_seen(answer)}"
-    left = len({q.name for q, _ in rows} - taken)
-    if left:
-        yield f"# and {left} more"
+    unnamed = len({q.name for q, _ in rows} - taken)
+    if unnamed:
+        yield f"# and {unnamed} more"
 
 
 def _map(survey: Survey, kind: str) -> list[str]:

@@ -73,8 +73,8 @@ class Converted(NamedTuple):
 
 def dialects() -> list[Dialect]:
     """The formats of batch scripts that have directives."""
-    found = (dialect_of(name) for name in names() if get(name).kind == "script")
-    return [dialect for dialect in found if dialect is not None]
+    of_scripts = (dialect_of(name) for name in names() if get(name).kind == "script")
+    return [dialect for dialect in of_scripts if dialect is not None]
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Page:
         """The dialect of the script; None where nothing in it tells, or several may be meant."""
         if self.source != AUTO:
             return dialect_of(self.source)
-        found = scripts(self.data, self.path)
-        return dialect_of(found[0].name) if len(found) == 1 else None
+        formats = scripts(self.data, self.path)
+        return dialect_of(formats[0].name) if len(formats) == 1 else None
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -158,10 +158,10 @@ class Page:
 
     def hover(self, line: int, character: int) -> Hover | None:
         """What the option at a place asks for, and how other managers are asked for the same."""
-        found = self.option_at(line, character)
-        if found is None or self.document is None or self.dialect is None:
+        place = self.option_at(line, character)
+        if place is None or self.document is None or self.dialect is None:
             return None
-        option, start, end = found
+        option, start, end = place
         asked = [f"- {condition_in_words(p)}" for p, said in self.document.origins.values()
                  if isinstance(p, Property) and said is option]
         text = f"**{option.name}** of {self.dialect.title}\n\n" + ("\n".join(asked) or "- nothing that a document says")

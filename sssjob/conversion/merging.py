@@ -40,13 +40,13 @@ def merge(document: Document, returned: Iterable[Document], findings: Findings, 
     prefer: whose word counts in a conflict; it is then told as a warning (SSS606), else it is an error and the group's
     word stays. A job whose Id the document does not have, or has twice, is an error (SSS427).
     """
-    known: dict[str, list[tuple[Job, JobDefaults | None]]] = {}
+    by_id: dict[str, list[tuple[Job, JobDefaults | None]]] = {}
     for job, defaults in document.jobs():
-        known.setdefault(str(job.value("Id") or ""), []).append((job, defaults))
+        by_id.setdefault(str(job.value("Id") or ""), []).append((job, defaults))
     for other in returned:
         for job, defaults in other.jobs():
             name = str(job.value("Id") or "")
-            targets = known.get(name, []) if name else []
+            targets = by_id.get(name, []) if name else []
             if len(targets) != 1:
                 how = "no Id" if not name else f"the Id {escape(name, 80)!r}, which {len(targets) or 'no'} jobs of " \
                                                f"{escape(document.path)} have"

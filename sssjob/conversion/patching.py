@@ -233,10 +233,10 @@ def _applied(root: Any, edit: Mapping[str, Any], places: _Places) -> Any:
 def _place(element: Any, edit: Mapping[str, Any], before: _Places) -> int:
     """Where the children stand that an edit takes, or where it puts some; most stand where the edit says."""
     old, stated, after = edit["old"], edit.get("place", 0), edit.get("after")
-    known = before.keys(element)
+    keys = before.keys(element)
     if old and stated >= 0 and [_text(child) for child in element[stated:stated + len(old)]] == old:
         return int(stated)
-    if not old and 0 < stated <= len(element) and known.get(element[stated - 1]) == after is not None:
+    if not old and 0 < stated <= len(element) and keys.get(element[stated - 1]) == after is not None:
         return int(stated)
     if old:
         texts = [_text(child) for child in element]
@@ -247,7 +247,7 @@ def _place(element: Any, edit: Mapping[str, Any], before: _Places) -> int:
         raise _Misfit(f"{escape(old[0], 200)} {what}")
     if after is None:
         return 0
-    places = [at for at, child in enumerate(element, 1) if known.get(child) == after]
+    places = [at for at, child in enumerate(element, 1) if keys.get(child) == after]
     if stated in places or len(places) == 1:
         return stated if stated in places else places[0]
     raise _Misfit(f"{escape(str(after), 200)}, behind which it belongs, does not stand there")

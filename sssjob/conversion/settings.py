@@ -141,9 +141,9 @@ class Settings:
         setting = OF_SITES[name] if name in OF_SITES else SETTINGS[name]
         for layer in self.layers:
             own = layer.of.get(executor.lower(), {}) if executor is not None else {}
-            found = own.get(name) or layer.values.get(name)
-            if found is not None:
-                return found
+            value = own.get(name) or layer.values.get(name)
+            if value is not None:
+                return value
         return Value(setting.default, "default")
 
     def stated(self, executor: str) -> dict[str, Any]:
@@ -154,8 +154,8 @@ class Settings:
 
     def max_queued(self, executor: str) -> int | None:
         """The most jobs of an executor that may be submitted and not have ended at a time; None: any number."""
-        found: int | None = self.get("max_queued", executor).value
-        return found
+        most: int | None = self.get("max_queued", executor).value
+        return most
 
     @property
     def executors(self) -> list[str]:
@@ -211,9 +211,9 @@ def checked(table: Mapping[str, Any], place: Callable[[Sequence[str]], str]) -> 
 
 
 def _hint(name: str, inside: bool) -> str:
-    known = [one.name for one in SETTINGS.values() if not (inside and one.general)] + ([] if inside else [_TABLE])
-    close = difflib.get_close_matches(name, known, 1)
-    return f" (did you mean {close[0]!r}?)" if close else f" (known: {', '.join(known)})"
+    settable = [one.name for one in SETTINGS.values() if not (inside and one.general)] + ([] if inside else [_TABLE])
+    close = difflib.get_close_matches(name, settable, 1)
+    return f" (did you mean {close[0]!r}?)" if close else f" (known: {', '.join(settable)})"
 
 
 def read_config(data: bytes, path: str) -> Layer:
@@ -228,15 +228,15 @@ def read_config(data: bytes, path: str) -> Layer:
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
     """Line of each key and each table, as far as they stand on lines of their own."""
-    found: dict[tuple[str, ...], int] = {}
+    line_of: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.fullmatch(line.rstrip("\r")):
             table = _parts(header[1])
-            found.setdefault(table, number)
+            line_of.setdefault(table, number)
         elif key := _KEY.match(line):
-            found.setdefault((*table, *_parts(key[1])), number)
-    return found
+            line_of.setdefault((*table, *_parts(key[1])), number)
+    return line_of
 
 
 def _parts(key: str) -> tuple[str, ...]:
@@ -271,9 +271,9 @@ def site_file(name: str, environment: Mapping[str, str] = os.environ) -> str:
     if name == "-" or os.sep in name or os.path.exists(name):
         return name
     for path, _ in reversed(config_files(environment)):
-        found = path.parent / "sites" / f"{name}.toml"
-        if found.exists():
-            return str(found)
+        profile = path.parent / "sites" / f"{name}.toml"
+        if profile.exists():
+            return str(profile)
     return name
 
 

@@ -48,6 +48,7 @@ from sssjob.conversion.settings import checked
 from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
+from sssjob.lrm.clocks import time_zone
 from sssjob.lrm.reasons import EXECUTORS
 from sssjob.xml._toml import TOMLError, read_toml
 
@@ -77,13 +78,6 @@ def _directory(text: str) -> str:
     return text
 
 
-def _zone(key: object) -> ZoneInfo:
-    try:
-        return ZoneInfo(str(key))
-    except (OSError, ValueError, LookupError):
-        raise ValueError(f"{key!r} is no time zone, as Europe/Berlin") from None
-
-
 def _printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("holds a control character")
@@ -92,10 +86,10 @@ def _printable(text: str) -> str:
 
 def _property(name: str) -> str:
     """3.1.0's name of a property that holds a name."""
-    found = _ALIASES.get(name, name)
-    if found not in _NAMED:
+    canonical = _ALIASES.get(name, name)
+    if canonical not in _NAMED:
         raise ValueError(f"{name!r} is no property that holds a name, as Queue or Project")
-    return found
+    return canonical
 
 
 def _manager(name: str) -> str:
@@ -201,7 +195,7 @@ class Site(_Table):
     ssh: SSH | None = None
     machine: Name | None = None
     rates: Name | None = None
-    timezone: Annotated[ZoneInfo, BeforeValidator(_zone)] | None = None
+    timezone: Annotated[ZoneInfo, BeforeValidator(lambda key: time_zone(str(key)))] | None = None
     cores_per_node: Count | None = None
     map: dict[Annotated[str, AfterValidator(_property)], dict[Name, Replaced]] = Field(default_factory=dict)
     modules: dict[Name, Replaced] = Field(default_factory=dict)
@@ -227,11 +221,11 @@ class Site(_Table):
 
     def defaults(self, format: str, kind: str) -> Mapping[str, str]:
         """Options of a format that nobody has given: those of its table, and of records the machine and the zone."""
-        made = dict(self.options.get(format, {}))
+        options = dict(self.options.get(format, {}))
         if kind == "record":
-            made |= {"machine": self.machine} if self.machine else {}
-            made |= {"timezone": self.timezone.key} if self.timezone is not None else {}
-        return made
+            options |= {"machine": self.machine} if self.machine else {}
+            options |= {"timezone": self.timezone.key} if self.timezone is not None else {}
+        return options
 
     def rename(self, document: Document) -> None:
         """Put this site's names in place of the others', in all bodies of a document."""
@@ -247,10 +241,10 @@ class Site(_Table):
             elif isinstance(item, Property) and (new := self.map.get(item.tag, {}).get(item.text)) is not None:
                 if not new:
                     continue
-                made = item.replace(new)
+                renamed = item.replace(new)
                 if id(item) in origins:
-                    origins[id(made)] = (made, origins[id(item)][1])
-                item = made
+                    origins[id(renamed)] = (renamed, origins[id(item)][1])
+                item = renamed
             kept.append(item)
         scope.items = kept
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Property
 from sssjob.findings import Findings, Policy
 from sssjob.translators.base import ReadContext, Translator
 
@@ -124,7 +124,7 @@ def _properties(dialect: str, document: Document) -> Iterator[Use]:
     """Names that stand in properties, and options that only the dialect has."""
     origin = getattr(document, "origin", lambda item: None)
     for job, _ in document.jobs():
-        for item in _leaves(job):
+        for item in job.leaves():
             kind, name = _named(dialect, item)
             if kind and name:
                 option = origin(item)
@@ -153,14 +153,6 @@ def _named(dialect: str, item: Property) -> tuple[str, str]:
         if name.startswith("select."):
             return "complex", name.removeprefix("select.")
     return "", ""
-
-
-def _leaves(scope: Container) -> Iterator[Property]:
-    for item in scope.items:
-        if isinstance(item, Property):
-            yield item
-        elif isinstance(item, Container):
-            yield from _leaves(item)
 
 
 def _findings(dialect: str, findings: Findings) -> Iterator[Use]:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def generated() -> Iterator[tuple[str, Callable[[], str]]]:
     """(path below the root, generator) of every generated file."""
-    from sssjob.derive import accessors, conformance, coverage, jsonschema, options, reference, xsd, xsd11
+    from sssjob.derive import accessors, conformance, coverage, jsonschema, limits, options, reference, xsd, xsd11
 
     yield "sssjob/document/accessors.py", accessors.accessors
     yield "schemas/sssjob-3.1.0.xsd", xsd.xsd
@@ -22,6 +22,7 @@ def generated() -> Iterator[tuple[str, Callable[[], str]]]:
     yield "docs/reference/conformance.md", conformance.conformance
     yield "docs/reference/coverage.md", coverage.coverage
     yield "docs/reference/options.md", options.options
+    yield "docs/reference/limits.md", limits.limits
 
 
 def main(arguments: list[str]) -> int:

@@ -93,17 +93,17 @@ def _members(name: str) -> dict[str, dict[str, Any]]:
 def _container(name: str) -> dict[str, Any]:
     row, members = CONTAINERS[name], _members(name)
     many = repeating(name) | {"#raw"}
-    wanted = [e.name for e in in_scope(name).values() if e.appearance == "MUST" and e.table == "JobGroup"]
-    wanted += [child for child, least, _ in row.children if least]
+    required = [e.name for e in in_scope(name).values() if e.appearance == "MUST" and e.table == "JobGroup"]
+    required += [child for child, least, _ in row.children if least]
     properties = {k: {"type": "array", "items": v, "minItems": 1} if k in many else v for k, v in members.items()}
     forms: list[dict[str, Any]] = [
         {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1},
         {"type": "array", "minItems": 1, "items": {"type": "object", "properties": members, "minProperties": 1,
                                                    "maxProperties": 1, "additionalProperties": False}},
     ]
-    if wanted:
-        forms[0]["required"] = wanted
-        forms[1]["allOf"] = [{"contains": {"required": [child]}} for child in wanted]
+    if required:
+        forms[0]["required"] = required
+        forms[1]["allOf"] = [{"contains": {"required": [child]}} for child in required]
     if row.reference:
         forms.append({"type": "string", "minLength": 1, "description": "a reference by id"})
     return {"description": f"{row.description}. Section {row.section}.", "anyOf": forms}

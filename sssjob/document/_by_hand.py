@@ -188,14 +188,14 @@ def _value(row: Element, value: Any) -> Value:
     if not row.may_be_empty and not text.strip():
         _refuse(row, "SSS201", f"{row.name} is empty", "None takes a property away")
     try:
-        made = _read(row, text)
+        typed_value = _read(row, text)
     except LexicalError as error:
         _refuse(row, "SSS110" if getattr(error, "limit", "") else "SSS201", f"{row.name}: {error}")
-    if row.minimum is not None and not isinstance(made, str) and made < row.minimum:
+    if row.minimum is not None and not isinstance(typed_value, str) and typed_value < row.minimum:
         _refuse(row, "SSS205", f"{row.name} {text} is less than {row.minimum}")
-    if isinstance(made, str):
-        _words(row, made)
-    return made
+    if isinstance(typed_value, str):
+        _words(row, typed_value)
+    return typed_value
 
 
 def _read(row: Element, text: str) -> Value:

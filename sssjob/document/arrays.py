@@ -39,15 +39,15 @@ class Array:
         listed, percent, limit = text.strip().partition("%")
         if percent and not (_THROTTLE.fullmatch(limit) and int(limit)):
             raise ValueError(f"{text!r} is no array: a number of at least 1 comes after '%'")
-        found = []
+        members = []
         for part in listed.split(","):
             indices = ranges(part)
             if indices is None:
                 raise ValueError(f"{text!r} is no array: {part!r} is no index and no range such as 1-10 or 1-10:2")
             if not indices[0]:
                 raise ValueError(f"{text!r} is no array: {part!r} has no index in it")
-            found.append((indices[0].start, indices[0].stop - 1, indices[0].step))
-        return cls(tuple(found), int(limit) if percent else None)
+            members.append((indices[0].start, indices[0].stop - 1, indices[0].step))
+        return cls(tuple(members), int(limit) if percent else None)
 
     @property
     def size(self) -> int:
@@ -81,14 +81,14 @@ def variables(array: Array, index: int, array_id: str) -> dict[str, str]:
     arrays. array_id: what names the array as a whole."""
     indices, step = array.indices, array.step
     first, last = indices[0], indices[-1]
-    found = {**dict.fromkeys(("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"),
-                             index),
-             **dict.fromkeys(("SLURM_ARRAY_JOB_ID", "PBS_ARRAY_ID"), array_id),
-             **dict.fromkeys(("SLURM_ARRAY_TASK_MIN", "SGE_TASK_FIRST"), first),
-             **dict.fromkeys(("SLURM_ARRAY_TASK_MAX", "SGE_TASK_LAST", "LSB_JOBINDEX_END"), last),
-             **dict.fromkeys(("SLURM_ARRAY_TASK_STEP", "SGE_TASK_STEPSIZE", "LSB_JOBINDEX_STEP"), step),
-             "SLURM_ARRAY_TASK_COUNT": len(indices)}
-    return {name: str(value) for name, value in found.items()}
+    values = {**dict.fromkeys(("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"),
+                              index),
+              **dict.fromkeys(("SLURM_ARRAY_JOB_ID", "PBS_ARRAY_ID"), array_id),
+              **dict.fromkeys(("SLURM_ARRAY_TASK_MIN", "SGE_TASK_FIRST"), first),
+              **dict.fromkeys(("SLURM_ARRAY_TASK_MAX", "SGE_TASK_LAST", "LSB_JOBINDEX_END"), last),
+              **dict.fromkeys(("SLURM_ARRAY_TASK_STEP", "SGE_TASK_STEPSIZE", "LSB_JOBINDEX_STEP"), step),
+              "SLURM_ARRAY_TASK_COUNT": len(indices)}
+    return {name: str(value) for name, value in values.items()}
 
 
 def label_of(job: Job, number: int) -> str:
@@ -98,14 +98,14 @@ def label_of(job: Job, number: int) -> str:
 
 def element(job: Job, index: int, array_id: str) -> Job:
     """One element as a job of its own: Id with the index, Extensions ArrayId and ArrayIndex (decisions 23)."""
-    made = Job([copy.deepcopy(i) if isinstance(i, Container) else i for i in job.items if not _says_array(i)],
-               job.attributes, None, job.line)
-    for holder in made.containers("Requested"):
+    job_of_element = Job([copy.deepcopy(i) if isinstance(i, Container) else i for i in job.items if not _says_array(i)],
+                         job.attributes, None, job.line)
+    for holder in job_of_element.containers("Requested"):
         holder.items = [i for i in holder.items if not _says_array(i)]
-    made.set_as_is("Id", f"{array_id}_{index}")
-    made.items += [new_property("Extension", text, {"type": "LRM", "name": name})
-                   for name, text in (("ArrayId", array_id), ("ArrayIndex", str(index)))]
-    return made
+    job_of_element.set_as_is("Id", f"{array_id}_{index}")
+    job_of_element.items += [new_property("Extension", text, {"type": "LRM", "name": name})
+                             for name, text in (("ArrayId", array_id), ("ArrayIndex", str(index)))]
+    return job_of_element
 
 
 def fault_of(stated: Property) -> str | None:

@@ -291,6 +291,14 @@ class Container:
         """All properties standing directly here."""
         return (i for i in self.items if isinstance(i, Property))
 
+    def leaves(self) -> Iterator[Property]:
+        """All properties standing here and in the containers inside, in document order."""
+        for item in self.items:
+            if isinstance(item, Property):
+                yield item
+            elif isinstance(item, Container):
+                yield from item.leaves()
+
     def containers(self, tag: str | None = None) -> Iterator[Container]:
         """The child containers, or those of one name."""
         if tag is None:

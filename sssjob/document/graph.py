@@ -118,10 +118,10 @@ class Dependencies:
 
     def links_of(self) -> dict[int, tuple[Link, ...]]:
         """Job -> its dependencies; all of them must hold."""
-        found: dict[int, list[Link]] = {}
+        by_job: dict[int, list[Link]] = {}
         for link in self.links:
-            found.setdefault(link.job, []).append(link)
-        return {job: tuple(links) for job, links in found.items()}
+            by_job.setdefault(link.job, []).append(link)
+        return {job: tuple(links) for job, links in by_job.items()}
 
     def unknown(self) -> tuple[Link, ...]:
         """Dependencies on jobs that are not part of the group."""

@@ -419,21 +419,21 @@ class Effective(View[Job]):
     def _fold_group(self, cls: type[Any], group: Container, outer: str) -> Container:
         own = _Level("TaskGroup", group, True, False, True, _inner_policy(self._groups_level), self._job.shared)
         levels = (own, *self._group_defaults, *self._far_group_defaults)
-        made: Container = _folded(cls, group, levels, ("Task", "TaskDefaults"), outer, self._waits,
-                                   (self._job,))
-        inner = made.attributes.get("awarenessPolicy", outer)
+        folded: Container = _folded(cls, group, levels, ("Task", "TaskDefaults"), outer, self._waits,
+                                    (self._job,))
+        inner = folded.attributes.get("awarenessPolicy", outer)
         near = tuple(t for level in (own, *self._group_defaults) for t in _nested(level, "TaskDefaults"))
         far = tuple(t for level in self._far_group_defaults for t in _nested(level, "TaskDefaults"))
         shadows = (own, *self._group_defaults, self._job)
         tasks = self._tasks_of(group) if isinstance(group, TaskGroup) else self._tasks_of(TaskGroup())
         for task in tasks:
             first = _Level("Task", task, True, False, True, _inner_policy(own), own.shared)
-            made.items.append(_folded(Task, task, (first, *near, *far), (), inner, self._waits, shadows))
+            folded.items.append(_folded(Task, task, (first, *near, *far), (), inner, self._waits, shadows))
         if not tasks and (near or far):
             start = _Level("TaskDefaults", TaskDefaults(), True, False, True, inner)
-            made.items.append(_folded(TaskDefaults, start.container, (start, *near, *far), (), inner, self._waits,
-                                      shadows))
-        return made
+            folded.items.append(_folded(TaskDefaults, start.container, (start, *near, *far), (), inner, self._waits,
+                                        shadows))
+        return folded
 
 
 def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "Reject",

@@ -90,15 +90,15 @@ class ManagedJob:
 
     def record(self) -> dict[str, Any]:
         """As ``flux jobs`` has it."""
-        made: dict[str, Any] = {"state": int(self.state), "state_name": self.state.name}
+        members: dict[str, Any] = {"state": int(self.state), "state_name": self.state.name}
         if self.result is not None:
-            made |= {"result": int(self.result), "result_name": self.result.name}
+            members |= {"result": int(self.result), "result_name": self.result.name}
         if self.wait_status is not None:
-            made["waitstatus"] = self.wait_status
-        made |= {"success": self.success, "exception_occurred": self.exception is not None}
+            members["waitstatus"] = self.wait_status
+        members |= {"success": self.success, "exception_occurred": self.exception is not None}
         if self.exception is not None:
-            made |= {f"exception_{key}": self.exception[key] for key in ("type", "severity", "note")}
-        return made
+            members |= {f"exception_{key}": self.exception[key] for key in ("type", "severity", "note")}
+        return members
 
 
 @dataclass(slots=True)

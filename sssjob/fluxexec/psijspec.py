@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from psij import InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
+from psij.executors._local_plan import home
+from psij.executors.batch.lrm import directory as directory_of
 from psij.references import expand
 from sssjob.lrm.flux.jobspec import Jobspec
 
@@ -111,7 +113,7 @@ def _count(spec: JobSpec) -> dict[str, int]:
 
 def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
     attributes = spec.attributes
-    directory = _directory(spec)
+    directory = directory_of(spec)
     system: dict[str, Any] = {"duration": 0, "cwd": directory, "environment": dict(environment)}
     if attributes is not None:
         if attributes.duration is not None:
@@ -124,7 +126,7 @@ def _system(spec: JobSpec, environment: Mapping[str, str]) -> dict[str, Any]:
     for side, name in (("input", "stdin"), ("output", "stdout"), ("output", "stderr")):
         path = getattr(spec, f"{name}_path")
         if path is not None:
-            whole = os.path.join(directory, _home(str(path)))
+            whole = os.path.join(directory, home(str(path)))
             options.setdefault(side, {})[name] = {"type": "file", "path": whole}
     if options:
         system["shell"] = {"options": options}
@@ -137,15 +139,6 @@ def _user(spec: JobSpec) -> dict[str, Any]:
     features = {name[len(_FEATURES):]: value for name, value in (custom or {}).items()
                 if name.lower().startswith(_FEATURES)}
     return {"user": {"mjf": features}} if features else {}
-
-
-def _directory(spec: JobSpec) -> str:
-    """Absolute: our own where none is stated."""
-    return os.path.abspath(_home(str(spec.directory))) if spec.directory is not None else os.getcwd()
-
-
-def _home(path: str) -> str:
-    return os.path.expanduser("~") + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def spec_of(job: Jobspec, tasks: int, nodes: int | None = None, *, variables: dict[str, str],

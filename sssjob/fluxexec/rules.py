@@ -168,10 +168,10 @@ class StreamRules:
             return _broken("released-twice", f"release of ranks {_short(released - self.left)} twice"), None
         if not released and not final:
             return _broken("no-ranks", "release of no ranks that is not final"), None
-        left = self.left - released
-        if final and left:
-            return _broken("ranks-left", f"final release without ranks {_short(left)}"), None
-        return None, left
+        remaining = self.left - released
+        if final and remaining:
+            return _broken("ranks-left", f"final release without ranks {_short(remaining)}"), None
+        return None, remaining
 
 
 def _ids(text: object) -> Idset | None:

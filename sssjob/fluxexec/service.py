@@ -192,9 +192,9 @@ class Service:
             raise ProtocolError("a start before the answer to hello")
         payload = members(request.payload, "the request")
         number, reattach = integer(payload, "id"), payload.get("reattach")
-        known = self.jobs.get(number)
-        if known is not None:
-            self._again(known, request, reattach)
+        running = self.jobs.get(number)
+        if running is not None:
+            self._again(running, request, reattach)
             return
         job = self.jobs[number] = _Job(self, request, number)
         try:

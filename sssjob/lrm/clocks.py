@@ -10,9 +10,12 @@ import calendar
 import re
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["UNITS", "clock", "microseconds", "seconds", "total", "utc"]
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+__all__ = ["UNITS", "clock", "microseconds", "seconds", "time_zone", "total", "utc"]
 
 _CLOCK: Final = re.compile(r"(?:(\d{1,9})-)?(?:(?:(\d{1,12}):)?(\d{1,12}):)?(\d{1,18})(?:\.(\d{1,12}))?", re.ASCII)
 #: Letter of a unit -> seconds, from the smallest on.
@@ -43,6 +46,16 @@ def seconds(text: str) -> float | None:
     """The same in seconds."""
     micros = microseconds(text)
     return None if micros is None else micros / 1_000_000
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone of that name in the IANA database. Raises ValueError for one that is not known."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise ValueError(f"{name!r} is no time zone, as Europe/Berlin") from None
 
 
 def utc(text: str, form: str) -> float | None:

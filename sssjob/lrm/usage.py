@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-__all__ = ["Usage", "end_of", "of_runs", "present", "quantity", "whole"]
+__all__ = ["Usage", "end_of", "known_sum", "of_runs", "present", "quantity", "whole"]
+
+N = TypeVar("N", int, float)
 
 _NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d{0,18})?", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,18}", re.ASCII)
@@ -98,14 +100,15 @@ def of_runs(runs: Sequence[Usage], parts: Iterable[Usage] = ()) -> Usage:
         last, submit_time=next((run.submit_time for run in runs if run.submit_time), None), ran=place.ran,
         start_time=place.start_time, nodes=place.nodes, node_count=place.node_count, processors=place.processors,
         gpus=place.gpus, gpu_types=place.gpu_types,
-        starts=len(began) or None, wall_seconds=_sum(run.wall_seconds for run in began),
-        suspend_seconds=_sum(run.suspend_seconds for run in began),
-        cpu_seconds=_sum(run.cpu_seconds for run in began), energy_joules=_sum(run.energy_joules for run in began),
+        starts=len(began) or None, wall_seconds=known_sum(run.wall_seconds for run in began),
+        suspend_seconds=known_sum(run.suspend_seconds for run in began),
+        cpu_seconds=known_sum(run.cpu_seconds for run in began),
+        energy_joules=known_sum(run.energy_joules for run in began),
         memory_max_bytes=max((one.memory_max_bytes or 0 for one in all_parts), default=0) or None,
         memory_average_bytes=max((one.memory_average_bytes or 0 for one in all_parts), default=0) or None)
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def known_sum(values: Iterable[N | None]) -> N | None:
     """The sum of what is known; None where nothing is."""
     amounts = [value for value in values if value is not None]
     return sum(amounts) if amounts else None

@@ -47,11 +47,11 @@ class Web:
 
     def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
         """What the server says within the limits of time; a name that is no key is never sent."""
-        wanted = list(names)
-        keys = [name for name in wanted if NAME.fullmatch(name)]
+        requested = list(names)
+        keys = [name for name in requested if NAME.fullmatch(name)]
         connection = _Connection(self)
         answers = _in_time(connection, connection.fetched(keys, known), keys, self.limits)
-        return {name: answers.get(name) or Answer("unreadable", reason="this name is no key") for name in wanted}
+        return {name: answers.get(name) or Answer("unreadable", reason="this name is no key") for name in requested}
 
     def names(self) -> None:
         """None: a server is not listed."""

@@ -80,8 +80,8 @@ class _Query:
         """The results with context as context node; owner is the element that values belong to."""
         text = spell(self.tokens, occurring, namespaced)
         if not self.cheap:
-            found = self.worker.ask(text, self.version, context, self.variables, namespaces)
-            return iter([_result(f, places, owner) for f in found])
+            answers = self.worker.ask(text, self.version, context, self.variables, namespaces)
+            return iter([_result(f, places, owner) for f in answers])
         value = self._run(text, context, namespaces)
         if isinstance(value, list):
             return map(Result, value, repeat(places))
@@ -93,24 +93,24 @@ class _Query:
         try:
             compiled = self._compiled.get(key)
             if compiled is None:
-                known = prefixed(namespaces) if self.amounts else dict(namespaces)
+                spaces = prefixed(namespaces) if self.amounts else dict(namespaces)
                 compiled = self._compiled[key] = etree.XPath(
-                    text, namespaces=known or None, extensions=extensions(known) if self.amounts else None)
+                    text, namespaces=spaces or None, extensions=extensions(spaces) if self.amounts else None)
             return compiled(context, **self.variables)
         except etree.XPathError as error:
             raise QueryError(f"the query cannot be evaluated: {reason(error)}") from None
 
 
 def _checked(variables: Mapping[str, str] | None) -> dict[str, str]:
-    made = dict(variables or {})
-    for name, value in made.items():
+    checked = dict(variables or {})
+    for name, value in checked.items():
         if not name.isidentifier() and not name.replace("-", "_").replace(".", "_").isidentifier():
             raise QueryError(f"{name!r} is no name of a variable")
         if not isinstance(value, str):
             raise QueryError(f"variable {name} is no text")
         if not is_text(value):
             raise QueryError(f"variable {name} holds characters that XML does not know")
-    return made
+    return checked
 
 
 def _result(found: list[Any], places: Places, owner: Any) -> Result:
@@ -134,7 +134,7 @@ def _namespaces(root: Any) -> tuple[dict[str, str], bool]:
 
 def _occurring(root: Any, names: frozenset[str], namespaced: bool) -> frozenset[str]:
     """Those of the names that occur; one pass in C for as long as none is found."""
-    found: set[str] = set()
+    occurring: set[str] = set()
     if namespaced:
         return frozenset(n for n in names if next(root.iter(f"{{*}}{n}"), None) is not None)
     rest = set(names)
@@ -142,9 +142,9 @@ def _occurring(root: Any, names: frozenset[str], namespaced: bool) -> frozenset[
         element = next(root.iter(*rest), None)
         if element is None:
             break
-        found.add(element.tag)
+        occurring.add(element.tag)
         rest.discard(element.tag)
-    return frozenset(found)
+    return frozenset(occurring)
 
 
 def query(xpath: str, source: Any, *, version: Version | None = None, variables: Mapping[str, str] | None = None,
@@ -238,9 +238,9 @@ def query_stream(xpath: str, source: Source, *, version: Version | None = None,
         plan = plain(asked.tokens) if asked.cheap else None
         if plan is None:
             prefixes = {t.text.partition(":")[0] for t in asked.tokens if ":" in t.text and t.role == "element"}
-            found = asked.worker.plan("".join(t.text for t in asked.tokens), asked.variables,
-                                      {prefix: f"urn:{prefix}" for prefix in prefixes if prefix.isidentifier()})
-            plan = Plan(found["how"], found["around"])
+            planned = asked.worker.plan("".join(t.text for t in asked.tokens), asked.variables,
+                                        {prefix: f"urn:{prefix}" for prefix in prefixes if prefix.isidentifier()})
+            plan = Plan(planned["how"], planned["around"])
     except BaseException:
         asked.worker.close()
         raise
@@ -312,9 +312,9 @@ def _placed(job: Any, element: Any) -> Any:
     """A Job inside copies of the elements above one."""
     inner = job
     for above in element.iterancestors():
-        made = etree.Element(above.tag, dict(above.attrib), nsmap=above.nsmap)
-        made.append(inner)
-        inner = made
+        copied = etree.Element(above.tag, dict(above.attrib), nsmap=above.nsmap)
+        copied.append(inner)
+        inner = copied
     return job
 
 

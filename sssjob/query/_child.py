@@ -86,8 +86,8 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(64)
 def _parsed_10(query: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
-    known = prefixed(dict(namespaces))
-    return etree.XPath(query, namespaces=known, extensions=extensions(known))
+    spaces = prefixed(dict(namespaces))
+    return etree.XPath(query, namespaces=spaces, extensions=extensions(spaces))
 
 
 @lru_cache(64)
@@ -106,17 +106,17 @@ def evaluate_10(query: str, context: Any, variables: Mapping[str, str], namespac
     value = _parsed_10(query, tuple(sorted(namespaces.items())))(context, **variables)
     if not isinstance(value, list):
         return [_scalar(value)]
-    found: list[Any] = []
+    results: list[Any] = []
     for item in value:
         if isinstance(item, str):
             parent = item.getparent()  # type: ignore[attr-defined]
             name = item.attrname if item.is_attribute else "tail" if item.is_tail else ""  # type: ignore[attr-defined]
-            found.append(["attribute" if item.is_attribute else "text", parent, name])  # type: ignore[attr-defined]
+            results.append(["attribute" if item.is_attribute else "text", parent, name])  # type: ignore[attr-defined]
         elif isinstance(item, tuple):
-            found.append(["string", f"{item[0] or ''!s}={item[1]!s}"])
+            results.append(["string", f"{item[0] or ''!s}={item[1]!s}"])
         else:
-            found.append(["element", item, ""])
-    return found
+            results.append(["element", item, ""])
+    return results
 
 
 def evaluate_31(query: str, context: Any, variables: Mapping[str, str], namespaces: Mapping[str, str]) -> list[Any]:
@@ -148,9 +148,9 @@ def _node_31(item: Any) -> list[Any]:
 
 def _element(node: Any) -> Any:
     for name in ("value", "elem", "obj"):
-        found = getattr(node, name, None)
-        if etree.iselement(found):
-            return found
+        element = getattr(node, name, None)
+        if etree.iselement(element):
+            return element
     return None
 
 

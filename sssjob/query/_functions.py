@@ -33,8 +33,8 @@ _OPEN: Final = frozenset({"Or", "Nor", "Nand"})
 @cache
 def _rows() -> Mapping[str, Element]:
     """Spelling -> row of the vocabulary; a name of 3.1.0 stands for itself."""
-    found = {alias: row for row in reversed(ELEMENTS) for alias in row.aliases}
-    return found | {row.name: row for row in reversed(ELEMENTS)}
+    by_alias = {alias: row for row in reversed(ELEMENTS) for alias in row.aliases}
+    return by_alias | {row.name: row for row in reversed(ELEMENTS)}
 
 
 @cache
@@ -56,8 +56,8 @@ def _text(element: Any) -> str:
 def _bytes(item: Any) -> float:
     """Bytes of an element with a unit (its own, else the default one of its property) or of a text such as 2 GB."""
     if isinstance(item, str):
-        found = _AMOUNT.fullmatch(item)
-        text, unit = found.groups() if found else ("", "")
+        amount = _AMOUNT.fullmatch(item)
+        text, unit = amount.groups() if amount else ("", "")
     else:
         row = _rows().get(local_name(item))
         text, unit = _text(item), item.get("units") or (row.unit if row is not None else None) or ""
@@ -115,10 +115,10 @@ def _stated(container: Any) -> float:
     before Requested, that before Delivered. NaN where alternatives leave it open."""
     for wanted, count in (("NodeCount", _nodes), ("Node", _named)):
         for scope in (container, *(c for slot in _SLOTS for c in container if local_name(c) == slot)):
-            found = [e for e in scope if (row := _rows().get(local_name(e))) is not None and row.name == wanted]
-            if found:
-                unclear = any(e.get("conj") in _OPEN or e.get("preference") for e in found)
-                return nan if unclear or (wanted == "NodeCount" and len(found) > 1) else sum(map(count, found))
+            stated = [e for e in scope if (row := _rows().get(local_name(e))) is not None and row.name == wanted]
+            if stated:
+                unclear = any(e.get("conj") in _OPEN or e.get("preference") for e in stated)
+                return nan if unclear or (wanted == "NodeCount" and len(stated) > 1) else sum(map(count, stated))
     return nan
 
 
@@ -183,8 +183,8 @@ def register(parser: Any) -> None:
         """A function of one item as the function of a sequence."""
         def evaluate(items: Any) -> list[float]:
             """The number of each item."""
-            found = map(_of_elementpath, items if isinstance(items, list) else [items])
-            return [_number(function, item) if isinstance(item, str) or hasattr(item, "tag") else nan for item in found]
+            plain = map(_of_elementpath, items if isinstance(items, list) else [items])
+            return [_number(function, item) if isinstance(item, str) or hasattr(item, "tag") else nan for item in plain]
 
         return evaluate
 

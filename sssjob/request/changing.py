@@ -88,11 +88,13 @@ def _offered(p: Property, matcher: Matcher) -> Property | None:
 
 def _highest(p: Property, meets: Callable[[Property], bool]) -> Property | None:
     """A property with the greatest whole number from 1 up to its own that meets, where all smaller ones do too."""
-    low, high = 0, int(number_of(p.value) or 0)
+    low, high = 1, int(number_of(p.value) or 0)
+    if high < low or not meets(p.replace(low)):     # mostly so: nothing of it helps
+        return None
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if meets(p.replace(middle)) else (low, middle - 1)
-    return p.replace(low) if low else None
+    return p.replace(low)
 
 
 def _with(scope: Container, changes: Iterable[Change]) -> Container:
@@ -110,7 +112,7 @@ def _with(scope: Container, changes: Iterable[Change]) -> Container:
 
 def _lowered(job: Container, offer: Offer) -> Iterator[Change]:
     """The changes of one count alone with which an offer meets."""
-    counts = [item for item in _properties(job) if item.tag in _LOWERED and type(item.value) is int and item.value > 1]
+    counts = [item for item in job.leaves() if item.tag in _LOWERED and type(item.value) is int and item.value > 1]
     for p in sorted(counts, key=lambda item: _LOWERED.index(item.tag)):
         lowered = _highest(p, partial(_meets_with, job, offer, p))
         if lowered is not None:
@@ -119,11 +121,3 @@ def _lowered(job: Container, offer: Offer) -> Iterator[Change]:
 
 def _meets_with(job: Container, offer: Offer, p: Property, instead: Property) -> bool:
     return match(_with(job, [Change(p, instead)]), offer).met
-
-
-def _properties(scope: Container) -> Iterator[Property]:
-    for item in scope.items:
-        if isinstance(item, Container):
-            yield from _properties(item)
-        elif isinstance(item, Property):
-            yield item

@@ -20,6 +20,7 @@ from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.limits import LIMITS
+from sssjob.lrm.usage import known_sum
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
@@ -293,19 +294,14 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
         return parts[0].layout
     layouts = [part.layout for part in parts]
     whole = Layout(
-        nodes=_greatest(_count(of_job, "NodeCount"), _summed(layout.node_apart for layout in layouts)),
-        tasks=_summed(layout.task_total for layout in layouts), chunks=_summed(layout.chunks for layout in layouts),
+        nodes=_greatest(_count(of_job, "NodeCount"), known_sum(layout.node_apart for layout in layouts)),
+        tasks=known_sum(layout.task_total for layout in layouts), chunks=known_sum(layout.chunks for layout in layouts),
         partly=any(layout.node_apart is None for layout in layouts))
     if whole.nodes == _count(of_job, "NodeCount"):
         whole.partly = False
     whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
-                                 _summed(layout.processor_total for layout in layouts))
+                                 known_sum(layout.processor_total for layout in layouts))
     return whole
-
-
-def _summed(values: Iterable[int | None]) -> int | None:
-    amounts = [value for value in values if value is not None]
-    return sum(amounts) if amounts else None
 
 
 def _greatest(*values: int | None) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import calendar
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
@@ -99,8 +99,8 @@ class Native:
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
         made = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
-        said = {item.tag for item in _properties(asked) if item.tag in GEOMETRY}
-        untold = {item.tag for item in _properties(asked) if id(item) not in made.taken}
+        said = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
+        untold = {item.tag for item in asked.leaves() if id(item) not in made.taken}
         return Stated(parts, made.taken, frozenset(said - untold))
 
     @property
@@ -169,7 +169,7 @@ class Native:
             return {"path": "/Job"}
         job, document = self._asked
         origin = document.origin if isinstance(document, ScriptDocument) else (lambda item: None)
-        for item in _properties(job):
+        for item in job.leaves():
             directive = origin(item)
             if (directive is not None and directive.name.lstrip("-") == option) or (
                     item.tag == "Extension" and item.get("name") == option and item.get("type") == self.dialect.name):
@@ -204,12 +204,6 @@ def is_marker(item: Item) -> bool:
 def _names(scope: Container) -> set[str]:
     found = {item.tag for item in scope.items}
     return found.union(*(_names(child) for child in scope.containers()))
-
-
-def _properties(scope: Container) -> Iterator[Property]:
-    yield from scope.properties()
-    for child in scope.containers():
-        yield from _properties(child)
 
 
 def _here() -> Site:

@@ -23,9 +23,10 @@ from sssjob.document.model import Container, Document, Job, JobDefaults, JobGrou
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, Policy
 from sssjob.lrm.reasons import reasons_of
+from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY
-from sssjob.run.specs import Specs, policy_of
+from sssjob.run.specs import Specs
 from sssjob.translators.specs.psij import FACTS
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]

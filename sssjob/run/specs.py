@@ -26,6 +26,7 @@ from sssjob.document.element import Item, Property
 from sssjob.document.model import Container, Document, File, Job, TaskGroup
 from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
+from sssjob.request.asked import policy_of
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
@@ -35,7 +36,7 @@ from sssjob.translators.specs.psij import Target, to_spec
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan, PlannedJob
 
-__all__ = ["Specs", "policy_of", "user_name"]
+__all__ = ["Specs", "user_name"]
 
 #: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
 #: rejected.
@@ -461,12 +462,6 @@ def _user_name(number: int, stated: tuple[str | None, ...]) -> str:
 def _safe(text: str) -> str:
     """The text as part of a file name."""
     return re.sub(r"[^\w.@%+=,-]", "_", text).lstrip(".-") or "_"
-
-
-def policy_of(item: Container | Property, inherited: Policy) -> Policy:
-    """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
-    stated = item.attributes.get("awarenessPolicy")
-    return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
 
 def _stated(job: Job) -> dict[str, list[Property]]:

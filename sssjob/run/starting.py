@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from psij.executors.batch.lrm import custom_of
 from sssjob.run.gates import Gate
 from sssjob.run.plan import KINDS, Need
 from sssjob.run.standing import JobOutcome, Running, Word
-from sssjob.run.submitting import begin_of, custom_of
+from sssjob.run.submitting import begin_of
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine

@@ -19,6 +19,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij.executors.batch.lrm import custom_of
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sssjob.run.engine import Engine
     from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "custom_of",
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of",
            "with_attributes"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
@@ -60,11 +61,6 @@ def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] 
         said = say(plan.eligible)
     taken = {name for part in plan.parts for name in custom_of(part.spec)}
     return None if said is None or taken & said.keys() else said
-
-
-def custom_of(spec: psij.JobSpec) -> Mapping[str, object]:
-    """The custom attributes of a specification."""
-    return (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
 
 
 class Submitting:

@@ -45,13 +45,13 @@ def happenings(journal: Journal, number: int) -> tuple[list[Happening], int]:
     chosen = [event for event in events if event[4] in KINDS]
     rows = {submission: {row.job: row for row in journal.rows_of(submission)}
             for submission in {event[1] for event in chosen}}
-    told = []
+    sent = []
     for at, submission, job, when, kind in chosen:
         row = rows[submission].get(job)
         if row is not None:
             data = json.dumps({"kind": kind, "time": when, "job": row.record()})
-            told.append(Happening(at, submission, f"id: {at}\nevent: {kind}\ndata: {data}\n\n"))
-    return told, events[-1][0] if events else number
+            sent.append(Happening(at, submission, f"id: {at}\nevent: {kind}\ndata: {data}\n\n"))
+    return sent, events[-1][0] if events else number
 
 
 class Happenings:

@@ -137,8 +137,8 @@ def _statuses(desk: Desk, call: Call) -> Answer:
     filters = _filters(call)
     resource = _resource(desk.executors, call)
     chosen = Filter(ended=call.text("historical") == "true", executor=resource, name=filters.get("name"))
-    wanted = filters.get("state")
-    seen = [one for one in desk.listed(call.user, chosen) if wanted in (None, _state(one.row))]
+    words = filters.get("state")
+    seen = [one for one in desk.listed(call.user, chosen) if words in (None, _state(one.row))]
     offset, limit = call.whole("offset"), call.whole("limit", 100)
     with_spec = call.text("include_spec") == "true"
     return 200, [_job_of(one.row, _spec(desk, one.row) if with_spec else None, one)
@@ -228,8 +228,8 @@ def _spec(desk: Desk, row: Row) -> Plain:
 def _resources(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
         described = [_described(name, version) for name in desk.executors]
-        wanted = [one for one in described if call.text("name", one["name"]) == one["name"]]
-        return 200, wanted[call.whole("offset"):][:call.whole("limit", 100)]
+        chosen = [one for one in described if call.text("name", one["name"]) == one["name"]]
+        return 200, chosen[call.whole("offset"):][:call.whole("limit", 100)]
 
     return function
 

@@ -8,7 +8,7 @@ finding says so. Writing is string building: the text of a property is escaped, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import accumulate, islice
 from sys import getrefcount
 from typing import Final
@@ -251,7 +251,7 @@ class _Writer:
         """The Requested block of a waiting job with what its Features ask for; None where there is none to write."""
         blocks = list(node.containers("Requested"))
         above = [c for scope in (self._group, self._job) if scope is not None for c in scope.containers()
-                 if c.tag.endswith("Defaults") and any(p.tag == "Feature" for p in _within(c))]
+                 if c.tag.endswith("Defaults") and any(p.tag == "Feature" for p in c.leaves())]
         if node.tag not in _ASKING or not self._waits() or above or len(blocks) > 1:
             return None
         asked = blocks[0] if blocks else Requested()
@@ -427,15 +427,6 @@ def _one_list(features: list[Property]) -> Property | None:
         return None
     parted = {} if delimiter == "," else {"delimiter": delimiter}
     return new_property("Feature", delimiter.join(names), {"aggregation": "List"} | parted | others[0])
-
-
-def _within(scope: Container) -> Iterator[Property]:
-    """All properties of a container and of those inside it."""
-    for item in scope.items:
-        if isinstance(item, Property):
-            yield item
-        elif isinstance(item, Container):
-            yield from _within(item)
 
 
 def _bracketed(items: list[Item]) -> list[Item] | None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from sssjob.findings import Findings
 from sssjob.run import make_plan
 from sssjob.run.rehearsal import rehearse
 from sssjob.xml.reader import read_document
+from tests.forks import Command
 
 JOB = ("<Job><Id>a</Id><Executable>/bin/echo</Executable><Arguments>hi 'x y'</Arguments>"
        "<Environment export='true'><Variable name='A'>b c</Variable></Environment>{}</Job>")
@@ -31,9 +31,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def sssjob(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command as it is called without any manager's commands in its path."""
     environment = {**os.environ, "HOME": str(home), "SSSJOB_JOURNAL": str(home / "journal.db"), "PATH": "/usr/bin:/bin"}
-    return subprocess.run([sys.executable, "-m", "sssjob", *words], cwd=home, capture_output=True, text=True,
-                          env=environment, timeout=60, check=False)
+    with Command(words, home, environment) as command:
+        out, err = command.communicate(60)
+        return subprocess.CompletedProcess(words, command.wait(60), out, err)
 
 
 @pytest.mark.parametrize("verb", ["run", "submit"])

@@ -15,6 +15,7 @@ import pytest
 
 from sssjob.conversion.editing import Page
 from sssjob.limits import LIMITS
+from tests import forks
 
 pytest.importorskip("pygls")
 
@@ -30,11 +31,11 @@ URI = "file:///home/ann/a.sh"
 
 
 class Editor:
-    """A client that speaks the protocol over pipes."""
+    """A client that speaks the protocol over pipes. program: the command ``sssjob``."""
 
-    def __init__(self, *options: str) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "sssjob", "lsp", *options], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(self, *program: str) -> None:
+        self.process = subprocess.Popen([*program, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
         self.count = 0
         self.told: list[dict[str, Any]] = []        # notifications that came while an answer was waited for
 
@@ -94,9 +95,13 @@ class Editor:
         return self.process.returncode, told
 
 
-@pytest.fixture
-def editor() -> Iterator[Editor]:
-    made = Editor()
+@pytest.fixture(params=["forked"])
+def editor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Editor]:
+    """An editor with its server: a process that is forked, or an interpreter of its own."""
+    program = tmp_path / "sssjob"
+    program.write_text(forks.program("module", "tests.cli.lsp_program"))
+    program.chmod(0o755)
+    made = Editor(str(program)) if request.param == "forked" else Editor(sys.executable, "-m", "sssjob")
     yield made
     if made.process.poll() is None:
         made.process.kill()
@@ -111,6 +116,7 @@ def ranged(one: dict[str, Any]) -> tuple[int, int, int]:
     return one["range"]["start"]["line"], one["range"]["start"]["character"], one["range"]["end"]["character"]
 
 
+@pytest.mark.parametrize("editor", ["interpreter"], indirect=True)
 def test_an_editor_at_work(editor: Editor) -> None:
     """What is found is marked at its place and anew after each change; hover, names and conversions are answered."""
     assert editor.begin()["serverInfo"]["name"] == "sssjob"

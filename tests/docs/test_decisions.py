@@ -16,8 +16,11 @@ ROWS = {int(number) for number in re.findall(r"^### (\d+)\. ", PAGE.read_text(),
 #: "decisions 4, 5", "decisions 7 and 8", "decision 13".
 REFERENCE = re.compile(r"\bdecisions?\s+(\d+(?:(?:,\s*|\s+and\s+)\d+)*)")
 #: Names of working papers that are no part of the repository, and letters of the plan that it was built by.
-OUTSIDE = re.compile(r"rosetta \d|\bjob-states\b|\blrm-facts\b|\bof the design\b|\bHOUSE-\d|\bMEANING-\d|"
-                     r"\bspecs/[\w-]+\.md|\bstyle\.md\b|\bthreats\.md\b", re.IGNORECASE)
+#: What such a reference holds, and the whole of it: few texts hold the first, which are found many times faster.
+OUTSIDE = {word: re.compile(pattern, re.IGNORECASE) for word, pattern in {
+    "rosetta ": r"rosetta \d", "job-states": r"\bjob-states\b", "lrm-facts": r"\blrm-facts\b",
+    "of the design": r"\bof the design\b", "house-": r"\bHOUSE-\d", "meaning-": r"\bMEANING-\d",
+    "specs/": r"\bspecs/[\w-]+\.md", "style.md": r"\bstyle\.md\b", "threats.md": r"\bthreats\.md\b"}.items()}
 
 
 def texts() -> Iterator[tuple[str, str]]:
@@ -52,5 +55,6 @@ def test_each_question_is_answered() -> None:
 
 
 def test_nothing_refers_to_a_text_outside() -> None:
-    outside = [(name, hit[0]) for name, text in texts() for hit in OUTSIDE.finditer(text)]
+    outside = [(name, hit[0]) for name, text in texts() for lower in [text.lower()]
+               for word, pattern in OUTSIDE.items() if word in lower for hit in pattern.finditer(text)]
     assert outside == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -64,6 +64,5 @@ def test_nobody_else_reads_toml() -> None:
     others = [str(path.relative_to(root)) for room in ("sssjob", "translators", "psij", "schemas")
               for path in sorted((root / room).rglob("*.py"))
               if not any(part.is_symlink() for part in path.parents)
-              and any(isinstance(node, ast.Import) and any(a.name in ("tomllib", "tomli") for a in node.names)
-                      for node in ast.walk(ast.parse(path.read_text())))]
+              and re.search(r"^\s*(?:import|from) toml(?:lib|i)\b", path.read_text(), re.MULTILINE)]
     assert others == ["sssjob/xml/_toml.py", "psij/_site.py"]

@@ -11,11 +11,9 @@ from operator import itemgetter
 from typing import Any, Final
 
 from sssjob.document.element import Property
-from sssjob.document.lexical import LexicalError
-from sssjob.document.nodeset import fold
 from sssjob.document.units import to_bytes
 from sssjob.translators.records._again import Token, cutter
-from sssjob.translators.records._record import leaf, node, recall
+from sssjob.translators.records._record import leaf, node_of_hosts
 from sssjob.translators.records._values import amount, count, micros, rounded
 
 __all__ = [
@@ -238,10 +236,7 @@ def node_of(hosts: Texts) -> Property | None:
 
 @lru_cache(maxsize=1 << 12)
 def _node(hosts: Texts) -> Property | None:
-    try:
-        return recall(node, fold(hosts))[0] if hosts else None
-    except LexicalError:
-        return leaf("Node", ",".join(hosts), {"aggregation": "List"})
+    return node_of_hosts(hosts)
 
 
 def array_of(ident: str) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final, Protocol, TypeVar
@@ -11,10 +11,10 @@ from sssjob.document.accessors import CLASSES
 from sssjob.document.element import NO_ATTRIBUTES, Item, Property, Value
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Delivered, Job, Requested, TaskGroup
-from sssjob.document.nodeset import NodeSet
+from sssjob.document.nodeset import NodeSet, fold
 from sssjob.translators.records._again import Once
 
-__all__ = ["Heading", "Record", "as_job", "heading", "leaf", "node", "prop", "recall"]
+__all__ = ["Heading", "Record", "as_job", "heading", "leaf", "node", "node_of_hosts", "prop", "recall"]
 
 _EXPANDED: Final = 10_000               # names of a node list that are written out
 _T_co = TypeVar("_T_co", covariant=True)
@@ -72,6 +72,14 @@ def node(text: str) -> tuple[Property | None, int, str]:
     if not folded and names.count <= _EXPANDED:
         return leaf("Node", ",".join(names), {"aggregation": "List"}), names.count, ""
     return leaf("Node", text, {"aggregation": "Range"}), names.count, ""
+
+
+def node_of_hosts(hosts: Collection[str]) -> Property | None:
+    """Node of hosts, folded to ranges; None where there are none. What cannot be folded stays a list."""
+    try:
+        return recall(node, fold(hosts))[0] if hosts else None
+    except LexicalError:
+        return leaf("Node", ",".join(hosts), {"aggregation": "List"})
 
 
 # --- a record -----------------------------------------------------------------------------------------------------

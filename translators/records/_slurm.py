@@ -8,6 +8,7 @@ from decimal import Decimal
 from sssjob.document.element import Property
 from sssjob.document.units import from_bytes, to_bytes
 from sssjob.lrm.slurm import HELD, state_of
+from sssjob.lrm.usage import known_sum
 from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record
 
@@ -32,9 +33,9 @@ def merged(job: Record, parts: list[Record]) -> None:
     job.parts = parts
     ran = [p for p in parts if p.ran]
     job.ran = bool(ran)
-    job.processors = _sum(p.processors for p in ran)
-    job.nodes = _sum(p.nodes for p in ran)
-    job.cpu = _sum(p.cpu for p in ran)
+    job.processors = known_sum(p.processors for p in ran)
+    job.nodes = known_sum(p.nodes for p in ran)
+    job.cpu = known_sum(p.cpu for p in ran)
     job.wall = max((p.wall for p in ran if p.wall is not None), default=None)
     job.start = min((p.start for p in ran if p.start is not None), default=None)
     if all(p.end is not None for p in parts):
@@ -43,11 +44,6 @@ def merged(job: Record, parts: list[Record]) -> None:
     job.exit_code, job.signal, job.message = bad.exit_code, bad.signal, bad.message
     job.node = None
     job.requested, job.delivered = [], _summed(p for part in ran for p in part.delivered)
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
 
 
 def _summed(items: Iterable[Property]) -> list[Property]:

@@ -25,7 +25,7 @@ from sssjob.findings import Policy, Severity, escape
 from sssjob.lrm.slurm import UNSET
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.records._lines import Line, lines
-from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, prop, recall
+from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, node_of_hosts, prop, recall
 from sssjob.translators.records._values import (
     BYTES,
     EPOCHS,
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTES", "REASONS", "UNFORESEEN", "Counts", "Heading", "Line", "Parting", "Reading", "Record", "RecordTranslator",
     "Rejected", "Stream", "amount", "as_job", "count", "effective_jobs", "group", "group_id", "heading", "leaf",
-    "micros", "moment", "no_reading", "no_writing", "node", "number", "prop", "recall", "rounded", "seconds", "sixths",
-    "state_word", "thousands", "translator", "unforeseen", "words",
+    "micros", "moment", "no_reading", "no_writing", "node", "node_of_hosts", "number", "prop", "recall", "rounded",
+    "seconds", "sixths", "state_word", "thousands", "translator", "unforeseen", "words",
 ]
 
 # The rules that findings about records go under.

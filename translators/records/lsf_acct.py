@@ -18,9 +18,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from sssjob.document.element import Property
-from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
-from sssjob.document.nodeset import fold
 from sssjob.findings import escape
 from sssjob.lrm.lsf import TERMINATIONS, slots, state_of
 from sssjob.lrm.states import Stage
@@ -39,8 +37,7 @@ from sssjob.translators.records.base import (
     count,
     heading,
     leaf,
-    node,
-    recall,
+    node_of_hosts,
     translator,
     words,
 )
@@ -278,7 +275,7 @@ _MORE: Final = Once(_others)
 def _held(listed: _Texts) -> _Held:
     """(slots, hosts, Node) of the hosts of a job, ``8*host`` or ``host`` once for each slot."""
     count, hosts = slots(listed)
-    return count, len(hosts) or None, _node(hosts)
+    return count, len(hosts) or None, node_of_hosts(hosts)
 
 
 _HELD: Final = Once(_held)
@@ -295,13 +292,6 @@ def _asking(texts: _Texts) -> tuple[Property, ...]:
 
 
 _REQUESTED: Final = Once(_asking)
-
-
-def _node(hosts: list[str]) -> Property | None:
-    try:
-        return recall(node, fold(hosts))[0] if hosts else None
-    except LexicalError:
-        return leaf("Node", ",".join(hosts), {"aggregation": "List"})
 
 
 _FIRST: Final = re.compile(r'"[A-Z_]+" "[\d.]+" \d+ ', re.ASCII)

@@ -64,17 +64,10 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     from sssjob.translators.bodies.carry import Body, carried
     from sssjob.translators.bodies.interpreters import interpreter
 
-    stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
-
-    def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
-        at = line + first
-        asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
-                            excerpt=text)
-
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
     return carried(Body(body, program, lambda: known(asking), _submission(asking)), source, target,
-                   mode_of(asking.context.options.get("body")), tell,
+                   mode_of(asking.context.options.get("body")), _tell(asking, first),
                    facts=lambda name: facts_of(dialect_of(name)))
 
 
@@ -104,6 +97,19 @@ def known(asking: Asking) -> dict[str, str]:
     return made
 
 
+def _tell(asking: Asking, first: int) -> Callable[[str, str, str, int, int, str], None]:
+    """What records a finding (rule, subject, message, line, column, text) about a line of the body, at the line of the
+    script. first: lines of the script before the body."""
+    stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
+
+    def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
+        at = line + first
+        asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
+                            excerpt=text)
+
+    return tell
+
+
 def _with_modules(asking: Asking, body: str, first: int) -> str:
     """The body with this site's names of environment modules, where a site profile says them."""
     site = asking.context.site
@@ -111,14 +117,7 @@ def _with_modules(asking: Asking, body: str, first: int) -> str:
         return body
     from sssjob.translators.bodies.modules import renamed
 
-    stood = getattr(asking.document, "lines", [])
-
-    def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
-        at = line + first
-        asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
-                            excerpt=text)
-
-    return renamed(body, site.modules, tell)
+    return renamed(body, site.modules, _tell(asking, first))
 
 
 _PLACES: Final = {

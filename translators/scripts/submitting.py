@@ -10,10 +10,10 @@ qsub(1B), submit(1), bsub of the LSF 10.1 reference, flux-batch(1), qsub of Coba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Property
 from sssjob.document.model import Document
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
@@ -140,17 +140,9 @@ def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Si
         written = options_of(target, job, document, context, Policy.WARN)
     except RejectedError:
         return (), findings, ""
-    lost = next((f"{target.title} has no option for {_called(p)}" for p in _leaves(job)
+    lost = next((f"{target.title} has no option for {_called(p)}" for p in job.leaves()
                  if id(p) not in written.taken and p.get("name") != DIALECT), "")
     return written.parts[0], findings, lost
-
-
-def _leaves(scope: Container) -> Iterator[Property]:
-    for item in scope.items:
-        if isinstance(item, Property):
-            yield item
-        elif isinstance(item, Container):
-            yield from _leaves(item)
 
 
 def _called(p: Property) -> str:

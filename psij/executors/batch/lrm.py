@@ -55,6 +55,7 @@ __all__ = [
     "asks_itself",
     "by_tag",
     "custom_directives",
+    "custom_of",
     "directory",
     "in_reservation",
     "job_name",
@@ -216,7 +217,7 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     def _check_spec(self, spec: JobSpec) -> None:
         super()._check_spec(spec)
-        for name in _custom(spec):
+        for name in custom_of(spec):
             owner, dot, option = name.partition(".")
             if not dot and ("attribute", name) not in _warned:
                 _warned.add(("attribute", name))
@@ -230,7 +231,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         asked = requested(spec)
         says = asked is not None and (asked.node_count or asked.process_count or asked.processes_per_node)
         if says or asks_itself(spec) or not (self._NEEDS_NODES and self.config.default_resources) or any(
-                self._is_size(name, str(value)) for name, value in _custom(spec).items()):
+                self._is_size(name, str(value)) for name, value in custom_of(spec).items()):
             return asked
         made = ResourceSpecV1() if asked is None else copy(asked)
         made.node_count = made.process_count = made.processes_per_node = 1
@@ -490,10 +491,11 @@ def time_limit(spec: JobSpec) -> timedelta | None:
 
 def asks_itself(spec: JobSpec) -> bool:
     """Whether the custom attributes of a job ask for its resources and its time limit (see RESOURCES)."""
-    return _custom(spec).get(RESOURCES) == "custom"
+    return custom_of(spec).get(RESOURCES) == "custom"
 
 
-def _custom(spec: JobSpec) -> Mapping[str, object]:
+def custom_of(spec: JobSpec) -> Mapping[str, object]:
+    """The custom attributes of a specification, none where it has none."""
     return (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
 
 
@@ -502,7 +504,7 @@ def appended(spec: JobSpec) -> list[str]:
     ``psij.stderr_mode`` (``truncate``, ``append``). Raises InvalidJobException."""
     found = []
     for stream in ("stdout", "stderr"):
-        mode = _custom(spec).get(f"psij.{stream}_mode", "truncate")
+        mode = custom_of(spec).get(f"psij.{stream}_mode", "truncate")
         if mode not in ("truncate", "append"):
             raise InvalidJobException(f"custom attribute 'psij.{stream}_mode' must be one of truncate, append, not "
                                       f"{mode!r}")

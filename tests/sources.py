@@ -1,0 +1,20 @@
+"""What the modules of the product import, for tests of the house."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+__all__ = ["imports"]
+
+
+def imports(tree: ast.AST, *, annotations: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements of a tree, wherever in it. annotations: also those for annotations alone (``if
+    TYPE_CHECKING``). No expression is looked into: that would take most of the time."""
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        yield tree
+    elif annotations or not (isinstance(tree, ast.If) and isinstance(tree.test, ast.Name)
+                             and tree.test.id == "TYPE_CHECKING"):
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for inner in getattr(tree, name, ()):
+                yield from imports(inner, annotations=annotations)
