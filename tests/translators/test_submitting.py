@@ -52,7 +52,7 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "pbspro", "sbatch x.sh | awk '{print $4}'", "what it prints is read, which is no id alone"),
     ("slurm", "lsf", "ID=$(sbatch --parsable x.sh)", "what it prints is read, which is no id alone"),
     ("slurm", "pbspro", 'sbatch --wrap "echo hi"',
-     "wrap echo hi: dropped, PBS Pro has no place for this option of Slurm"),
+     "wrap echo hi: PBS Pro has no place for this option of Slurm"),
     ("slurm", "pbspro", "sbatch -d afterok:7 x.sh", "it names a job by the id that it has under another manager"),
     ("slurm", "sge", "sbatch -n 4 x.sh", "@PE@ stands for a name that only the site knows"),
     ("slurm", "pbspro", 'sbatch -J "run $i" x.sh', "PBS Pro cannot take all of its variables"),

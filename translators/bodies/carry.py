@@ -20,7 +20,7 @@ from sssjob.translators.bodies import Mode, shim
 from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.values import MADE, given, is_unset
+from sssjob.translators.bodies.values import FILES, MADE, given, is_unset
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -133,6 +133,8 @@ class _Work:
         self.edits: list[Edit] = []
         self.lines: dict[str, list[str]] = {}           # of the shim, by what they define
         self.made: list[tuple[Use, Edit]] = []          # commands
+        self.files: dict[str, Given] = {}               # that the shim makes, by the variables that name them
+        self.folders: dict[str, Given] = {}
         self.gone: list[tuple[int, int]] = []           # options of launchers that are left out
         self.set: dict[str, bool] = {}                  # name -> whether a script in another language sets it
 
@@ -317,12 +319,21 @@ class _Work:
     def _define(self, use: Use, source: Facts, value: Given) -> None:
         meaning = source.variables.get(use.name, "")
         if meaning in MADE and not value.name:
-            define = shim.folder_definition if meaning == "scratch" else shim.file_definition
-            made = define(use.name, value, b"trap" not in self.data)
+            (self.files if meaning in FILES else self.folders)[use.name] = value
+            self.lines[use.name] = []
         else:
-            made = shim.definition(use.name, value, source.absent.get(use.name, ""))
-        self.lines[use.name] = made
+            self.lines[use.name] = shim.definition(use.name, value, source.absent.get(use.name, ""))
         self._given(use, value, f"the shim gives {use.name} of {source.title} as {value.text.partition(chr(10))[0]}")
+
+    def _made_here(self) -> dict[str, list[str]]:
+        """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has
+        several names it is made once."""
+        clean: list[str] | None = None if b"trap" in self.data else []
+        made = {name: shim.file_definition(name, value, clean) for name, value in self.files.items()}
+        for name, value in self.folders.items():
+            first = next(iter(self.folders))
+            made[name] = shim.folder_definition(name, value, clean) if name == first else [f'export {name}="${first}"']
+        return made
 
     def _given(self, use: Use, value: Given, what: str) -> None:
         """What became of a variable."""
@@ -420,7 +431,10 @@ class _Work:
     # -- the end
     def done(self) -> str:
         """The body as it is to be written."""
-        lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
+        made_here = self._made_here()
+        order = [*(name for name in self.lines if name not in self.folders), *self.folders]
+        lines = [line for name in order
+                 for line in made_here.get(name) or self.lines[name] or self.functions.lines(name)]
         top = shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) if lines else ""
         if not self.edits and not self.made:
             return top + self.text

@@ -106,7 +106,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
     Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default=""),
     Launcher("aprun",
              {"-n": "tasks", "-N": "per_node", "-d": "cpus", "-e": "setting", "--env": "setting", "-q": "own",
-              "--quiet": "own"} | _tuning("-cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
+              "--quiet": "own"} | _tuning("-cc --cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
              {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}", "setting": "", "exported": ""}, "1",
              frozenset(("-q", "--quiet", "-ss", "-b"))),
     Launcher("jsrun",

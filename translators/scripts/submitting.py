@@ -101,7 +101,8 @@ def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: 
     """The options of the target as words of a shell, and how they differ; else why the call stays."""
     pairs, findings, lost = _pairs(source, target, options, site)
     usual = _pairs(source, target, [], site)[0]
-    lost = next((f.message for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects), lost)
+    lost = next((f.message.replace("dropped, ", "", 1) for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects),
+                lost)
     if lost:
         return lost
     differs = "; ".join(dict.fromkeys(f.message for f in findings if f.severity == "warning" and f.subject not in (
