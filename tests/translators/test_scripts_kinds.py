@@ -128,3 +128,40 @@ def test_the_binding_of_aprun_in_its_long_form() -> None:
                          "translate")
     assert text.endswith("\nsrun -n 8 --ntasks-per-node=2 ./a\n")
     assert told == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
+
+
+KEPT = "SSS511 qsub is a command of {}; the line is kept: --body translate writes {}"
+
+
+@pytest.mark.parametrize(("source", "target", "call", "written", "title"), [
+    ("torque", "pbspro", "qsub -t 1-3 x.sh", "qsub -J 1-3 x.sh", "Torque"),
+    ("torque", "pbspro", "qsub -l nodes=2:ppn=4,walltime=1:0:0 x.sh",
+     "qsub -l walltime=01:00:00 -l select=2:ncpus=4:mpiprocs=4 -l place=scatter x.sh", "Torque"),
+    ("pbspro", "torque", "qsub -J 1-3 x.sh", "qsub -t 1-3 x.sh", "PBS Pro"),
+    ("cobalt", "torque", "qsub -n 4 -t 30 x.sh", "qsub -l walltime=00:30:00 -l nodes=4 x.sh", "Cobalt"),
+    ("torque", "pbspro", "qsub -N a x.sh", "qsub -N a x.sh", ""), ("pbspro", "torque", "qsub x.sh", "qsub x.sh", "")])
+def test_two_commands_of_one_name(source: str, target: str, call: str, written: str, title: str) -> None:
+    """What one takes the other refuses or takes for something else; it is no reason to say nothing that both are called
+    qsub."""
+    for body in ("keep", "shim", "translate"):
+        text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
+        of_call = [line for line in told if line.startswith("SSS51")]
+        assert text.endswith(f"{written if body == 'translate' else call}\n")
+        assert of_call == ([] if body == "translate" or not title else [KEPT.format(title, written)])
+
+
+def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:
+    for body in ("keep", "shim", "translate"):
+        text, told = convert("torque", "pbspro", f"{FIRST}cd /x\nqsub $OPTIONS x.sh\nqsub -T kind x.sh\n", body)
+        assert text == "cd /x\nqsub $OPTIONS x.sh\nqsub -T kind x.sh\n"
+        assert told == ["SSS511 qsub is a command of Torque; the line is kept: $OPTIONS may hold options",
+                        "SSS511 qsub is a command of Torque; the line is kept: T kind: PBS Pro has no place for this "
+                        "option of Torque"]
+
+
+def test_a_step_without_devices_is_any_step() -> None:
+    text, told = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
+                         "translate")
+    assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
+    assert [line for line in told if "gres" in line] == [
+        "SSS511 srun is a command of Slurm; the line is kept: --gres gpu:1 has no equal"]

@@ -374,7 +374,8 @@ class _Work:
     def _command(self, use: Use, source: Facts) -> None:
         act, said = act_of(use, source)
         shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:said])])
-        if same_command(use, act, source, self.target):
+        submits = act == "submit" and self.body.submit is not None and use.kind == "command"
+        if same_command(use, act, source, self.target) and not submits:     # what a call may say is each one's own
             return
         if use.long:
             self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept: it has more than "
@@ -384,9 +385,13 @@ class _Work:
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return
         made = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
-        if act == "submit" and self.mode == "translate" and self.body.submit is not None and use.kind == "command":
+        if submits:
             made = self._submitted(use, said, source)
-        if self.mode == "shim":
+            if isinstance(made, Edit) and self._text_of(made) == self.data[made.start:made.end]:
+                return                              # the target's command takes the call as it is
+            if isinstance(made, Edit) and self.mode != "translate":
+                made = f"--body translate writes {self._text_of(made).decode('utf-8', 'surrogateescape')[:200]}"
+        elif self.mode == "shim":
             made = self._function(use, act, said, source, made)
         elif isinstance(made, Edit) and use.kind == "held":
             made = "a variable holds it (--body shim)"
@@ -397,6 +402,11 @@ class _Work:
             return
         why = f": {made}" if made else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
+
+    @staticmethod
+    def _text_of(edit: Edit) -> bytes:
+        """What an edit writes, where all of it is text."""
+        return b"".join(p.encode("utf-8", "surrogateescape") for p in edit.pieces if isinstance(p, str))
 
     def _submitted(self, use: Use, said: int, source: Facts) -> Edit | str:
         """The call of the target's submit command for one of the source's, or why there is none."""
