@@ -17,7 +17,7 @@ from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import Mode, shim
-from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command, submitted
+from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
 from sssjob.translators.bodies.values import FILES, MADE, given, is_unset
@@ -46,12 +46,14 @@ class Body:
     """A body without its ``#!`` line, the interpreter that runs it, and asked, which says what its job asks for by
     meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...). submit: the call of the target's submit
     command for the words of one of the source's, by name, and whether something reads what that prints; see
-    ``submitting.submission``."""
+    ``submitting.submission``. inner: a script in a here-document for the target, by the name of its dialect, its text,
+    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``."""
 
     text: str
     interpreter: str = "sh"
     asked: Callable[[], Mapping[str, str]] = dict
-    submit: Callable[[str, list[str], bool], tuple[str, str] | str] | None = None
+    submit: Callable[[str, list[str], bool], Answer] | None = None
+    inner: Callable[[str, str, bool], Answer] = lambda name, text, quoted: "nothing converts it"
 
 
 def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
@@ -390,7 +392,8 @@ class _Work:
             if isinstance(made, Edit) and self._text_of(made) == self.data[made.start:made.end]:
                 return                              # the target's command takes the call as it is
             if isinstance(made, Edit) and self.mode != "translate":
-                made = f"--body translate writes {self._text_of(made).decode('utf-8', 'surrogateescape')[:200]}"
+                more = ", and its here-document for it" if len(made.pieces) > 1 else ""
+                made = f"--body translate writes {str(made.pieces[0])[:200]}{more}"
         elif self.mode == "shim":
             made = self._function(use, act, said, source, made)
         elif isinstance(made, Edit) and use.kind == "held":
@@ -403,10 +406,10 @@ class _Work:
         why = f": {made}" if made else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
 
-    @staticmethod
-    def _text_of(edit: Edit) -> bytes:
-        """What an edit writes, where all of it is text."""
-        return b"".join(p.encode("utf-8", "surrogateescape") for p in edit.pieces if isinstance(p, str))
+    def _text_of(self, edit: Edit) -> bytes:
+        """What an edit writes."""
+        return b"".join(p.encode("utf-8", "surrogateescape") if isinstance(p, str) else self.data[slice(*p)]
+                        for p in edit.pieces)
 
     def _submitted(self, use: Use, said: int, source: Facts) -> Edit | str:
         """The call of the target's submit command for one of the source's, or why there is none."""
@@ -414,7 +417,8 @@ class _Work:
         assert submit is not None
         if any(pattern(source).search(w.text) for w in use.words[said:]):
             return f"a name of {source.title} stands among its words"
-        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read))
+        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read),
+                         lambda text, quoted: self.body.inner(source.name, text, quoted))
 
     def _function(self, use: Use, act: str, said: int, source: Facts, made: Edit | str) -> Edit | str:
         """The same where the shim has a function for it, else why it has none."""
