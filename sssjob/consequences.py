@@ -44,7 +44,7 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "ResourceLimit": ("costs", "costs"),
     # half of a dependency or of a signal is none
     "Dependency": ("breaks", "breaks"), "Extension DependencyOther": ("breaks", "breaks"),
-    "Extension Signal": ("breaks", "breaks"), "Variable": ("breaks", "breaks"), "Executable": ("breaks", "breaks"),
+    "Extension Signal": ("breaks", "breaks"), "Variable": ("breaks", "looks"), "Executable": ("breaks", "breaks"),
     "Arguments": ("breaks", "breaks"), "InputFile": ("breaks", "breaks"), "TaskGroup": ("breaks", "breaks"),
 }
 OTHER: Final[tuple[Consequence, Consequence]] = ("breaks", "costs")

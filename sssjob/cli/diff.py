@@ -84,8 +84,12 @@ def _habits() -> Habits:
         dialect = dialect_of(name)
         return dialect is not None and dialect.merges
 
+    def exports(name: str) -> str:
+        dialect = dialect_of(name)
+        return "" if dialect is None else str(dialect.exports).lower()
+
     return Habits(merges, frozenset(name for facts in all_facts().values() for name, meaning in facts.variables.items()
-                                    if meaning == "submit_dir"))
+                                    if meaning == "submit_dir"), exports)
 
 
 def _cells(d: Difference) -> list[list[str]]:

@@ -73,10 +73,12 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Habits:
     """What jobs of dialects do without a word. merges: whether those of a dialect (its name) have both streams in one
-    file; here: variables that hold the directory of the submission, where a script goes first or is already."""
+    file; here: variables that hold the directory of the submission, where a script goes first or is already; exports:
+    ``true`` or ``false``, whether the submitter's variables go along unless told otherwise; empty: it is not known."""
 
     merges: Callable[[str], bool] = lambda dialect: False
     here: frozenset[str] = frozenset()
+    exports: Callable[[str], str] = lambda dialect: ""
 
 
 def differences(one: Document, other: Document, *, script: bool = True, habits: Habits = Habits(),
@@ -84,6 +86,10 @@ def differences(one: Document, other: Document, *, script: bool = True, habits: 
     """What differs, in the order of the first document, and how many things are the same. script: whether the commands
     of scripts are compared too."""
     a, b = (_table(facts(d, script=script, habits=habits)) for d in (one, other))
+    for mine, its, document in ((a, b, one), (b, a, other)):
+        for name in [n for n in its if n.endswith(_EXPORT) and n not in mine]:
+            if its[name] == habits.exports(_dialect(next((job for job, _ in document.jobs()), None))):
+                mine[name] = its[name]      # one says what the other does without a word
     names = list(dict.fromkeys((*a, *b)))
     return [Difference(n, a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)], sum(a.get(n) == b.get(n)
                                                                                          for n in names)
@@ -114,7 +120,7 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
 def _files(found: list[Fact], job: Job, scope: str, merges: Callable[[str], bool]) -> Iterator[Fact]:
     """The same with files as they become: the job's own name in their names, both streams in one, and the directory of
     the submission left out, which a script says by a command or not at all."""
-    name, dialect = job.value("Name"), next((p.text for p in job.all("Extension") if p.get("name") == "Dialect"), "")
+    name, dialect = job.value("Name"), _dialect(job)
     words = {fact.name.split(" ")[0] for fact in found}
     if "OutputFile" in words and "ErrorFile" not in words and merges(dialect):
         found.append(Fact(scope, _MERGED, "in the output file"))
@@ -130,7 +136,13 @@ def _files(found: list[Fact], job: Job, scope: str, merges: Callable[[str], bool
             yield fact
 
 
+def _dialect(job: Job | None) -> str:
+    """The dialect of the script that a job was, by name; empty where it was none."""
+    return "" if job is None else next((p.text for p in job.all("Extension") if p.get("name") == "Dialect"), "")
+
+
 _MERGED: Final = "ErrorFile"
+_EXPORT: Final = "Environment export"
 
 
 def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozenset[str]) -> Iterator[Fact]:
@@ -176,7 +188,7 @@ def _of_scope(scope: Container, where: str, left: frozenset[int], groups: Iterab
                 inner = f"{where}, {item.tag}"
             yield from _of_scope(item, inner, left)
             if item.tag == "Environment" and item.attributes.get("export") is not None:
-                yield Fact(inner, "Environment export", item.attributes["export"])
+                yield Fact(inner, _EXPORT, item.attributes["export"])
         elif isinstance(item, Property):
             fact = _fact(item, where)
             if fact is not None:

@@ -120,7 +120,7 @@ _SLURM: Final = Facts(
      "SLURM_ARRAY_TASK_COUNT": "array_count", "SLURM_MEM_PER_NODE": "memory_per_node",
      "SLURM_MEM_PER_CPU": "memory_per_cpu", "SLURM_NODEID": "node_rank", "SLURM_RESTART_COUNT": "restarts",
      "SLURM_JOB_GPUS": "gpu_list", "SLURM_GPUS": "gpus", "SLURM_GPUS_PER_NODE": "gpus_per_node",
-     "SLURM_GPUS_PER_TASK": "gpus_per_task", "SLURM_GPUS_ON_NODE": "gpus_on_node"},
+     "SLURM_TMPDIR": "site_scratch", "SLURM_GPUS_PER_TASK": "gpus_per_task", "SLURM_GPUS_ON_NODE": "gpus_on_node"},
     _commands("salloc sacct sacctmgr sattach sbcast sgather scontrol scrontab sdiag sinfo sprio squeue sreport "
               "sstat sshare strigger", sbatch="submit", srun="launch", ibrun="launch", scancel="cancel",
               scontrol__hold="hold", scontrol__release="release", scontrol__show="hosts"),

@@ -169,3 +169,16 @@ def test_what_is_long_can_be_found_in_a_pipe(sssjob: Command, tmp_path: Path) ->
                          "-module load a", "+module load b", " srun ./a", " echo done"]
     assert sssjob("explain", "-f", "slurm", one).out.splitlines()[2].split() == [
         "2", "--chdir", folder, "job", "InitialWorkingDirectory", folder]
+
+
+@pytest.mark.parametrize(("one", "other", "code"), [
+    ("#SBATCH --export=NONE\n#SBATCH -J a\n", "#PBS -N a\n", 0), ("#SBATCH -J a\n", "#PBS -N a\n#PBS -V\n", 0),
+    ("#SBATCH --export=NONE\n#SBATCH -J a\n", "#PBS -N a\n#PBS -V\n", 1), ("#PBS -N a\n", "#PBS -N a\n#PBS -V\n", 1),
+    ("#SBATCH -J a\n", "#SBATCH -J a\n#SBATCH --export=NONE\n", 1), ("#$ -N a\n", "#BSUB -J a\n#BSUB -env none\n", 0)])
+def test_what_one_says_and_the_other_does_anyway(sssjob: Command, tmp_path: Path, one: str, other: str, code: int
+                                                 ) -> None:
+    """Slurm passes the submitter's variables on unless told otherwise, PBS does not."""
+    for name, text in (("one", one), ("other", other)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}./a\n")
+    pair = [str(tmp_path / "one"), str(tmp_path / "other")]
+    assert sssjob("diff", *pair).code == sssjob("diff", *reversed(pair)).code == code

@@ -61,8 +61,8 @@ def test_parts_of_a_job_are_added_up_where_their_tasks_are_alike(target: str, di
     written, messages = carried("slurm", target, PARTS)
     assert written == directives and messages[0] == SPREAD
     if target == "flux":
-        assert messages[1:] == ["--nodes 2: NodeCount: 544 slots cannot be spread evenly over 10 nodes, and Flux would "
-                                "take more"]
+        assert messages[1:] == ["--nodes 2: NodeCount: dropped, 544 slots cannot be spread evenly over 10 nodes, and "
+                                "Flux would take more"]
 
 
 @pytest.mark.parametrize(("source", "text"), [

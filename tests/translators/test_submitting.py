@@ -52,7 +52,7 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "pbspro", "sbatch x.sh | awk '{print $4}'", "what it prints is read, which is no id alone"),
     ("slurm", "lsf", "ID=$(sbatch --parsable x.sh)", "what it prints is read, which is no id alone"),
     ("slurm", "pbspro", 'sbatch --wrap "echo hi"',
-     "wrap echo hi: dropped, PBS Pro has no place for this option of Slurm"),
+     "wrap echo hi: PBS Pro has no place for this option of Slurm"),
     ("slurm", "pbspro", "sbatch -d afterok:7 x.sh", "it names a job by the id that it has under another manager"),
     ("slurm", "sge", "sbatch -n 4 x.sh", "@PE@ stands for a name that only the site knows"),
     ("slurm", "pbspro", 'sbatch -J "run $i" x.sh', "PBS Pro cannot take all of its variables"),
@@ -62,8 +62,21 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "pbspro", "sbatch -p $SLURM_JOB_PARTITION x.sh", "a name of Slurm stands among its words"),
     ("slurm", "sge", "sbatch --no-such x.sh", "--no-such: no such option"),
     ("slurm", "sge", "sbatch <<E -p q\n./a\nE", "a redirection stands among its words"),
-    ("slurm", "pbspro", "sbatch <<E\n#!/bin/sh\n#SBATCH -n 2\nE",
-     "the script in its here-document has directives; convert that as a script of its own"),
+    *(("slurm", target, f"sbatch <<{rest}", "the script in its here-document has directives; convert that as a script "
+       f"of its own: {why}") for target, rest, why in (
+        ("sge", "'E'\n#!/bin/sh\n#SBATCH -J a\nE",
+         "Grid Engine would obey its directives as those of the script around it"),
+        ("cobalt", "'E'\n#!/bin/sh\n#SBATCH -J a\nE", "one of the two commands reads no script from its input"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a \\$X\nE", "the shell that writes it expands it, and it has guarded "
+         "signs or names of Slurm"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a $SLURM_NTASKS\nE",
+         "the shell that writes it expands it, and it has guarded signs or names of Slurm"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J ${x%%.*}\nE", "a directive in it is made by the shell that writes it"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -n $N\nE", "--ntasks $N: is no number"),
+        ("pbspro", "'E'\n#!/bin/sh\n#SBATCH -a 1-3 --hint=x --switches=1\nE", "--switches 1: Extension Switches"),
+        ("pbspro", "'E'\n#!/bin/sh\n#SBATCH --nodes=many\nE", "--nodes many: is no number of nodes"),
+        ("torque", "-E\n\t#SBATCH -J a\n\tE", "its lines begin with tabs, or it is one of several"),
+        ("torque", "E\n#SBATCH -J a\n", "its lines begin with tabs, or it is one of several"))),
     ("slurm", "htcondor", "sbatch x.sh", "HTCondor has no command that does this"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
     ("sge", "slurm", "qsub -hold_jid $J x.sh", "Dependency: Slurm cannot say this dependency"),
@@ -91,7 +104,7 @@ def test_a_directive_in_a_here_document_is_one_of_another_script() -> None:
     document = get("slurm").read(b"#!/bin/sh\ncat > a.sh <<E\n#SBATCH -n 2\nE\n#SBATCH -n 3\n", ReadContext())
     assert [(f.line, f.message) for f in document.findings or ()] == [
         (3, "the directive stands in a here-document, for a script that this one writes, and asks for nothing here; "
-            "convert that script by itself"),
+            "--body translate converts it where a submit command reads it, else convert that script by itself"),
         (5, "the directive is dead: sbatch stops reading at the first command; it stays in the script as a comment")]
 
 
@@ -102,3 +115,29 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
     told = subprocess.run(["bash", "-c", f'X="1  2"; flux() {{ printf "<%s>" "$@"; }}; {lines[0]}'],
                           capture_output=True, text=True, check=True)
     assert "<--job-name=it's 1  2>" in told.stdout and told.stdout.endswith("<x.sh>")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize(("source", "target", "call", "submitted"), [
+    ("slurm", "pbspro", "i=7; sbatch -p fast <<E\n#!/bin/bash\n#SBATCH -J j$i\n#SBATCH -t 60 -o out/%x.%j\n"
+                        "srun -n 4 ./a ${i}x\nE\n",
+     "<-q><fast>#!/bin/bash\n#PBS -N j7\n#PBS -l walltime=01:00:00\n#PBS -j oe\n#PBS -o \"out/j7.^jobid^\"\n"
+     "cd \"$PBS_O_WORKDIR\"\nmpirun -np 4 ./a 7x\n"),
+    ("slurm", "torque", "i=7; sbatch <<E\n#!/bin/bash\n#SBATCH -J j$i -o %x.o%j\n./a\nE\n",
+     "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"${PBS_JOBNAME}.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
+    ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
+     "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
+     "./a $PBS_ARRAY_INDEX \\$x\n"),
+    ("lsf", "slurm", "N=2; bsub <<E\n#!/bin/sh\n#BSUB -J a$N\n#BSUB -n 4\n./a\nE\n",
+     "<>#!/bin/sh\n#SBATCH --job-name=a2\n#SBATCH --ntasks=4\n./a\n")])
+def test_a_script_in_a_here_document_goes_with_its_call(source: str, target: str, call: str, submitted: str) -> None:
+    """A shell runs the driver, and what the new command is given and reads is the script for the new manager, with what
+    the driver filled in, and what is left to the job left to it."""
+    document = get(source).read(f"#!/bin/bash\n{call}".encode(), ReadContext(findings=Findings(), policy=Policy.WARN))
+    text = get(target).write(document, WriteContext(Findings(), policy=Policy.WARN, options={"body": "translate"}))
+    assert isinstance(text, str)
+    command = {"slurm": "sbatch"}.get(target, "qsub")
+    driver = "\n".join(line for line in text.splitlines() if line != 'cd "$PBS_O_WORKDIR"')
+    done = subprocess.run(["bash", "-u"], input=f'{command}() {{ printf "<%s>" "$@"; cat; }}\n{driver}\n', text=True,
+                          capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"})
+    assert done.stdout == submitted

@@ -17,10 +17,10 @@ from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import Mode, shim
-from sssjob.translators.bodies.commands import Edit, act_of, hosts_asked, replaced, same_command, submitted
+from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.values import MADE, given, is_unset
+from sssjob.translators.bodies.values import FILES, MADE, given, is_unset
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -46,12 +46,14 @@ class Body:
     """A body without its ``#!`` line, the interpreter that runs it, and asked, which says what its job asks for by
     meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...). submit: the call of the target's submit
     command for the words of one of the source's, by name, and whether something reads what that prints; see
-    ``submitting.submission``."""
+    ``submitting.submission``. inner: a script in a here-document for the target, by the name of its dialect, its text,
+    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``."""
 
     text: str
     interpreter: str = "sh"
     asked: Callable[[], Mapping[str, str]] = dict
-    submit: Callable[[str, list[str], bool], tuple[str, str] | str] | None = None
+    submit: Callable[[str, list[str], bool], Answer] | None = None
+    inner: Callable[[str, str, bool], Answer] = lambda name, text, quoted: "nothing converts it"
 
 
 def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
@@ -133,6 +135,8 @@ class _Work:
         self.edits: list[Edit] = []
         self.lines: dict[str, list[str]] = {}           # of the shim, by what they define
         self.made: list[tuple[Use, Edit]] = []          # commands
+        self.files: dict[str, Given] = {}               # that the shim makes, by the variables that name them
+        self.folders: dict[str, Given] = {}
         self.gone: list[tuple[int, int]] = []           # options of launchers that are left out
         self.set: dict[str, bool] = {}                  # name -> whether a script in another language sets it
 
@@ -317,12 +321,21 @@ class _Work:
     def _define(self, use: Use, source: Facts, value: Given) -> None:
         meaning = source.variables.get(use.name, "")
         if meaning in MADE and not value.name:
-            define = shim.folder_definition if meaning == "scratch" else shim.file_definition
-            made = define(use.name, value, b"trap" not in self.data)
+            (self.files if meaning in FILES else self.folders)[use.name] = value
+            self.lines[use.name] = []
         else:
-            made = shim.definition(use.name, value, source.absent.get(use.name, ""))
-        self.lines[use.name] = made
+            self.lines[use.name] = shim.definition(use.name, value, source.absent.get(use.name, ""))
         self._given(use, value, f"the shim gives {use.name} of {source.title} as {value.text.partition(chr(10))[0]}")
+
+    def _made_here(self) -> dict[str, list[str]]:
+        """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has
+        several names it is made once."""
+        clean: list[str] | None = None if b"trap" in self.data else []
+        made = {name: shim.file_definition(name, value, clean) for name, value in self.files.items()}
+        for name, value in self.folders.items():
+            first = next(iter(self.folders))
+            made[name] = shim.folder_definition(name, value, clean) if name == first else [f'export {name}="${first}"']
+        return made
 
     def _given(self, use: Use, value: Given, what: str) -> None:
         """What became of a variable."""
@@ -363,7 +376,8 @@ class _Work:
     def _command(self, use: Use, source: Facts) -> None:
         act, said = act_of(use, source)
         shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:said])])
-        if same_command(use, act, source, self.target):
+        submits = act == "submit" and self.body.submit is not None and use.kind == "command"
+        if same_command(use, act, source, self.target) and not submits:     # what a call may say is each one's own
             return
         if use.long:
             self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept: it has more than "
@@ -373,9 +387,14 @@ class _Work:
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return
         made = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
-        if act == "submit" and self.mode == "translate" and self.body.submit is not None and use.kind == "command":
+        if submits:
             made = self._submitted(use, said, source)
-        if self.mode == "shim":
+            if isinstance(made, Edit) and self._text_of(made) == self.data[made.start:made.end]:
+                return                              # the target's command takes the call as it is
+            if isinstance(made, Edit) and self.mode != "translate":
+                more = ", and its here-document for it" if len(made.pieces) > 1 else ""
+                made = f"--body translate writes {str(made.pieces[0])[:200]}{more}"
+        elif self.mode == "shim":
             made = self._function(use, act, said, source, made)
         elif isinstance(made, Edit) and use.kind == "held":
             made = "a variable holds it (--body shim)"
@@ -387,13 +406,19 @@ class _Work:
         why = f": {made}" if made else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
 
+    def _text_of(self, edit: Edit) -> bytes:
+        """What an edit writes."""
+        return b"".join(p.encode("utf-8", "surrogateescape") if isinstance(p, str) else self.data[slice(*p)]
+                        for p in edit.pieces)
+
     def _submitted(self, use: Use, said: int, source: Facts) -> Edit | str:
         """The call of the target's submit command for one of the source's, or why there is none."""
         submit = self.body.submit
         assert submit is not None
         if any(pattern(source).search(w.text) for w in use.words[said:]):
             return f"a name of {source.title} stands among its words"
-        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read))
+        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read),
+                         lambda text, quoted: self.body.inner(source.name, text, quoted))
 
     def _function(self, use: Use, act: str, said: int, source: Facts, made: Edit | str) -> Edit | str:
         """The same where the shim has a function for it, else why it has none."""
@@ -420,7 +445,10 @@ class _Work:
     # -- the end
     def done(self) -> str:
         """The body as it is to be written."""
-        lines = [line for name, made in self.lines.items() for line in made or self.functions.lines(name)]
+        made_here = self._made_here()
+        order = [*(name for name in self.lines if name not in self.folders), *self.folders]
+        lines = [line for name in order
+                 for line in made_here.get(name) or self.lines[name] or self.functions.lines(name)]
         top = shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) if lines else ""
         if not self.edits and not self.made:
             return top + self.text

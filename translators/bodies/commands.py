@@ -100,28 +100,56 @@ def replaced(use: Use, source: Facts, target: Facts, known: Mapping[str, str]) -
 _GAP: Final = re.compile(rb"(?:[ \t]|\\\n)*")
 _PIPED: Final = re.compile(rb"[ \t]*\|(?!\|)")
 #: A here-document, and lines of it that submit commands obey.
-_HERE: Final = re.compile(rb"<<-?[ \t]*[\"'\\]?\w")
+_HERE: Final = re.compile(rb"<<(-?)[ \t]*([\"'\\]?)(\w+)[\"']?")
 _DIRECTIVE: Final = re.compile(rb"^[ \t]*#(?:[ \t]*(?:SBATCH|PBS|BSUB|COBALT)\b|\$|[ \t]*(?:flux|FLUX):)", re.MULTILINE)
 
 
-def submitted(use: Use, said: int, data: bytes, submit: Callable[[list[str], bool], tuple[str, str] | str]
-              ) -> Edit | str:
-    """The edit of a call of a submit command, or why there is none. said: how many words name the command."""
+Answer = tuple[str, str] | str
+
+
+def submitted(use: Use, said: int, data: bytes, submit: Callable[[list[str], bool], Answer],
+              inner: Callable[[str, bool], Answer]) -> Edit | str:
+    """The edit of a call of a submit command, with the script in its here-document where that has directives, or why
+    there is none. said: how many words name the command; inner: such a script for the target, or why it stays; whether
+    its text is quoted."""
     words = use.words[said:]
     ends = [w.end for w in use.words]
     if any(_GAP.fullmatch(data, end, after.start) is None for end, after in zip(ends, use.words[1:], strict=False)):
         return "a redirection stands among its words"
     line_end = data.find(b"\n", ends[-1])
     line = data[ends[-1]:len(data) if line_end < 0 else line_end]
-    if _HERE.search(line) and _DIRECTIVE.search(data, line_end):
-        return "the script in its here-document has directives; convert that as a script of its own"
+    here = _document(data, ends[-1], line)
+    script: Answer = ("", "") if here is None else here if isinstance(here, str) else inner(
+        data[here[0]:here[1]].decode("utf-8", "surrogateescape"), here[2])
+    if isinstance(script, str):
+        return f"the script in its here-document has directives; convert that as a script of its own: {script}"
     before = data[data.rfind(b"\n", 0, use.start) + 1:use.start]
     read = before.count(b"$(") > before.count(b")") or before.count(b"`") % 2 == 1 or _PIPED.match(line) is not None
     answer = submit([w.text.decode("utf-8", "surrogateescape") for w in words], read)
     if isinstance(answer, str):
         return answer
     call, differs = answer
-    return Edit(use.start, ends[-1], (call,), f"; {differs}" if differs else "")
+    if here is None or isinstance(here, str):
+        return Edit(use.start, ends[-1], (call,), f"; {differs}" if differs else "")
+    differs = "; ".join(filter(None, (differs, script[1])))
+    return Edit(use.start, here[1], (call, (ends[-1], here[0]), script[0]), f"; {differs}" if differs else "",
+                gone=((here[0], here[1]),))
+
+
+def _document(data: bytes, at: int, line: bytes) -> tuple[int, int, bool] | str | None:
+    """Where the here-document of a call stands that has directives in it, and whether it is quoted; None: there is no
+    such, else why it cannot be said. at: the end of the words of the call; line: the rest of its line."""
+    hit = _HERE.search(line)
+    if hit is None:
+        return None
+    start = at + len(line) + 1
+    end = re.compile(rb"^" + (rb"\t*" if hit[1] else rb"") + hit[3] + rb"$", re.MULTILINE).search(data, start)
+    stop = len(data) if end is None else end.start()
+    if not _DIRECTIVE.search(data, start - 1, stop):
+        return None
+    if end is None or hit[1] or _HERE.search(line, hit.end()):
+        return "its lines begin with tabs, or it is one of several"
+    return start, stop, bool(hit[2])
 
 
 def _on_jobs(use: Use, act: str, said: int, target: Facts) -> Edit | str:

@@ -94,7 +94,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
               "-o": "output", "--output": "output", "-e": "error", "--error": "error", "-i": "input",
               "--input": "input", "-w": "hosts", "--nodelist": "hosts", "-J": "name", "--job-name": "name",
               "--mpi": "own", "-v": "own", "--verbose": "own", "-Q": "own", "--quiet": "own", "-u": "own",
-              "--unbuffered": "own", "--export": "same"}
+              "--unbuffered": "own", "--export": "same", "--gres": "same"}
              | _SRUN_TUNES | _tuning(_SRUN_SWITCHES) | _tuning(_SRUN_OPTIONAL),
              {"tasks": "-n {}", "nodes": "-N {}", "per_node": "--ntasks-per-node={}", "cpus": "-c {}",
               "gpus": "--gpus-per-task={}", "directory": "--chdir={}", "label": "-l", "output": "--output={}",
@@ -102,11 +102,12 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
               "setting": "", "exported": ""},
              "", frozenset(("-l", "--label", "-v", "--verbose", "-Q", "--quiet", "-u", "--unbuffered",
                             *_SRUN_SWITCHES.split())),
-             same={"--export": frozenset((b"ALL",))}, optional=frozenset(_SRUN_OPTIONAL.split())),
+             same={"--export": frozenset((b"ALL",)), "--gres": frozenset((b"none",))},
+             optional=frozenset(_SRUN_OPTIONAL.split())),
     Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default=""),
     Launcher("aprun",
              {"-n": "tasks", "-N": "per_node", "-d": "cpus", "-e": "setting", "--env": "setting", "-q": "own",
-              "--quiet": "own"} | _tuning("-cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
+              "--quiet": "own"} | _tuning("-cc --cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
              {"tasks": "-n {}", "per_node": "-N {}", "cpus": "-d {}", "setting": "", "exported": ""}, "1",
              frozenset(("-q", "--quiet", "-ss", "-b"))),
     Launcher("jsrun",

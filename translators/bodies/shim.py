@@ -72,18 +72,26 @@ def definition(name: str, value: Given, absent: str = "") -> list[str]:
     return [f"if {guard}; then {line}; fi"]
 
 
-def file_definition(name: str, value: Given, clean: bool) -> list[str]:
-    """The lines that make a file and export its name. clean: it is removed when the job ends."""
+def file_definition(name: str, value: Given, clean: list[str] | None) -> list[str]:
+    """The lines that make a file and export its name. clean: names of the files that are removed when the job ends,
+    to which this one is added; None: the script has a trap of its own."""
     made = [f'if [ -n "${{{value.needs}+x}}" ]; then', f'    export {name}="$(mktemp)"',
             *f'    {value.text} > "${name}"'.split("\n")]
-    if clean:
-        made.append(f"    trap 'rm -f \"${name}\"' 0")
+    if clean is not None:
+        made.append(f"    {_trap('rm -f', name, clean)}")
     return [*made, "fi"]
 
 
-def folder_definition(name: str, value: Given, clean: bool) -> list[str]:
-    """The lines that make a folder and export its name. clean: it is removed when the job ends."""
+def folder_definition(name: str, value: Given, clean: list[str] | None) -> list[str]:
+    """The same of a folder."""
     made = [f'export {name}="{value.text}"']
-    if clean:
-        made.append(f"trap 'rm -rf \"${name}\"' 0")
+    if clean is not None:
+        made.append(_trap("rm -rf", name, clean))
     return made
+
+
+def _trap(remove: str, name: str, clean: list[str]) -> str:
+    """The line that removes something at the end, with all that an earlier such line removes: a shell has one trap."""
+    earlier = "".join(f"; {command}" for command in clean)
+    clean.append(f'{remove} "${{{name}-}}"')
+    return f"trap '{remove} \"${name}\"{earlier}' 0"

@@ -32,7 +32,7 @@ FILES: Final = {
     "pe_file": ("slots", " | " + _TALLY + "print order[i], n[order[i]], \"UNDEFINED\", \"UNDEFINED\" }'"),
 }
 #: Meanings that the script has to make itself where the target does not.
-MADE: Final = frozenset((*FILES, "scratch"))
+MADE: Final = frozenset((*FILES, "scratch", "site_scratch"))
 #: What any machine tells.
 _ANYWHERE: Final = {"home": Given("${HOME}", "HOME"), "user": Given("$(id -un)"), "uid": Given("$(id -u)"),
                     "host": Given("$(hostname -s)"),
@@ -59,6 +59,9 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
         plain, close = _ELEMENTS[meaning]
         found = given(plain, source, target, known)
         return replace(found, close=close) if found is not None and "array" in known else found
+    if meaning == "site_scratch":
+        found = given("scratch", source, target, known)
+        return None if found is None else replace(found, close=f"some sites of {source.title} set it, and no other")
     found = _found(meaning, target)
     if found is not None and not (found.top or found.array or meaning in _ASKING
                                   or (meaning == "job_id" and source.unique != target.unique)):

@@ -225,13 +225,23 @@ class _Scanner:
             self.queue((queue["rest"] or "").strip(), line)
         elif _INCLUDE.match(line.text):
             self.tell(DROPPED, "include", f"{line.text[:200]}: other files are not read", line, severity="warning")
-        elif _SPECIAL.match(line.text):
-            self.tell(DROPPED, line.text.split()[0].lower(), f"{line.text[:200]}: is not carried", line,
-                      severity="warning")
+        elif (special := _SPECIAL.match(line.text)) is not None:
+            self.special(special[1].lower(), line)
         elif found is None:
             self.refuse("is neither a command nor a queue statement", line)
         else:
             self.command(found, line)
+
+    def special(self, word: str, line: Line) -> None:
+        """A statement that is reached: one of error has condor_submit refuse the description, one of warning prints."""
+        shown = line.text[:200]
+        if word == "error":
+            self.refuse(f"{shown}: condor_submit stops here and submits nothing", line)
+        elif word == "warning":
+            self.tell(APPROXIMATED, word, f"{shown}: condor_submit prints this", line, severity="info")
+        else:
+            self.tell(DROPPED, word, f"{shown}: dropped, what it stands for is known to HTCondor alone", line,
+                      severity="warning")
 
     def command(self, found: re.Match[str], line: Line) -> None:
         """``NAME = VALUE``, with lines up to its mark."""

@@ -142,9 +142,9 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, size: tuple[int | None, int 
             asking.note(APPROXIMATED, gpus.entry, f"{total} GPUs in all are shared out among {whole} slots", "info")
         return slots, cpus, total // whole
     if whole % total == 0 and total % (nodes or 1) == 0:
-        for entry in (gpus.entry, part.sources.get("tasks")):
+        for entry in filter(None, (gpus.entry, part.sources.get("tasks"))):
             asking.note(APPROXIMATED, entry, f"{total} GPUs in all: {total} slots with one each are written in place "
-                        f"of {whole}", subject=entry.tag if entry is not None else "TaskCount")
+                        f"of {whole}")
         return total, (cpus or 1) * (whole // total), 1
     asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among {whole} slots")
     return slots, cpus, None

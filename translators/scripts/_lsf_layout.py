@@ -172,7 +172,8 @@ def _walked(container: Container, tag: str) -> bool:
 
 
 _SPANNED: Final = re.compile(r"(hosts|ptile)\s*=\s*(\d{1,9})", re.ASCII)
-_CORES: Final = re.compile(r"core(?:\(\s*(\d{1,6})\s*\))?(?:\s*\*\s*1)?", re.ASCII)
+#: ``core(3,same=socket,exclusive=(socket,alljobs))*1``: what stands behind the number is a part of the binding.
+_CORES: Final = re.compile(r"core(?:\(\s*(\d{1,6})\s*(?:,([\w=,() ]{1,200}))?\))?(?:\s*\*\s*1)?", re.ASCII)
 
 
 def _span(reading: Reading, option: Option, text: str) -> str:
@@ -197,12 +198,20 @@ def _affinity(reading: Reading, option: Option, text: str) -> str:
     found = _CORES.fullmatch(cores.strip())
     tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
     if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")) or (
-            binding and reading.several):
+            (binding or found[2]) and reading.several):
         return text
     reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(found[1] or 1), option)
-    if binding:
-        reading.put("Extension[name=R.affinity,type=lsf]", binding, option)
+    if binding or found[2]:
+        inner = f"({found[2]})" if found[2] else ""
+        reading.put("Extension[name=R.affinity,type=lsf]", inner + (f":{binding}" if inner and binding else binding),
+                    option)
     return ""
+
+
+def _bound(binding: str) -> tuple[str, str]:
+    """What is kept of ``affinity[]`` as it stands in the parentheses of a core, and behind them."""
+    inner, _, outer = binding.rpartition(")") if binding.startswith("(") else ("", "", binding)
+    return (f",{inner[1:]}" if inner else ""), (f":{outer.removeprefix(':')}" if outer else "")
 
 
 _AMOUNT: Final = re.compile(r"(\w+)\s*=\s*(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPE]B?)?(?:/(host|task|job))?", re.ASCII
@@ -347,7 +356,8 @@ def write_layout(asking: Asking) -> Written:
     requirements += _rusage(asking, part, cpus or 1, options)
     binding = asking.extension("R.affinity", "lsf")
     if cpus is not None and (cpus > 1 or binding is not None):
-        requirements.append(f"affinity[core({cpus})*1{'' if binding is None else ':' + binding.text}]")
+        inner, outer = _bound("" if binding is None else binding.text)
+        requirements.append(f"affinity[core({cpus}{inner})*1{outer}]")
     elif binding is not None:
         asking.dropped(binding, "the processors of a task are not said")
     counted = [text for e in asking.find("Resource") if (text := _counted(asking, e))]

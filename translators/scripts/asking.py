@@ -3,6 +3,7 @@ source."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Final, Literal
@@ -113,7 +114,7 @@ class Asking(Asked):
         if alone:
             self.note(self.target.rule, entry, alone, subject=subject)
         else:
-            super().dropped(entry, why, subject)
+            super().dropped(entry, f"dropped, {why}" if why and not _TELLS.search(why) else why, subject)
 
     def _alone(self, entry: Entry) -> str:
         """Of an option that only another dialect knows: what is lost, and whether the rest of it is carried."""
@@ -295,6 +296,8 @@ class Asking(Asked):
                     yield name, None if entry.text == "true" else entry.text
 
 
+#: A reason that says itself what became of it.
+_TELLS: Final = re.compile(r"\b(?:dropped|asked for|written|left out)\b")
 _NAMED: Final = frozenset(("name", "type"))
 _UNITS: Final = ("units",)
 

@@ -66,7 +66,7 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
-    return carried(Body(body, program, lambda: known(asking), _submission(asking)), source, target,
+    return carried(Body(body, program, lambda: known(asking), _submission(asking), _inner(asking)), source, target,
                    mode_of(asking.context.options.get("body")), _tell(asking, first),
                    facts=lambda name: facts_of(dialect_of(name)))
 
@@ -82,6 +82,16 @@ def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, s
         return submission(source, asking.dialect, words, asking.context.site, read=read)
 
     return submit
+
+
+def _inner(asking: Asking) -> Callable[[str, str, bool], tuple[str, str] | str]:
+    """How a script in a here-document is written for the target, by the name of its dialect."""
+    def inner(name: str, text: str, quoted: bool) -> tuple[str, str] | str:
+        from sssjob.translators.scripts.submitting import inner_script
+
+        return inner_script(name, asking.dialect, text, asking.context.site, quoted=quoted)
+
+    return inner
 
 
 def known(asking: Asking) -> dict[str, str]:

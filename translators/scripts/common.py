@@ -25,9 +25,10 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import Grammar, file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.rows import STREAMS
 
 __all__ = ["MAIL", "OF_DEPENDENCIES", "OF_FILES", "OF_MAIL", "SCHEDULER", "array", "dependencies", "directory",
-           "file_name", "foreign_id", "mail", "moment", "named_variables", "read_dependencies", "read_mail",
+           "file_name", "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
            "read_variables", "rowed", "source_merges", "streams", "user_hold", "variables"]
 
 #: The place of an Extension that several resource managers know.
@@ -302,13 +303,20 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         try:
             return file_writer(text, tokens, literal), how
         except LookupError as error:
-            rest = re.sub(rf"[._-]?{re.escape(error.args[0])}", "", text)
-            if rest == text or not rest.strip("/._-") or _APART.match(error.args[0]):
+            rest = _without(text, error.args[0])
+            named = error.args[0] == "{name}" and _OF_ONE_JOB.search(rest)
+            if rest == text or not rest.strip("/._-") or (_APART.match(error.args[0]) and not named):
                 asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
                 return None, how
             asking.note(DROPPED, entry, f"{tag}: {asking.dialect.title} has no {error.args[0]} in file names; the "
                         "rest of the name is written")
             text = rest
+
+
+def _without(text: str, token: str) -> str:
+    """A file name without a token, nor the sign that parts it from the rest, nor a folder that it alone named."""
+    token = re.escape(token)
+    return re.sub(rf"[._-]?{token}", "", re.sub(rf"(^|/){token}(?:[._-]|/|$)", r"\1", text))
 
 
 _SHELLS: Final = re.compile(r"\$(?:\{\{([A-Za-z_]\w*)\}\}|([A-Za-z_]\w*))", re.ASCII)
@@ -335,6 +343,7 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
 
 
 #: Pieces without which the files of several jobs or elements would be one.
+_OF_ONE_JOB: Final = re.compile(r"\{(?:array_)?jobid\b")
 _APART: Final = re.compile(r"\{(?:jobid|array_jobid|index|name)\b")
 
 
@@ -475,6 +484,12 @@ def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> 
         text = f"{index}-{int(index) + 1}:2{percent}{most}"     # qsub refuses a range that ends where it begins
         asking.note(APPROXIMATED, entry, f"the one index {index} is written as {text}")
     return text
+
+
+def one_more(asking: Asking) -> None:
+    """Tell of the files whose names have the index of an array in them, which is counted from 1 and no more from 0."""
+    for e in (e for tag in STREAMS for e in asking.said(tag) if "{index" in e.text):
+        asking.note(APPROXIMATED, e, f"{e.tag}: the index in it is one more than before, as that of the tasks")
 
 
 def lost(asking: Asking, name: str, message: str) -> None:

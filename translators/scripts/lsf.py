@@ -41,6 +41,7 @@ from sssjob.translators.scripts.common import (
     foreign_id,
     mail,
     merged,
+    one_more,
     read_mail,
     read_variables,
     rowed,
@@ -171,6 +172,7 @@ def _indices(asking: Asking) -> str:
         return ""
     if _index(ranges):
         ranges = _NUMBER.sub(lambda hit: str(int(hit[0]) + 1), ranges)
+        one_more(asking)
         asking.note(APPROXIMATED, entry, f"indices are counted from 1: {ranges}, each one more than was asked for")
     return f"[{ranges}]" + (f"%{most}" if most else "")
 

@@ -91,7 +91,8 @@ class Reading:
             self._inner = frozenset(one.number for one in here_lines(self.lines))
         if line.number in self._inner:
             self.findings.add(DEAD, "directive", "the directive stands in a here-document, for a script that this one "
-                              "writes, and asks for nothing here; convert that script by itself", line=line.number,
+                              "writes, and asks for nothing here; --body translate converts it where a submit "
+                              "command reads it, else convert that script by itself", line=line.number,
                               column=column, excerpt=line.text)
             return
         self.findings.add(DEAD, "directive", f"the directive is dead: {why}; it stays in the script as a comment",

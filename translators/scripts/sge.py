@@ -41,6 +41,7 @@ from sssjob.translators.scripts.common import (
     moment,
     named,
     named_variables,
+    one_more,
     read_mail,
     rowed,
     source_merges,
@@ -49,7 +50,6 @@ from sssjob.translators.scripts.common import (
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
-from sssjob.translators.scripts.rows import STREAMS
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -208,8 +208,7 @@ def _write_array(asking: Asking) -> Written:
             asking.note(APPROXIMATED, entry, f"{ranges}, for SGE_TASK_LAST is what stands there, elsewhere it is the "
                         "last index", "info")
     if first == 0:
-        for e in (e for tag in STREAMS for e in asking.said(tag) if "{index" in e.text):
-            asking.note(APPROXIMATED, e, f"{e.tag}: the index in it is one more than before, as that of the tasks")
+        one_more(asking)
         ranges = f"1-{last + 1}{f':{step}' if step > 1 else ''}" if "-" in ranges else "1"
         asking.note(APPROXIMATED, entry, f"tasks are counted from 1: {ranges}, each one more than was asked for")
     return [("-t", ranges.removesuffix(":1")), *([("-tc", most)] if most else [])]
@@ -472,7 +471,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="A R binding js now soft w",
+    costs="A R binding js now pe soft w",
     looks="clear js terse verify")
 
 DIALECT: Final = Dialect(

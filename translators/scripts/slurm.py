@@ -291,13 +291,15 @@ def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
     """Events of several options add up; ``NONE`` takes none of them away (seen)."""
     option = options.get("--mail-type")
     said = [w.strip().upper() for one in reading.every("--mail-type") for w in (one.value or "").split(",")]
+    unknown = [w for w in said if w not in _EVENTS]
     events = [_EVENTS[w] for w in dict.fromkeys(said) if w in _EVENTS]
     events = [event for event in events if event != "none"] or events
     if option is not None and not events:
         reading.misfit(option, "none of these events is known", ", ".join(_EVENTS))
         option = None
-    elif option is not None and len(events) < len(said):
-        reading.tell(APPROXIMATED, option, "events that sbatch does not know are left out, as it does")
+    elif option is not None and unknown:
+        reading.tell(APPROXIMATED, option, "events that sbatch does not know are left out, as it does",
+                     consequence="looks")
     read_mail(reading, events, options.get("--mail-user"), option)
 
 

@@ -19,15 +19,16 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.registry import get
 from sssjob.translators.scripts.options import OptionPair, options_of
 from sssjob.translators.scripts.reading import Reading, understand
-from sssjob.translators.scripts.rows import DIALECT, DROPPED, REFUSED, Dialect
+from sssjob.translators.scripts.rows import DIALECT, DROPPED, REFUSED, Dialect, dialect_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.scripts.raw import Option
 
-__all__ = ["submission"]
+__all__ = ["inner_script", "submission"]
 
 #: Dialect -> its submit command, and the option with which that prints an id alone; empty: it does so anyway, None:
 #: never.
@@ -101,7 +102,8 @@ def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: 
     """The options of the target as words of a shell, and how they differ; else why the call stays."""
     pairs, findings, lost = _pairs(source, target, options, site)
     usual = _pairs(source, target, [], site)[0]
-    lost = next((f.message for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects), lost)
+    lost = next((f.message.replace("dropped, ", "", 1) for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects),
+                lost)
     if lost:
         return lost
     differs = "; ".join(dict.fromkeys(f.message for f in findings if f.severity == "warning" and f.subject not in (
@@ -165,3 +167,75 @@ def _spelled(target: Dialect, name: str, value: str | None) -> list[str]:
 
 _ESCAPED: Final = re.compile(r'["\\`]')
 _BACKSLASH: Final = r"\\\g<0>"
+
+
+#: Those whose command reads a script from its standard input.
+_STANDARD_INPUT: Final = ("slurm", "pbspro", "torque", "sge", "lsf")
+#: Findings of an inner script for which the whole stays as it is: what would be lost, and what cannot be carried.
+_STOPPING: Final = (DROPPED, REFUSED, "SSS510", "SSS511", "SSS513", "SSS514", "SSS515", "SSS516")
+#: What every conversion tells of the defaults of two managers.
+_USUAL: Final = ("Environment", "InitialWorkingDirectory", "OutputFile", "directive")
+_LIVE: Final = re.compile(r"^#(?:SBATCH|PBS|BSUB|\$|\s).*$", re.MULTILINE)
+_EXPANSION: Final = re.compile(r"\$(?:\w+|\{\w+\})", re.ASCII)
+
+
+def inner_script(name: str, target: Dialect, text: str, site: Site | None, *, quoted: bool) -> tuple[str, str] | str:
+    """A script in a here-document for the target, and how it differs; else why it stays.
+
+    name: of its dialect; quoted: the shell that writes it expands nothing in it. Else what it expands in directives
+    stays what it is, and what the target fills in is guarded from it.
+    """
+    source = dialect_of(name)
+    if source is None or {name, target.name}.difference(_STANDARD_INPUT):
+        return "one of the two commands reads no script from its input"
+    if target.late:
+        return f"{target.title} would obey its directives as those of the script around it"
+    names: list[str] = []
+    if not quoted:
+        if "\\" in text or "`" in text or re.search(rf"\$\{{?(?:{'|'.join(map(re.escape, source.variables))})", text):
+            return f"the shell that writes it expands it, and it has guarded signs or names of {source.title}"
+        text = _LIVE.sub(lambda line: _EXPANSION.sub(lambda hit: _stand_in(names, hit[0]), line[0]), text)
+        if any("$" in line[2:] for line in _LIVE.findall(text)):
+            return "a directive in it is made by the shell that writes it"
+    findings = Findings()
+    try:
+        document = get(name).read(text.encode("utf-8", "surrogateescape"),
+                                  ReadContext(findings=findings, policy=Policy.WARN, site=site))
+        written = get(target.name).write(document, WriteContext(findings, policy=Policy.WARN, site=site,
+                                                                options={"body": "translate"}))
+    except RejectedError as error:
+        return _restored(error.findings[0].message, names)
+    lost = next((f.message for f in findings if f.rule in _STOPPING or f.rejects or _PLACEHOLDER.search(f.message)), "")
+    if lost or not isinstance(written, str):
+        return _restored(lost, names)
+    if not quoted:
+        if "# >>> sssjob" in written:
+            return "the lines that it needs at its top would be expanded too"
+        written = _restored(_guarded(written, target), names)
+    differs = "; ".join(dict.fromkeys(
+        f.message for f in findings if f.severity == "warning" and f.subject not in _USUAL))
+    return written, _restored(differs, names)
+
+
+def _named(number: int) -> str:
+    return f"xSSSx{number}x"
+
+
+def _stand_in(names: list[str], variable: str) -> str:
+    """A word that no manager minds, in the place of what a shell expands."""
+    names.append(variable)
+    return _named(len(names) - 1)
+
+
+def _restored(text: str, names: Sequence[str]) -> str:
+    """The text with what a shell expands in the places of its stand-ins."""
+    for number, variable in enumerate(names):
+        text = text.replace(_named(number), variable)
+    return text
+
+
+def _guarded(text: str, target: Dialect) -> str:
+    """The text with a backslash before what the target or the job's own shell is to expand."""
+    own = [re.escape(token[1:]) for token in target.tokens.values() if token.startswith("$")]
+    own += [rf"\{{?{re.escape(begin)}" for begin in target.variables]
+    return re.sub(rf"\$(?={'|'.join(own)})", r"\\$", text)

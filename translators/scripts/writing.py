@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
@@ -228,9 +229,11 @@ def _default_files(asking: Asking, source: Dialect) -> None:
     """What becomes of output that no option sends anywhere: its file has another name, or errors get one of their
     own. It is a warning where commands name such a file."""
     target = asking.dialect
-    if source.files == target.files or not asking.tags.isdisjoint(("OutputFile", "ErrorFile")) or not (
+    if source.files == target.files or "OutputFile" in asking.tags or not (
             source.files and (target.files or target.unfiled)):
         return
+    if "ErrorFile" in asking.tags:          # joined, or somewhere else
+        source, target = (replace(one, files=one.files[:1]) for one in (source, target))
     name = asking.job.value("Name")
     begins = [re.escape(text.replace("{name}", str(name)).partition("{")[0]) for text in source.files
               if name is not None or not text.startswith("{name}")]

@@ -1,0 +1,167 @@
+"""Further cases of faults that were mended once: the same kind in another dialect, another option, another spelling."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sssjob.errors import RejectedError
+from sssjob.findings import Findings, Policy
+from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.registry import get
+
+
+def convert(source: str, target: str, text: str, body: str = "shim") -> tuple[str, list[str]]:
+    """What is written below the first line, and what is told, but for what every conversion tells of defaults."""
+    findings = Findings("s")
+    document = get(source).read(text.encode(), ReadContext("s", findings, policy=Policy.WARN))
+    written = get(target).write(document, WriteContext(findings, policy=Policy.WARN, options={"body": body}))
+    usual = ("Environment: jobs of", "InitialWorkingDirectory: a job of", "OutputFile: without an option output of")
+    return written.partition("\n")[2], [
+        f"{f.rule} {f.message}" for f in findings if f.kind != "exact" and not f.message.startswith(usual)]
+
+
+FIRST = "#!/bin/bash\n"
+
+
+@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+    # a statement that all of a mail's events are known, and one that is not
+    ("slurm", "slurm", "#SBATCH --mail-type=NONE\n#SBATCH --mail-type=FAIL\n", "#SBATCH --mail-type=FAIL\n", []),
+    ("slurm", "slurm", "#SBATCH --mail-type=FAIL,X\n", "#SBATCH --mail-type=FAIL\n",
+     ["SSS502 --mail-type FAIL,X: events that sbatch does not know are left out, as it does"]),
+    # the name of a file keeps what the target can say
+    ("slurm", "lsf", "#SBATCH -o logs/%N/%x.o%j\n", "#BSUB -oo logs/o%J\n", [
+        f"SSS501 --output logs/%N/%x.o%j: OutputFile: LSF has no {{{token}}} in file names; the rest of the name is "
+        "written" for token in ("host", "name")]),
+    ("slurm", "lsf", "#SBATCH -o %x.out\n", "",
+     ["SSS501 --output %x.out: OutputFile: dropped, LSF has no {name} in file names"]),
+    # the index in a name moves with that of the elements
+    ("slurm", "lsf", "#SBATCH -a 0-3 -o p-%a.txt\n", '#BSUB -J "[1-4]"\n#BSUB -oo p-%I.txt\n', [
+        "SSS502 --output p-%a.txt: OutputFile: the index in it is one more than before, as that of the tasks",
+        "SSS502 --array 0-3: indices are counted from 1: 1-4, each one more than was asked for"]),
+    # the processors of a task stand in front of what else affinity says
+    ("lsf", "slurm", '#BSUB -n 2\n#BSUB -R "affinity[core(3,same=socket):distribute=pack]"\n',
+     "#SBATCH --ntasks=2\n#SBATCH --cpus-per-task=3\n", [
+         "SSS501 -R affinity[core(3,same=socket):distribute=pack]: affinity=(same=socket):distribute=pack of this "
+         "option is dropped, Slurm has no place for it"]),
+    ("lsf", "lsf", '#BSUB -n 2\n#BSUB -R "affinity[core(3,exclusive=(socket,alljobs))*1:distribute=pack]"\n',
+     '#BSUB -n 2\n#BSUB -R "affinity[core(3,exclusive=(socket,alljobs))*1:distribute=pack]"\n', []),
+    ("lsf", "lsf", '#BSUB -n 2\n#BSUB -R "affinity[core(2,same=numa)]"\n',
+     '#BSUB -n 2\n#BSUB -R "affinity[core(2,same=numa)*1]"\n', []),
+    # one chunk is one node, and nothing has to be said of it; one cause is told once
+    ("pbspro", "torque", "#PBS -l ngpus=2,ncpus=6\n", "#PBS -l nodes=1:ppn=6:gpus=2\n", []),
+    # what is lost is said to be dropped
+    ("slurm", "sge", "#SBATCH --switches=1\n", "#$ -cwd\n",
+     ["SSS501 --switches 1: Extension Switches: dropped, Grid Engine has no place for it"]),
+])
+def test_directives(source: str, target: str, text: str, written: str, told: list[str]) -> None:
+    assert convert(source, target, f"{FIRST}{text}") == (written, told)
+
+
+@pytest.mark.parametrize(("lines", "named"), [
+    ("#$ -j y\n", "OutputFile: without an option output of Grid Engine is in NAME.oID with errors, that of Slurm in "
+                  "slurm-ID.out with errors; the commands name such a file"),
+    ("#$ -e err\n", "OutputFile: without an option output of Grid Engine is in NAME.oID with errors, that of Slurm in "
+                    "slurm-ID.out with errors; the commands name such a file"),
+    ("#$ -o out\n", "")])
+def test_commands_that_read_a_file_of_the_old_name(lines: str, named: str) -> None:
+    """Where the errors go says nothing of the file of the output."""
+    findings = Findings("s")
+    document = get("sge").read(f"{FIRST}#$ -N sim\n{lines}cat sim.o$JOB_ID\n".encode(), ReadContext("s", findings))
+    get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
+    told = [f.message for f in findings if f.severity == "warning" and "without an option" in f.message]
+    assert told == ([named] if named else [])
+
+
+@pytest.mark.parametrize(("target", "written"), [
+    ("pbspro", "cd $TMPDIR\n"), ("htcondor", "cd ${_CONDOR_SCRATCH_DIR}\n"),
+    ("flux", 'export SLURM_TMPDIR="$(mktemp -d)"\ntrap \'rm -rf "$SLURM_TMPDIR"\' 0\n')])
+def test_a_folder_that_only_some_sites_make(target: str, written: str) -> None:
+    text, told = convert("slurm", target, f"{FIRST}cd $SLURM_TMPDIR\n", "translate")
+    assert written in text or target == "htcondor"          # whose script stands beside
+    assert [line for line in told if "SLURM_TMPDIR" in line and "some sites of Slurm set it, and no other" in line]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_one_folder_of_two_names_and_a_file_are_all_removed(tmp_path: Path) -> None:
+    """TMP and TMPDIR of Grid Engine are one folder, and a shell has one trap for all that is to be removed."""
+    text, _ = convert("sge", "slurm", f"{FIRST}touch $TMP/x; ls $TMPDIR; cat $PE_HOSTFILE; echo $TMPDIR $PE_HOSTFILE\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "scontrol").write_text("#!/bin/sh\necho n1\n")
+    (tmp_path / "bin" / "scontrol").chmod(0o700)
+    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    done = subprocess.run(["bash", "-eu"], input=text, text=True, capture_output=True, check=True, env={
+        "PATH": path, "SLURM_JOB_NODELIST": "n1", "SLURM_TASKS_PER_NODE": "2", "TMPDIR": str(tmp_path)})
+    listed, hosts, made = done.stdout.splitlines()
+    assert (listed, hosts) == ("x", "n1 2 UNDEFINED UNDEFINED")
+    assert [name for name in made.split() if Path(name).exists()] == []
+    bare = subprocess.run(["bash", "-eu"], input=text.replace("cat $PE_HOSTFILE; ", "").replace(" $PE_HOSTFILE", ""),
+                          text=True, capture_output=True, check=True, env={"PATH": path, "TMPDIR": str(tmp_path)})
+    assert (bare.stdout.splitlines()[0], bare.stderr) == ("x", "")
+    assert not Path(bare.stdout.splitlines()[1]).exists()
+
+
+@pytest.mark.parametrize("text", [
+    "executable = a.sh\nerror : no\nqueue\n",
+    "executable = a.sh\nif defined site\nelse\n  ERROR : $(x)\nendif\nqueue\n",
+    "executable = a.sh\nif true\nerror: stop\nendif\nqueue\n"])
+def test_a_statement_of_error_that_is_reached_refuses(text: str) -> None:
+    with pytest.raises(RejectedError) as refused:
+        get("htcondor").read(text.encode(), ReadContext("s", Findings("s")))
+    assert [f.rule for f in refused.value.findings if f.rejects] == ["SSS505"]
+
+
+@pytest.mark.parametrize("text", [
+    "executable = a.sh\nif defined site\nerror : no\nendif\nqueue\n", "executable = a.sh\nerror = e.txt\nqueue\n",
+    "executable = a.sh\nwarning : look\nqueue\n"])
+def test_one_that_is_not_reached_does_not(text: str) -> None:
+    findings = Findings("s")
+    get("htcondor").read(text.encode(), ReadContext("s", findings))
+    assert [f.severity for f in findings] == ["info"] * text.count("warning")
+
+
+def test_the_binding_of_aprun_in_its_long_form() -> None:
+    text, told = convert("cobalt", "slurm", f"{FIRST}#COBALT -n 4\n#COBALT -t 10\naprun -n 8 -N 2 --cc depth ./a\n",
+                         "translate")
+    assert text.endswith("\nsrun -n 8 --ntasks-per-node=2 ./a\n")
+    assert told == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
+
+
+KEPT = "SSS511 qsub is a command of {}; the line is kept: --body translate writes {}"
+
+
+@pytest.mark.parametrize(("source", "target", "call", "written", "title"), [
+    ("torque", "pbspro", "qsub -t 1-3 x.sh", "qsub -J 1-3 x.sh", "Torque"),
+    ("torque", "pbspro", "qsub -l nodes=2:ppn=4,walltime=1:0:0 x.sh",
+     "qsub -l walltime=01:00:00 -l select=2:ncpus=4:mpiprocs=4 -l place=scatter x.sh", "Torque"),
+    ("pbspro", "torque", "qsub -J 1-3 x.sh", "qsub -t 1-3 x.sh", "PBS Pro"),
+    ("cobalt", "torque", "qsub -n 4 -t 30 x.sh", "qsub -l walltime=00:30:00 -l nodes=4 x.sh", "Cobalt"),
+    ("torque", "pbspro", "qsub -N a x.sh", "qsub -N a x.sh", ""), ("pbspro", "torque", "qsub x.sh", "qsub x.sh", "")])
+def test_two_commands_of_one_name(source: str, target: str, call: str, written: str, title: str) -> None:
+    """What one takes the other refuses or takes for something else; it is no reason to say nothing that both are called
+    qsub."""
+    for body in ("keep", "shim", "translate"):
+        text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
+        of_call = [line for line in told if line.startswith("SSS51")]
+        assert text.endswith(f"{written if body == 'translate' else call}\n")
+        assert of_call == ([] if body == "translate" or not title else [KEPT.format(title, written)])
+
+
+def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:
+    for body in ("keep", "shim", "translate"):
+        text, told = convert("torque", "pbspro", f"{FIRST}cd /x\nqsub $OPTIONS x.sh\nqsub -T kind x.sh\n", body)
+        assert text == "cd /x\nqsub $OPTIONS x.sh\nqsub -T kind x.sh\n"
+        assert told == ["SSS511 qsub is a command of Torque; the line is kept: $OPTIONS may hold options",
+                        "SSS511 qsub is a command of Torque; the line is kept: T kind: PBS Pro has no place for this "
+                        "option of Torque"]
+
+
+def test_a_step_without_devices_is_any_step() -> None:
+    text, told = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
+                         "translate")
+    assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
+    assert [line for line in told if "gres" in line] == [
+        "SSS511 srun is a command of Slurm; the line is kept: --gres gpu:1 has no equal"]
