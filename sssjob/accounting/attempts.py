@@ -2,16 +2,17 @@
 times.
 
 A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``earlier_runs``
-is for a document, which is; ``settled`` and ``settle`` are for charge tables, of which a second look changes the rows
-that it has to.
+is for a document, which is; ``LastRuns`` is for totals; ``settled`` and ``settle`` are for charge tables, of which a
+second look changes the rows that it has to.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from sssjob.accounting.facts import Reason
 from sssjob.accounting.parquet import batches_of, parquet_table
@@ -20,12 +21,12 @@ from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch
 from sssjob.accounting.times import seconds
 from sssjob.document.inherit import effective
-from sssjob.document.model import Document
+from sssjob.document.model import Document, Job, JobDefaults
 
 if TYPE_CHECKING:
     from sssjob.validation.large import Large
 
-__all__ = ["EARLIER", "earlier_runs", "settle", "settled"]
+__all__ = ["EARLIER", "LastRuns", "earlier_runs", "last_runs", "settle", "settled"]
 
 #: Why a run is not charged.
 EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
@@ -73,6 +74,35 @@ class _Runs:
                 tally.give_up(row[_CHARGE], row[_REASON], str(EARLIER.reason))
         return batch([(*row[:_CHARGE], None, str(EARLIER.reason)) if number in self.earlier else row
                       for number, row in enumerate(rows, first)], rates)
+
+
+class LastRuns:
+    """Jobs of which only the last run is charged. They wait in a file until all are there; of each its Id and last
+    start are held in memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._runs, self._count, self._file = _Runs(), 0, file
+
+    def add(self, job: Job, defaults: JobDefaults | None) -> None:
+        """Take the next job."""
+        view = effective(job, defaults)
+        self._runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
+        pickle.dump((job, defaults), self._file, pickle.HIGHEST_PROTOCOL)
+        self._count += 1
+
+    def __iter__(self) -> Iterator[tuple[Job, JobDefaults | None, bool]]:
+        """The jobs in their order, and whether a later run of each is there."""
+        self._file.seek(0)
+        for number in range(self._count):
+            job, defaults = pickle.load(self._file)
+            yield job, defaults, number in self._runs.earlier
+
+
+@contextmanager
+def last_runs() -> Iterator[LastRuns]:
+    """A place for jobs to wait in."""
+    with TemporaryFile(prefix=".sssjob-") as file:
+        yield LastRuns(file)
 
 
 def earlier_runs(document: Document | Large, rates: RateSet) -> set[int]:

@@ -10,22 +10,23 @@ charge is rounded once. Source: SSS job object 3.1.0, section 7; Gold's types of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
+from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.billing import billing
+from sssjob.accounting.charges import Charge, Item, Uncharged
+from sssjob.accounting.elements import elements_of, repeated, together
 from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
 from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
-from sssjob.document.arrays import Array, array_of
+from sssjob.document.arrays import array_of
 from sssjob.document.inherit import Effective, effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.states import job_state
-from sssjob.limits import LIMITS
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
 
@@ -42,59 +43,17 @@ _VAIN_STATES: Final = tuple(word for word, state in STATES.items() if state.reas
                             or state.stage is Stage.AGAIN or word == "REQUEUE_HOLD")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One rate that took part. rate: its label; category: of the time it is for; value: exact; of: the rate."""
-
-    rate: str
-    arithmetic: str
-    value: Fraction
-    category: str | None = None
-    of: Rate | None = field(default=None, compare=False, repr=False)
-
-    def record(self) -> dict[str, str]:
-        """As a JSON object."""
-        made = {"rate": self.rate, "arithmetic": self.arithmetic, "value": plain(self.value)}
-        return made if self.category is None else made | {"category": self.category}
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What a job costs. arithmetic: comes to exact; rounding: how amount follows from it; notes: what was assumed."""
-
-    amount: Decimal
-    currency: str
-    rates: str
-    arithmetic: str
-    exact: Fraction
-    rounding: str
-    items: tuple[Item, ...] = ()
-    notes: tuple[Note, ...] = ()
-
-    def record(self) -> dict[str, Any]:
-        """As a JSON object; numbers are text."""
-        return {"charge": plain(self.amount), "currency": self.currency, "rates": self.rates,
-                "arithmetic": self.arithmetic, "exact": plain(self.exact), "rounding": self.rounding,
-                "items": [i.record() for i in self.items]}
-
-
-@dataclass(frozen=True, slots=True)
-class Uncharged:
-    """A job without a charge, and why."""
-
-    reason: Reason
-    detail: str
-    notes: tuple[Note, ...] = ()
-
-    def record(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return {"reason": str(self.reason), "detail": self.detail}
-
-
 def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
            running: bool = False) -> Charge | Uncharged:
     """The charge of a job by what was delivered to it. running: of one that still runs what it has used so far, if it
-    says for how long it has run."""
+    says for how long it has run.
+
+    An array whose elements say when they ran costs what they come to, each of them as the job of its own that it is in
+    records: fees, minimum and rounding are those of each.
+    """
+    elements = () if rates.profile == "gold" else elements_of(job, rates)
+    if elements:
+        return together([_priced(effective(element, defaults), rates, "Delivered", None) for element in elements])
     return _priced(effective(job, defaults), rates, "Delivered", None, running)
 
 
@@ -106,25 +65,7 @@ def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
     """
     quoted = _priced(effective(job, defaults), rates, "Requested", start)
     stated = array_of(job, defaults)
-    return quoted if stated is None or isinstance(quoted, Uncharged) else _of_elements(quoted, stated.text)
-
-
-def _of_elements(one: Charge, text: str) -> Charge | Uncharged:
-    """What an array costs. one: what an element does; text: that of the array."""
-    try:
-        array = Array.of(text)
-    except ValueError as error:
-        return Uncharged(Reason.NOT_A_NUMBER, str(error), one.notes)
-    if array.size > LIMITS.array_elements:
-        return Uncharged(Reason.TOO_LARGE, f"the array has more elements than the limit array_elements "
-                         f"({LIMITS.array_elements})", one.notes)
-    count = len(array.indices)
-    if count == 1:
-        return one
-    with localcontext(prec=200):
-        amount = one.amount * count
-    return replace(one, amount=amount, exact=one.exact * count, rounding=f"{one.rounding}, of each element",
-                   arithmetic=f"{count} [elements] * ({one.arithmetic})")
+    return quoted if stated is None or isinstance(quoted, Uncharged) else repeated(quoted, stated.text)
 
 
 def additive(rates: RateSet) -> bool:

@@ -429,6 +429,15 @@ def _problem(error: Any) -> str:
     """``rate[2].per: ...``"""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"]).lstrip(".")
     message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "no such key"
+    if error["type"] in _WORDS:
+        message = _WORDS[error["type"]]
+    elif error["type"] == "literal_error":
+        message = f"{error['input']!r:.60} is none of {error['ctx']['expected']}"
+    elif message.startswith(_SHOULD):
+        message = f"has to be {message.removeprefix(_SHOULD)}"
     return f"{path}: {message}" if path else message
+
+
+#: What is told instead of the words of pydantic, by type of its errors.
+_WORDS: Final = {"extra_forbidden": "no such key", "missing": "is not said", "too_short": "is empty"}
+_SHOULD: Final = "Input should be "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import click
@@ -55,11 +56,23 @@ def _about(file: str) -> Iterator[None]:
 _why = click.option("--reason", required=True, metavar="TEXT", help="Why; it stands in the entry.")
 
 
+class _WithAmount(click.Command):
+    """A command with an amount, which may begin with a sign: -5 is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of any command, but for numbers."""
+        ctx.ignore_unknown_options = any(_SIGNED.match(text) for text in args)
+        return super().parse_args(ctx, args)
+
+
+_SIGNED: Final = re.compile(r"-[.0-9]")
+
+
 def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = reason) -> click.Command:
     """A command that posts an amount to an account. name: of the command and of the ledger's method; amount: what the
     amount is called."""
 
-    @click.command(name, help=help, context_settings={"ignore_unknown_options": name == "adjust"})      # -5
+    @click.command(name, help=help, cls=_WithAmount)
     @click.argument("account")
     @click.argument("amount", metavar=amount)
     @currency
@@ -78,7 +91,7 @@ def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = rea
     return command
 
 
-@click.command("deposit")
+@click.command("deposit", cls=_WithAmount)
 @click.argument("account")
 @click.argument("amount")
 @currency
@@ -98,7 +111,7 @@ def deposit(account: str, amount: str, currency: str, new: bool, since: str | No
                                    **term(since, until, timezone)), as_json)
 
 
-@click.command("refund")
+@click.command("refund", cls=_WithAmount)
 @click.argument("entry", type=int)
 @click.argument("amount", required=False)
 @reason
@@ -112,7 +125,7 @@ def refund(entry: int, amount: str | None, reason: str, token: str | None, place
         return told(ledger.refund(entry, given, reason=reason, token=token), as_json)
 
 
-@click.command("withdraw")
+@click.command("withdraw", cls=_WithAmount)
 @click.argument("account")
 @click.argument("amount")
 @currency
@@ -127,7 +140,7 @@ def withdraw(account: str, amount: str, currency: str, reason: str, token: str |
         return told(ledger.withdraw(account, amount_of(amount), currency, reason=reason, token=token), as_json)
 
 
-@click.command("transfer")
+@click.command("transfer", cls=_WithAmount)
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.argument("amount")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -25,8 +26,10 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.capacity import Capacity
+    from sssjob.accounting.privacy import Privacy
     from sssjob.accounting.totals import Totals
     from sssjob.document.model import Job, JobDefaults
+    from sssjob.translators.records.sums import Summary
 
 __all__ = ["command"]
 
@@ -66,8 +69,8 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
             top: int | None, sort: str, compare: bool, capacity_file: str | None, cube: str | None,
             rates_file: str | None, privacy_file: str | None, report: str | None) -> int:
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
-    from sssjob.accounting import Uncharged
     from sssjob.accounting._sacct_totals import SacctTotals
+    from sssjob.accounting.attempts import last_runs
     from sssjob.accounting.cube import CELLS, CUBE, cube_of
     from sssjob.accounting.totals import FIGURES, Totals
     from sssjob.cli._ledger import moment_of
@@ -97,19 +100,19 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     read, uncharged = list[Counts](), Counter[str]()
     whole = SacctTotals(sums, rates, uncharged)
     columns = whole if whole.suits and not privacy else None
-    for name in names:
-        with session.tolerant(name), bounded(name), hinted(session, name, source):
-            for found in jobs_of(session, source, name, given, read, columns):
-                if isinstance(found, Summary):
-                    _refuse_of_sums(every, spread, rates_file, privacy_file, cube)
-                    totals.add(found.job(), jobs=found.jobs)
-                    continue
-                job, made = _charged(*found, rates)
-                user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
-                for more in sums[1:]:
-                    more.add(job)
-                if totals.add(privacy.applied(job) if privacy else job, user) and isinstance(made, Uncharged):
-                    uncharged[str(made.reason)] += 1
+    adding = _Adding(sums, rates, privacy, uncharged,
+                     lambda: _refuse_of_sums(every, spread, rates_file, privacy_file, cube))
+    last = rates is not None and rates.attempts == "last"
+    with last_runs() as waiting:
+        for name in names:
+            with session.tolerant(name), bounded(name), hinted(session, name, source):
+                for found in jobs_of(session, source, name, given, read, None if last else columns):
+                    if last and not isinstance(found, Summary):
+                        waiting.add(*found)
+                    else:
+                        adding.add(found)
+        for job, defaults, earlier in waiting:
+            adding.add((job, defaults), earlier=earlier)
     if session.errors:
         return session.status()
     if source == AUTO:
@@ -121,6 +124,38 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if report is not None:
         emit(_page(totals, uncharged, names, source), report)
     return session.status()
+
+
+@dataclass(slots=True)
+class _Adding:
+    """Adding up jobs. sums: to each of which; uncharged: counts why jobs have no charge; refuse: raises UsageError
+    where a sum over jobs cannot be added."""
+
+    sums: list[Totals]
+    rates: RateSet | None
+    privacy: Privacy | None
+    uncharged: Counter[str]
+    refuse: Callable[[], None]
+
+    def add(self, found: Summary | tuple[Job, JobDefaults | None], *, earlier: bool = False) -> None:
+        """Add a job, or a sum over jobs. earlier: a later run of it is there, and only that one is charged."""
+        from sssjob.accounting import Uncharged
+        from sssjob.accounting.attempts import EARLIER
+
+        totals, *others = self.sums
+        if not isinstance(found, tuple):
+            self.refuse()
+            totals.add(found.job(), jobs=found.jobs)
+            return
+        job, made = _charged(*found, self.rates)
+        if earlier:
+            made = made if isinstance(made, Uncharged) else EARLIER
+            job.set_as_is("Charge", None)
+        user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
+        for more in others:
+            more.add(job)
+        if totals.add(self.privacy.applied(job) if self.privacy else job, user) and isinstance(made, Uncharged):
+            self.uncharged[str(made.reason)] += 1
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:

@@ -55,6 +55,8 @@ __all__ = ["command"]
                                             "nothing.")
 @click.option("--out", "directory", metavar="DIR", shell_complete=directories,
               help="One file a job in DIR, named by Id, else Name; of a directory the tree of results.")
+@click.option("--queue", metavar="DIR", shell_complete=directories,
+              help="Put the messages (apel, apel-summary, apel-sync) into a directory queue, one file each.")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes for a directory (default: cores).")
 @click.option("--report", metavar="FILE", shell_complete=files, help="What became of each file of DIR, as JSON.")
 @output_option
@@ -63,7 +65,7 @@ __all__ = ["command"]
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
             overrides: tuple[str, ...], body: str | None, layout: str | None, comments: bool, id_map: str | None,
             privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,
-            jobs: int | None, report: str | None, output: str) -> int:
+            queue: str | None, jobs: int | None, report: str | None, output: str) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
@@ -74,6 +76,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         raise UsageError("--out and --output exclude each other")
     if diff and directory is not None:
         raise UsageError("--diff and --out exclude each other")
+    if queue is not None and (directory is not None or output != "-" or diff or explain):
+        raise UsageError("--queue excludes --out, --output, --diff and --explain")
     given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
         {"body": body} if body else {}) | ({"layout": layout} if layout else {}) | (
         {"comments": "yes"} if comments else {})
@@ -85,6 +89,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     if privacy_file is not None and (directory is not None or explain):
         raise UsageError(f"--privacy is for one file of records, without {'--explain' if explain else '--out'}")
     if _is_tree(file):
+        if queue is not None:
+            raise UsageError("--queue is for one file")
         if explain:
             raise UsageError("--explain is for one file")
         if directory is None and not diff:
@@ -94,7 +100,31 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         return convert_tree(session, Tree(Path(file), Path(directory or file), how, diff=diff), jobs, report)
     if jobs is not None or report is not None:
         raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
-    return _One(session, how, file, explain, load_privacy(privacy_file), diff).run(directory, output)
+    one = _One(session, how, file, explain, load_privacy(privacy_file), diff)
+    return one.run(directory, output) if queue is None else _queued(one, queue)
+
+
+def _queued(one: _One, queue: str) -> int:
+    """Convert a file to messages, and put them into a directory queue."""
+    import tempfile
+
+    from sssjob.cli._queues import enqueue, messages
+
+    header = getattr(one.how.writer, "header", None)
+    if header is None:
+        raise UsageError(f"--queue is for messages (apel, apel-summary, apel-sync), not for {one.how.target}")
+    with tempfile.TemporaryDirectory(prefix="sssjob-") as folder:
+        text = Path(folder) / "messages"
+        status = one.run(None, str(text))
+        if not text.is_file():
+            return status
+        with open(text, "rb") as lines:
+            names = enqueue(queue, messages(lines, header))
+    if one.session.as_json:
+        record({"type": "messages", "queue": queue, "names": names})
+    elif not one.session.quiet:
+        say(f"{escape(queue)}: {len(names)} message{'s' * (len(names) != 1)}")
+    return status
 
 
 def _is_tree(name: str) -> bool:

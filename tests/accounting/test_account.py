@@ -421,7 +421,7 @@ def test_the_report(account: Callable[[str], Answer], tmp_path: Path) -> None:
     ("log --timezone Nowhere", 2, "is no time zone"),
     ("log --every minute", 2, "--every"),
     ("log --privacy rates.toml", 1, "name: no such key"),
-    ("log --rates privacy.toml", 1, "version: Field required"),
+    ("log --rates privacy.toml", 1, "version: is not said"),
     ("- - -f pbs-acct", 2, "only once"),
 ])
 def test_refusals(account: Callable[[str], Answer], line: str, code: int, message: str) -> None:

@@ -90,3 +90,24 @@ def test_what_is_refused(logs: Path, sssjob: Command, line: str, why: str) -> No
     answer = sssjob("account", "-f", "sacct", "--option", "timezone=UTC", "log", *line.split())
     assert (answer.code, why in answer.err, answer.out) == (2, True, "")
     assert not (logs / "c.parquet").exists()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2)])
+@pytest.mark.parametrize("by", ["--by Project", "--by State --every day", "--by Project --every day --spread"])
+def test_only_the_last_attempt_is_charged(sssjob: Command, tmp_path: Path, order: tuple[int, ...], by: str) -> None:
+    """As by the ledger and in tables, in whatever files and order the runs come; what an earlier one used is used."""
+    rows = [row(7, "01T22:00:00", "01T23:00:00", 1), row(7, "02T00:00:00", "02T02:00:00", 2, "cpu=7"),
+            row(7, "03T00:00:00", "03T03:00:00", 3), row(8, "02T00:00:00", "02T01:00:00", 1)]
+    for n in order:
+        (tmp_path / f"log{n}").write_text(HEADER + rows[n])
+    (tmp_path / "last.toml").write_text('name = "s"\nversion = "1"\nattempts = "last"\n[[rate]]\ntype = "VBR"\n'
+                                        'name = "Processors"\nrate = 1\nper = "hour"\n')
+    answer = sssjob("account", "--json", "-q", "-f", "sacct", "--option", "timezone=UTC", "--rates", "last.toml",
+                    *by.split(), *(f"log{n}" for n in order))
+    *groups, whole = totals(answer.out)
+    assert whole["jobs"] == 4
+    assert whole["processor_h"] == 39.0
+    assert whole["charge"] == {"": "20"}
+    assert whole["not_charged"] == {"earlier-attempt": 2}
+    charges = [group["charge"] for group in groups if "charge" in group]
+    assert sum(Decimal(charge[""]) for charge in charges if isinstance(charge, dict)) == 20

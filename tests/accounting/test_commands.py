@@ -64,7 +64,7 @@ def test_strict_and_quiet(sssjob: Command) -> None:
 
 
 @pytest.mark.parametrize(("rates", "said"), [
-    ("name = 1\n", "rates.toml: version: Field required"),
+    ("name = 1\n", "rates.toml: version: is not said"),
     (RATES + 'kind = "x"\n', "rates.toml: rate[0].kind: no such key"),
     ("\0", "rates.toml: not TOML"),
 ])

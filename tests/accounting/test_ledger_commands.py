@@ -289,7 +289,7 @@ def test_export(ledger: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("line", "code", "message"), [
     ("deposit chem ten", 2, "'ten' is no amount, as 12.50"),
     ("deposit chem NaN", 2, "'NaN' is no amount"),
-    ("deposit chem -1", 2, "No such option"),
+    ("deposit chem -1", 1, "-1 is not above 0"),
     ("deposit chem 0", 1, "0 is not above 0"),
     ("adjust chem -1", 2, "--reason"),
     ("balance", 3, "there is no ledger"),
@@ -373,6 +373,20 @@ def test_adjust_and_credit(ledger: Command) -> None:
     held = ledger("hold waiting.xml --rates rates.toml --force")
     assert held.code == 0 and ledger("release 3").out == \
         "4: release of entry 3 1.00 EUR, account chem for job 1.head of colony\n"
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("deposit chem -5", "-5 is not above 0"), ("withdraw chem -5", "-5 is not above 0"),
+    ("transfer chem bio -.5", "-0.5 is not above 0"), ("credit chem -20", "a credit limit is not below 0"),
+    ("refund 1 -1e2", "-100 is not above 0"),
+    ("deposit chem 5 --curency EUR", "No such option '--curency'. Did you mean '--currency'?"),
+    ("deposit chem -x", "No such option '-x'.")])
+def test_amounts_below_zero_are_no_options(ledger: Command, line: str, message: str) -> None:
+    """What looks like a number is one; all else that begins so is still an option, with what was meant."""
+    ledger("charge job.xml --rates rates.toml -q")
+    answer = ledger(line)
+    assert answer.code == (2 if "option" in message else 1)
+    assert answer.err.splitlines()[-1] == f"sssjob: {message}"
 
 
 def test_what_commands_offer_is_what_there_is() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from sssjob.document.element import Property
 from sssjob.document.units import to_bytes
+from sssjob.findings import escape
 from sssjob.translators.records._again import Token, cutter
 from sssjob.translators.records._record import leaf, node_of_hosts
 from sssjob.translators.records._values import amount, count, micros, rounded
+from sssjob.translators.records.base import Reading
 
 __all__ = [
     "HELD", "LIMITS", "READ", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",
@@ -169,20 +171,39 @@ def form_of(text: str) -> Form | None:
 
 
 def attributes(text: str) -> dict[str, str]:
-    """``a=1 b="two words" c=3``; a word without = belongs to the value before it."""
+    """``a=1 b="two words" c=3``; a word without = belongs to the value before it, and of a name that stands twice the
+    last value counts, for managers write their own attributes behind those of users."""
+    return dict(_pairs(text))
+
+
+def tell_forged(reading: Reading, ident: str, text: str, number: int) -> None:
+    """Tell which attributes stand in a record of a job with several values. number: of its line."""
+    values: dict[str, set[str]] = {}
+    for name, value in _pairs(text):
+        values.setdefault(name, set()).add(value)
+    for name, different in values.items():
+        if len(different) > 1:
+            reading.tell("SSS542", name, f"job {escape(ident, 60)}: {escape(name, 60)} stands in one record with "
+                         "several values, of which somebody may have forged one; the last one is taken", number)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
     if '"' in text:
-        return {m[1]: m[3] if m[2] is None else m[2].replace('\\"', '"').replace("\\\\", "\\")
-                for m in _QUOTED.finditer(text)}
-    found: dict[str, str] = {}
-    name = ""
+        for m in _QUOTED.finditer(text):
+            yield m[1], m[3] if m[2] is None else m[2].replace('\\"', '"').replace("\\\\", "\\")
+        return
+    name: str | None = None
+    value = ""
     for word in text.split():
-        key, sign, value = word.partition("=")
+        key, sign, more = word.partition("=")
         if sign:
-            name = key
-            found[name] = value
+            if name is not None:
+                yield name, value
+            name, value = key, more
         elif name:
-            found[name] += f" {word}"
-    return found
+            value += f" {word}"
+    if name is not None:
+        yield name, value
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from sssjob.document.model import Job
@@ -34,7 +35,7 @@ from sssjob.translators.records._usage import GRID, Taking, Telling, whole
 from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
 from sssjob.translators.records.car import invented, site_of
 
-__all__ = ["MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks_of", "option"]
+__all__ = ["HEADER", "MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks_of", "option"]
 
 MESSAGE: Final = 1000           # records of one message
 _FIELDS: Final = 256            # lines of one record
@@ -268,6 +269,11 @@ def _levels(t: Taking, version: str) -> list[tuple[str, str | None]]:
     return [("ServiceLevelType", shown[0][0]), ("ServiceLevel", shown[0][1])]
 
 
-TRANSLATOR = translator("apel", "APEL individual job messages", MessageReading, (), _texts,
-                        lambda sample: by_beginning(sample, re.compile("APEL-individual-job-message:"),
-                                                    "APEL-individual-job-message"))
+#: The line that begins a message; no key of a record is like it.
+HEADER: Final = re.compile(rb"APEL-[a-z-]+-message:")
+
+TRANSLATOR = replace(
+    translator("apel", "APEL individual job messages", MessageReading, (), _texts,
+               lambda sample: by_beginning(sample, re.compile("APEL-individual-job-message:"),
+                                           "APEL-individual-job-message")),
+    header=HEADER)

@@ -33,7 +33,7 @@ from sssjob.translators.recognise import Fit, Sample, by_beginning
 from sssjob.translators.records._adding import Levels, Sum, added
 from sssjob.translators.records._grid import vo_of
 from sssjob.translators.records._usage import GRID, Taking, Telling
-from sssjob.translators.records.apel import MESSAGE, MessageReading, option
+from sssjob.translators.records.apel import HEADER, MESSAGE, MessageReading, option
 from sssjob.translators.records.base import translator
 from sssjob.translators.records.sums import SUMS, sums
 
@@ -94,4 +94,4 @@ def _recognise(sample: Sample) -> Fit | None:
 
 
 TRANSLATOR = replace(translator("apel-summary", "APEL summary messages", MessageReading, (), _texts, _recognise),
-                     sums=sums, totals=SUMS)
+                     sums=sums, totals=SUMS, header=HEADER)

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from sssjob.document.model import Document, Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._usage import Taking, Telling
-from sssjob.translators.records.apel import MESSAGE
+from sssjob.translators.records.apel import HEADER, MESSAGE
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 from sssjob.translators.records.car import invented, site_of
 
@@ -62,4 +62,5 @@ def _write(document: Document, context: WriteContext) -> str:
     return "".join(_texts(effective_jobs(document), context))
 
 
-TRANSLATOR = RecordTranslator("apel-sync", "APEL counts of jobs", "record", no_reading, _write, (), texts=_texts)
+TRANSLATOR = RecordTranslator("apel-sync", "APEL counts of jobs", "record", no_reading, _write, (), texts=_texts,
+                              header=HEADER)

@@ -432,7 +432,7 @@ class Parting:
 class RecordTranslator(Translator):
     """A format of records. stream(file, context) reads job by job; texts(jobs, context) writes so, blobs(jobs, context)
     what is no text; sums(file, context) reads what is no job, for a table of the columns totals; rows(records, context,
-    table) writes those; None: cannot."""
+    table) writes those; None: cannot. header: the line that begins a message, where the text is of messages."""
 
     stream: Callable[[BinaryIO, ReadContext], Stream] | None = None
     texts: Callable[[Iterable[Job], WriteContext], Iterator[str]] | None = None
@@ -441,6 +441,7 @@ class RecordTranslator(Translator):
     totals: Table | None = None
     rows: Callable[[Iterable[Any], WriteContext, Table], Iterator[str] | Iterator[bytes]] | None = None
     parting: Parting | None = None
+    header: re.Pattern[bytes] | None = None
 
 
 def no_reading(data: bytes, context: ReadContext) -> Document:

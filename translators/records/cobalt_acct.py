@@ -25,7 +25,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._open import Told, Waiting
-from sssjob.translators.records._pbs import attributes
+from sssjob.translators.records._pbs import attributes, tell_forged
 from sssjob.translators.records.base import (
     Reading,
     Record,
@@ -93,6 +93,7 @@ class _Reading(Reading):
         ident = self.name(ident.strip(), "id") or ""
         if not ident[:1].isdigit():
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
+        tell_forged(self, ident, rest, line.number)
         said = {k: v for k, v in attributes(rest).items() if v not in _ABSENT and v}
         if does == "tells":
             if kind == "Q":

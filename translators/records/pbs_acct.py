@@ -43,6 +43,7 @@ from sssjob.translators.records._pbs import (
     nodes_spec,
     requested,
     section,
+    tell_forged,
     vnodes,
 )
 from sssjob.translators.records.base import (
@@ -168,6 +169,7 @@ class _Reading(Reading):
         if not ident or not (ident[0].isdigit()):
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
         self.name(ident, "id")
+        tell_forged(self, ident, rest, line.number)         # a form has each name once
         if does == "tells":
             facts = Facts(rest) if cut is None else Facts(text.split(";", 3)[3], cut[0])
             done = self._tell(kind, ident, facts, stamp, line.number)

@@ -182,6 +182,7 @@ class Rows(Reading):
         self.counted = Once(self._counts, self.findings)
         self.memory = Once(self._memory, self.findings)
         self.run: _Run | None = None
+        self.clock = "ElapsedRaw"           # the column that tells how long the job at hand took
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
         given = context.options.get("columns")
@@ -332,6 +333,7 @@ class Rows(Reading):
         r.start = self.time(start, "Start", number)
         r.end = self.time(end, "End", number)
         r.wall = count(raw, "ElapsedRaw")
+        self.clock = "Elapsed" if r.wall is None else "ElapsedRaw"
         if elapsed:
             r.wall = self.first("Duration", number, ("ElapsedRaw", r.wall),
                                 ("Elapsed", rounded(micros(elapsed, "Elapsed"))))
@@ -386,9 +388,10 @@ class Rows(Reading):
         elif r.suspended is None and span > r.wall:
             r.suspended = span - r.wall
         elif abs(span - (r.suspended or 0) - r.wall) > 2:
-            self.first("Duration", r.line, ("ElapsedRaw", r.wall), ("End - Start - Suspended",
-                                                                    span - (r.suspended or 0)))
-            r.more.append(("LRM", "Elapsed", str(span)))
+            self.first("Duration", r.line, (self.clock, r.wall), ("End - Start - Suspended",
+                                                                  span - (r.suspended or 0)))
+            if span >= 0:
+                r.more.append(("LRM", "Elapsed", str(span)))
 
     def _counts(self, said: tuple[bool | int | str | None, ...]) -> _Counts:
         """Processors and nodes, and those and the time that were asked for. Rejected: number."""

@@ -1,0 +1,63 @@
+"""What a price is: an amount with the arithmetic that it comes of, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.facts import Note, Reason
+from sssjob.accounting.rates import Rate
+
+__all__ = ["Charge", "Item", "Uncharged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One rate that took part. rate: its label; category: of the time it is for; value: exact; of: the rate."""
+
+    rate: str
+    arithmetic: str
+    value: Fraction
+    category: str | None = None
+    of: Rate | None = field(default=None, compare=False, repr=False)
+
+    def record(self) -> dict[str, str]:
+        """As a JSON object."""
+        made = {"rate": self.rate, "arithmetic": self.arithmetic, "value": plain(self.value)}
+        return made if self.category is None else made | {"category": self.category}
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a job costs. arithmetic: comes to exact; rounding: how amount follows from it; notes: what was assumed."""
+
+    amount: Decimal
+    currency: str
+    rates: str
+    arithmetic: str
+    exact: Fraction
+    rounding: str
+    items: tuple[Item, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object; numbers are text."""
+        return {"charge": plain(self.amount), "currency": self.currency, "rates": self.rates,
+                "arithmetic": self.arithmetic, "exact": plain(self.exact), "rounding": self.rounding,
+                "items": [i.record() for i in self.items]}
+
+
+@dataclass(frozen=True, slots=True)
+class Uncharged:
+    """A job without a charge, and why."""
+
+    reason: Reason
+    detail: str
+    notes: tuple[Note, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"reason": str(self.reason), "detail": self.detail}

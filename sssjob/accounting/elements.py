@@ -1,0 +1,131 @@
+"""Arrays in money: each element costs what it does as the job of its own that it is in records.
+
+A document that was run says of each element when it started and ended (Extension ``ArrayElement``, of type LRM), beside
+the sum of their Durations and the Processors of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from sssjob.accounting.charges import Charge, Item, Uncharged
+from sssjob.accounting.facts import Note, Reason
+from sssjob.accounting.rates import RateSet
+from sssjob.document.arrays import Array
+from sssjob.document.element import Item as Part
+from sssjob.document.element import Property, new_property
+from sssjob.document.model import Delivered, Job
+from sssjob.limits import LIMITS
+
+__all__ = ["elements_of", "repeated", "together"]
+
+#: What a document says of all elements together, and of none of them.
+_SUMMED: Final = ("CpuDuration", "SuspendDuration", "Energy")
+#: Properties of the whole that each element has of its own.
+_OWN: Final = ("StartTime", "EndTime", "ExitCode", "StatusMessage")
+
+
+class _Element(NamedTuple):
+    """An element that ran. start, end: epoch seconds; message: why it ended as it did."""
+
+    start: int
+    end: int
+    message: str
+
+
+def elements_of(job: Job, rates: RateSet) -> list[Job]:
+    """The elements that ran of an array that was run, as jobs; none where the job is no such array, where its elements
+    do not say when they ran, or where the rates price what only their sum is known of."""
+    lines = [item.text for item in job.items if item.tag == "Extension" and isinstance(item, Property)
+             and item.attributes.get("name") == "ArrayElement" and item.attributes.get("type") == "LRM"]
+    delivered = job.delivered
+    if not lines or delivered is None or job.value("State") != "Completed" or _by_sums(rates):
+        return []
+    ran = list(_ran(lines))
+    total = delivered.value("Duration")
+    if not ran or total != sum(element.end - element.start for element in ran):
+        return []
+    kept = [part for part in job.items if part.tag not in (*_OWN, "Delivered") and not _is_line(part)]
+    held = [part for part in delivered.items if part.tag != "Duration"]
+    return [_job(element, kept, held) for element in ran]
+
+
+def _by_sums(rates: RateSet) -> bool:
+    return any(rate.canonical in _SUMMED for prices in rates.prices for rate in prices.rates)
+
+
+def _is_line(part: Part) -> bool:
+    return isinstance(part, Property) and part.attributes.get("name") == "ArrayElement"
+
+
+def _ran(lines: Iterable[str]) -> Iterator[_Element]:
+    """The elements that ran, of ``3 Completed NativeId=17 ExitCode=0 StartTime=... EndTime=... StatusMessage=...``."""
+    for line in lines:
+        words, _, message = line.partition(" StatusMessage=")
+        facts = dict(word.split("=", 1) for word in words.split() if "=" in word)
+        start, end = facts.get("StartTime", ""), facts.get("EndTime", "")
+        if start.isdecimal() and end.isdecimal() and int(start) <= int(end):
+            yield _Element(int(start), int(end), message)
+
+
+def _job(element: _Element, kept: Sequence[Part], held: Sequence[Part]) -> Job:
+    """An element as a job. kept, held: what it has in common with the others, as they stand in the job and in
+    Delivered."""
+    own = [new_property("StartTime", element.start), new_property("EndTime", element.end)]
+    if element.message:
+        own.append(new_property("StatusMessage", element.message))
+    duration = new_property("Duration", element.end - element.start)
+    return Job([*kept, *own, Delivered([*held, duration])])
+
+
+def together(prices: Sequence[Charge | Uncharged]) -> Charge | Uncharged:
+    """What elements come to; those without a charge are noted, and where none has one that is why there is none."""
+    charges = [price for price in prices if isinstance(price, Charge)]
+    if not charges:
+        return prices[0]
+    alike = Counter((charge.arithmetic, charge.amount) for charge in charges)
+    first = {(charge.arithmetic, charge.amount): charge for charge in reversed(charges)}
+    with localcontext(prec=200):
+        amount = sum((charge.amount for charge in charges), Decimal(0))
+    notes = [*dict.fromkeys(note for price in prices for note in price.notes)]
+    reasons = Counter(str(price.reason) for price in prices if isinstance(price, Uncharged))
+    notes += [Note("SSS504", "Array", f"{count} of {len(prices)} elements are not charged: {reason}")
+              for reason, count in sorted(reasons.items())]
+    return replace(charges[0], amount=amount,
+                   exact=sum((charge.exact for charge in charges), Fraction(0)),
+                   arithmetic=" + ".join(_times(count, text) for (text, _), count in alike.items()),
+                   rounding=f"{charges[0].rounding}, of each element" if len(charges) > 1 else charges[0].rounding,
+                   items=tuple(item for key, count in alike.items() for item in _repeated(first[key].items, count)),
+                   notes=tuple(notes))
+
+
+def _times(count: int, text: str) -> str:
+    return text if count == 1 else f"{count} [elements] * ({text})"
+
+
+def _repeated(items: Iterable[Item], count: int) -> Iterator[Item]:
+    for item in items:
+        yield replace(item, arithmetic=_times(count, item.arithmetic), value=item.value * count)
+
+
+def repeated(one: Charge, text: str) -> Charge | Uncharged:
+    """What an array will cost. one: what an element will; text: that of the array."""
+    try:
+        array = Array.of(text)
+    except ValueError as error:
+        return Uncharged(Reason.NOT_A_NUMBER, str(error), one.notes)
+    if array.size > LIMITS.array_elements:
+        return Uncharged(Reason.TOO_LARGE, f"the array has more elements than the limit array_elements "
+                         f"({LIMITS.array_elements})", one.notes)
+    count = len(array.indices)
+    if count == 1:
+        return one
+    with localcontext(prec=200):
+        amount = one.amount * count
+    return replace(one, amount=amount, exact=one.exact * count, rounding=f"{one.rounding}, of each element",
+                   arithmetic=_times(count, one.arithmetic))
