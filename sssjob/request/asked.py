@@ -261,8 +261,7 @@ class Asked:
     def spread(self, entry: Entry, layout: Layout) -> None:
         """Take the TaskDistribution of an entry into a layout, with a finding where it does not fit or is none that
         says numbers."""
-        from sssjob.request.geometry import distribution_of
-        from sssjob.request.totals import spread
+        from sssjob.request.geometry import distribution_of, spread
 
         assert isinstance(entry.item, Property)
         try:
