@@ -41,6 +41,7 @@ generated: $(VENV)/.development
 bench: $(VENV)/.development
 	$(PY) -m bench.run $(BENCH_ARGS)
 	$(PY) -m bench.scripts
+	$(PY) -m bench.lint
 	$(PY) -m bench.request
 	$(PY) -m bench.charges
 	$(PY) -m bench.year

@@ -34,10 +34,11 @@ def unset(script: Script) -> Iterator[Hit]:
     facts = facts_of(script.dialect)
     if facts is None or not facts.asked:
         return
+    conditional = [name for name, meaning in facts.variables.items() if meaning in facts.asked and name in script.text]
+    missing = {name for name in conditional if facts.variables[name] not in script.known}
     seen: set[str] = set()
-    for name, line, column, kind in _uses(script, facts):
-        meaning = facts.variables.get(name, "")
-        if kind in ("simple", "braced") and meaning in facts.asked and meaning not in script.known and name not in seen:
+    for name, line, column, kind in _uses(script, facts) if missing else ():
+        if kind in ("simple", "braced") and name in missing and name not in seen:
             seen.add(name)
             yield Hit(line, column, name, f"{name} is set only where the job asks for it, and no directive does")
 

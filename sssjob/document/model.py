@@ -275,6 +275,10 @@ class File:
             return base64.b64decode(self.text, validate=False)
         return self.text.encode("utf-8")
 
+    def as_text(self) -> str:
+        """The same as text; bytes that are none of UTF-8 become surrogates."""
+        return self.text if self.encoded != "base64" else self.content().decode("utf-8", "surrogateescape")
+
 
 def bodies_of(root: Container | Raw) -> Iterator[Container]:
     """The outermost containers of a document: its root, or those inside the envelope."""

@@ -10,6 +10,7 @@ import calendar
 import re
 import time
 from collections.abc import Sequence
+from operator import mul
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 def total(fields: Sequence[int]) -> int:
     """Seconds of ``[weeks, days, hours, minutes, seconds]``, of which the first ones may be missing."""
-    return sum(number * factor for number, factor in zip(reversed(fields), UNITS.values(), strict=False))
+    return sum(map(mul, reversed(fields), UNITS.values()))
 
 
 def clock(seconds: int, width: int = 2) -> str:

@@ -153,6 +153,7 @@ class Asked:
         self.listed = 0                         # how many tasks are listed one by one
         self.apart: frozenset[int] = frozenset()        # entries of the first that not all of them ask for alike
         self.entries: list[Entry] = []
+        self.variables: list[Entry] = []        # those of Environment, at any level
         self._tagged: defaultdict[str, list[Entry]] = defaultdict(list)     # those that can be asked for, by name
         self._requested: dict[str, list[Entry]] = {}    # by level
         self._blocks: dict[str, _Block] = {}
@@ -186,6 +187,8 @@ class Asked:
                 tagged[entry.tag].append(entry)
         if slot == "Requested":
             self._requested.setdefault(level, []).extend(entries[before:])
+        elif slot == "Environment":
+            self.variables += entries[before:]
 
     def _enter_inner(self, scope: Container, level: str, path: str, number: int, policy: Policy) -> None:
         """The same of a container inside another. number: among those of its name; level, path: of the outer one."""
@@ -261,8 +264,7 @@ class Asked:
     def spread(self, entry: Entry, layout: Layout) -> None:
         """Take the TaskDistribution of an entry into a layout, with a finding where it does not fit or is none that
         says numbers."""
-        from sssjob.request.geometry import distribution_of
-        from sssjob.request.totals import spread
+        from sssjob.request.geometry import distribution_of, spread
 
         assert isinstance(entry.item, Property)
         try:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sssjob.document.element import Property
 from sssjob.document.lexical import XML_SPACE, LexicalError, LimitError
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Geometry", "distribution_of"]
+if TYPE_CHECKING:
+    from sssjob.request.layout import Layout
+
+__all__ = ["Geometry", "distribution_of", "spread"]
 
 _FORM = "a geometry, as {1,4}{2}{3,5}"
 
@@ -94,3 +98,29 @@ def distribution_of(p: Property) -> tuple[str, str]:
     if kind is None:
         kind = "TasksPerNode" if text.isascii() and text.isdigit() else "Geometry" if text.startswith("{") else "Rule"
     return kind, text
+
+
+def spread(layout: Layout, p: Property) -> str | None:
+    """Take what a TaskDistribution says in numbers into a layout (section 6.4): why it cannot hold beside the counts
+    that are stated, which win over it, else an empty text; None for a rule, which says no numbers.
+
+    Raises LexicalError for a geometry that is malformed.
+    """
+    kind, text = distribution_of(p)
+    if kind == "Geometry":
+        geometry = tuple(map(len, Geometry.parse(text).nodes))
+        why = layout.misfit(geometry=geometry)
+        layout.geometry = () if why else geometry
+        return why
+    if kind not in ("TasksPerNode", "ProcessorsPerTask") or not (
+            text.isascii() and text.isdigit() and len(text) <= LIMITS.digits):
+        return None
+    number = int(text)
+    if not number:
+        return f"{kind} is 0"
+    if kind == "ProcessorsPerTask":
+        layout.cpus = layout.cpus or number
+        return ""
+    why = layout.misfit(per_node=number)
+    layout.per_node = None if why else number
+    return why

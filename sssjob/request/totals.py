@@ -19,14 +19,13 @@ from sssjob.document.element import Property
 from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
-from sssjob.limits import LIMITS
 from sssjob.lrm.usage import known_sum
-from sssjob.request.geometry import Geometry, distribution_of
+from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 
-__all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu", "spread",
+__all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
            "totals_from", "totals_of"]
 
 #: (tag, name, type): what tells one resource from another.
@@ -260,32 +259,6 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     if distribution is not None and (why := why or layout.doubt(distribution_of(distribution)[0])):
         misfits.append((distribution, why))
     return layout, known
-
-
-def spread(layout: Layout, p: Property) -> str | None:
-    """Take what a TaskDistribution says in numbers into a layout (section 6.4): why it cannot hold beside the counts
-    that are stated, which win over it, else an empty text; None for a rule, which says no numbers.
-
-    Raises LexicalError for a geometry that is malformed.
-    """
-    kind, text = distribution_of(p)
-    if kind == "Geometry":
-        geometry = tuple(map(len, Geometry.parse(text).nodes))
-        why = layout.misfit(geometry=geometry)
-        layout.geometry = () if why else geometry
-        return why
-    if kind not in ("TasksPerNode", "ProcessorsPerTask") or not (
-            text.isascii() and text.isdigit() and len(text) <= LIMITS.digits):
-        return None
-    number = int(text)
-    if not number:
-        return f"{kind} is 0"
-    if kind == "ProcessorsPerTask":
-        layout.cpus = layout.cpus or number
-        return ""
-    why = layout.misfit(per_node=number)
-    layout.per_node = None if why else number
-    return why
 
 
 def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:

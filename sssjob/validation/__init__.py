@@ -450,10 +450,12 @@ class _Checker:
         beside = self._beside.get("Job", ()) if container.tag == "Job" else ()
         if not beside and names.isdisjoint(_SPREADS):
             return
-        from sssjob.validation._contradictions import spread_over, unfit
+        from sssjob.validation._spread import spread_over
 
         if not spread_over((container, *beside), self.limits):
             return
+        from sssjob.validation._contradictions import unfit
+
         job = container if isinstance(container, Job) else Job([container])
         defaults = next((c for c in beside if isinstance(c, JobDefaults)), None)
         for rule, p, message in unfit(job, defaults, self.limits):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.limits import LIMITS
-from sssjob.validation._contradictions import spread_over, unfit
+from sssjob.validation._contradictions import unfit
+from sssjob.validation._spread import spread_over
 from tests.laws.documents import geometries, job_of, read
 
 COUNT = st.one_of(st.none(), st.integers(0, 6))

@@ -31,7 +31,7 @@ def mode_of(options: object) -> Mode:
     """What is to become of bodies. Raises ValueError for another word."""
     if options not in (None, *MODES):
         raise ValueError(f"body is {', '.join(MODES[:-1])} or {MODES[-1]}")
-    return next((m for m in MODES if m == options), _DEFAULT)
+    return _DEFAULT if options is None else MODES[MODES.index(options)]
 
 
 @cache

@@ -74,7 +74,8 @@ def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> li
     A finding tells of what only an alternative with other properties asks for, and of wishes and weights."""
     if levels is not None or tag not in SETS:
         return _at_nearest(asking, tag, levels or NEAREST)
-    made = [choice for some in _REQUESTS for choice in _at_nearest(asking, tag, some)]
+    stated = {e.level for e in asking.said(tag)}
+    made = [choice for some in _REQUESTS if not stated.isdisjoint(some) for choice in _at_nearest(asking, tag, some)]
     if len(made) < 2:
         return made
     return list({_meaning(choice): choice for choice in reversed(made)}.values())[::-1]

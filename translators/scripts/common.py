@@ -209,8 +209,8 @@ def _bare(value: str) -> str:
 
 def named_variables(asking: Asking) -> Iterator[Entry]:
     """The variables of the job whose names are such, each with its name in the attribute."""
-    for e in asking.entries:
-        if e.slot != "Environment" or e.tag != "Variable" or e.level != JOB:
+    for e in asking.variables:
+        if e.tag != "Variable" or e.level != JOB:
             continue
         e.used = True
         e.understood |= {"name"}

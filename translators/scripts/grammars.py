@@ -71,7 +71,7 @@ def _pbs_date(text: str) -> int:
 def _stamp(found: re.Match[str] | None) -> int:
     if found is None:
         raise Kept("depends on the day of submission")
-    year, month, day, hour, minute, second = (int(f or 0) for f in found.groups())
+    year, month, day, hour, minute, second = map(int, found.groups("0"))
     return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp())
 
 

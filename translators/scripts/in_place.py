@@ -102,7 +102,7 @@ class Page:
                 anchors.setdefault(option, line)
             return
         fresh = self._fresh(asking, row)
-        if len(fresh) == 1 or (fresh and (len(options) == 1 or all(o.line == fresh[0].line for o in fresh))):
+        if len(fresh) == 1 or (fresh and (len(options) == 1 or len(set(map(_LINE, fresh))) == 1)):
             line = min(self._lines_of(fresh)) if len(fresh) > 1 else fresh[0].line or self._lines_of(fresh)[0]
             for option in options:
                 anchors.setdefault(option, line)
@@ -126,9 +126,14 @@ class Page:
         else:
             entries = [e for key in keys for e in asking.under(key)]
         done, origins = self._done, self._origins
-        used = [e for e in entries if e.used and e not in done]
-        done.update(used)
-        return [origins[id(e.item)][1] for e in used if id(e.item) in origins]
+        fresh = []
+        for e in entries:
+            if e.used and e not in done:
+                done.add(e)
+                origin = origins.get(id(e.item))
+                if origin is not None:
+                    fresh.append(origin[1])
+        return fresh
 
     def _one_of(self, lines: Sequence[int], name: str) -> int:
         """The line of an option among those that its row comes from: that of a directive which says the like."""
@@ -293,5 +298,5 @@ def page_of(asked: Sequence[Asking], document: Document, context: WriteContext) 
         return None
     assert isinstance(document, ScriptDocument) and source is not None
     file = document.files.get(SCRIPT)
-    return Page(document, None if file is None else file.content().decode("utf-8", "surrogateescape"), source,
+    return Page(document, None if file is None else file.as_text(), source,
                 asked[0].dialect, parts=len(asked) > 1)

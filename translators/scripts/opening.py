@@ -126,6 +126,8 @@ def _wanting(asking: Asking) -> bool:
 
 def _unsaid(asking: Asking, tag: str) -> Entry | None:
     """The property of the job that no option said."""
+    if tag not in asking.tags:
+        return None
     there = [e for e in asking.said(tag) if e.slot == "" and e.level == "Job"]
     return there[0] if len(there) == 1 and not there[0].used and there[0].text else None
 

@@ -162,7 +162,7 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
     text = "" if entry is None else entry.text
     file = asking.document.files.get(text[1:]) if text.startswith("#") else None
     if file is not None:
-        script = file.content().decode("utf-8", "surrogateescape")
+        script = file.as_text()
         if arguments is not None:
             asking.dropped(arguments, "a script gets its arguments when it is submitted")
         if len(asked) > 1 and asking.source != asking.dialect.name:
@@ -258,10 +258,10 @@ def _disarmed(asking: Asking, pieces: Sequence[Piece]) -> str:
     """The script, with ``#`` before each line that the target would take for a directive and that is none."""
     marks = asking.dialect.marks
     text = "".join(map(_TEXT, pieces))
-    others = [text for text, directive in pieces if not directive]
-    if asking.dialect.late and asking.source == asking.dialect.name and any("<<" in other for other in others):
+    others = "\n".join([other for other, directive in pieces if not directive])
+    if asking.dialect.late and asking.source == asking.dialect.name and "<<" in others:
         return text         # here-documents keep their text, and its directives were obeyed before
-    if marks and not any(mark in other for other in others for mark in marks):
+    if marks and not any([mark in others for mark in marks]):
         return text
     lines = list(lines_of(text))
     number, ours = 0, set[int]()
