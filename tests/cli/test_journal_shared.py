@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from psij.executors.batch import _asking
 from psij.executors.batch._command import Result, run
 from sssjob.run import journal, storage
 from sssjob.run.storage import VERSION, connected
@@ -113,7 +112,7 @@ def test_a_client_that_waits_while_a_newer_release_comes_writes_nothing_more(
             shared.lab.end("1", 9)
         return run(command, *others, **named)
 
-    monkeypatch.setattr(_asking, "run", change_at_the_first_question)
+    monkeypatch.setattr("psij.executors.batch._host.run", change_at_the_first_question)
     answer = sssjob("wait", "a", "--timeout", "60")
     assert (answer.code, f"a newer sssjob has made it a journal of version {VERSION + 1}" in answer.err) == (9, True)
     assert [shared.content()] == contents
