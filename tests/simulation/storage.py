@@ -175,7 +175,7 @@ class Connection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return self._made.in_transaction
+        return bool(self._made.in_transaction)
 
     def close(self) -> None:
         """Close the file."""
