@@ -115,7 +115,8 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
         if job["end"] is not None and "-t" not in arguments:
             continue
         ran = job["start"] is not None
-        reason = job.get("reason") or ("DependencyNeverSatisfied" if job.get("never") else "None")
+        reason = job.get("reason") or ("DependencyNeverSatisfied" if job.get("never") else
+                                       "JobHeldUser" if job.get("held") and state(job) == "PENDING" else "None")
         values = {"%A": str(job["number"]), "%i": _shown(job, elements), "%T": state(job), "%r": reason,
                   "%V": _time(job["submit"]), "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
                   "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],

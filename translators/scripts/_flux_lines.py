@@ -16,14 +16,14 @@ from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted
 
-__all__ = ["SENTINEL", "arguments", "directive", "live", "scan"]
+__all__ = ["FLAGS", "SENTINEL", "arguments", "directive", "live", "scan"]
 
-_FLAGS: Final = ("debug-emulate", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wrap")
+FLAGS: Final = ("debug-emulate", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wrap")
 _VALUES: Final = ("add-file", "bank", "begin-time", "broker-opts", "conf", "cores-per-slot", "cwd", "dependency", "env",
                   "env-file", "env-remove", "error", "flags", "gpus-per-slot", "input", "job-name", "nodes", "nslots",
                   "output", "queue", "requires", "rlimit", "setattr", "setopt", "signal", "time-limit", "urgency")
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
-_LONG: Final = dict.fromkeys(_FLAGS, "") | dict.fromkeys(_VALUES, ":") | {"dump": "?"}
+_LONG: Final = dict.fromkeys(FLAGS, "") | dict.fromkeys(_VALUES, ":") | {"dump": "?"}
 _WRITTEN: Final = frozenset(f"--{name}" for name in _LONG)
 _SHORT: Final = {"B": "bank", "N": "nodes", "S": "setattr", "c": "cores-per-slot", "g": "gpus-per-slot",
                  "l": "label-io", "n": "nslots", "o": "setopt", "q": "queue", "t": "time-limit", "u": "unbuffered",

@@ -18,13 +18,13 @@ from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks, option_of, parted
 
-__all__ = ["PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
+__all__ = ["FLAGS", "PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
 
 PREFIX: Final = "#$"
 #: Resources that have a row of their own.
 RESOURCES: Final = ("h_rt", "h_cpu", "h_vmem", "m_mem_free", "mem_free", "h_core", "h_data", "h_fsize", "h_rss",
                     "h_stack", "s_core", "s_cpu", "s_data", "s_fsize", "s_rss", "s_stack")
-_NONE: Final = frozenset(("V", "clear", "cwd", "h", "hard", "notify", "soft", "terse", "verify"))
+FLAGS: Final = frozenset(("V", "clear", "cwd", "h", "hard", "notify", "soft", "terse", "verify"))
 _ONE: Final = frozenset((
     "@", "A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "c", "ckpt", "dc", "dl", "e", "hold_jid",
     "hold_jid_ad", "i", "j", "js", "jsv", "l", "m", "masterq", "now", "o", "p", "pty", "q", "r", "sc", "shell", "sync",
@@ -35,7 +35,7 @@ _FORMS: Final = {name: (re.compile(form, re.ASCII), expected) for name, form, ex
     ("js", r"\d{1,9}", "a number"), ("w", r"[envpw]", "one of e, n, p, v, w"),
     ("c", r"[nsmxr]+|\d*(?::\d*:\d*)?", "letters of nsmxr or a time"),
     ("binding", r"(?:(?:env|pe|set) )?(?:linear|striding|explicit)(?::[\w,:]*)?", "linear, striding or explicit"))}
-_KNOWN: Final = _NONE | _ONE | {"pe", "binding"}
+_KNOWN: Final = FLAGS | _ONE | {"pe", "binding"}
 #: One option, with a value without quotes: nearly all lines are such.
 _PLAIN: Final = re.compile(r"""#\$[ \t]*+(-(\w+))(?:[ \t]++([^\s"'#]++))?[ \t]*+""")
 _PLAIN_NAMES: Final = _ONE - {"C", "@"} - _FORMS.keys()
@@ -151,7 +151,7 @@ def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
             return
         if name in ("soft", "hard"):
             soft = name == "soft"
-        elif name in _NONE:
+        elif name in FLAGS:
             yield Option(at.text, None, at.line, at.column, text)
         else:
             value = _value(name, queue)

@@ -292,14 +292,22 @@ class Asking(Asked):
         for name in row.names:
             if name.lstrip("-") in self.own and name not in said:
                 entry = self.extension(name.lstrip("-"), self.dialect.name)
-                if entry is not None:
-                    yield name, None if entry.text == "true" else entry.text
+                if entry is None:
+                    continue
+                is_flag = name in self.dialect.flags
+                if is_flag and entry.text not in _SET:
+                    self.dropped(entry, f"{name} of {self.dialect.title} takes no value: it is said by true, or by "
+                                 "nothing")
+                    continue
+                bare = _SET if is_flag or name in self.dialect.optional else _SET[:1]
+                yield name, None if entry.text in bare else entry.text
 
 
 #: A reason that says itself what became of it.
 _TELLS: Final = re.compile(r"\b(?:dropped|asked for|written|left out)\b")
 _NAMED: Final = frozenset(("name", "type"))
 _UNITS: Final = ("units",)
+_SET: Final = ("true", "")      # what says an option without a value
 
 
 #: Properties that may tell of an earlier run.

@@ -22,7 +22,7 @@ from sssjob.translators.scripts._flux_layout import (
     write_layout,
     write_requires,
 )
-from sssjob.translators.scripts._flux_lines import SENTINEL, arguments, directive, live, scan
+from sssjob.translators.scripts._flux_lines import FLAGS, SENTINEL, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     AnyRow,
@@ -346,5 +346,6 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
     disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
-    files=("flux-{jobid}.out",), consequences=_HARMLESS)
+    files=("flux-{jobid}.out",), consequences=_HARMLESS,
+    flags=frozenset(f"--{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

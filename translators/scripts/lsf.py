@@ -457,5 +457,5 @@ DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
     (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
     spellings=("nnodes", "memory"), slots=True, late=True,
-    unfiled="in a mail", consequences=_HARMLESS)
+    unfiled="in a mail", consequences=_HARMLESS, flags=frozenset(f"-{name}" for name in FLAGS - VALUES))
 TRANSLATOR: Final = translator(DIALECT)

@@ -190,6 +190,8 @@ class Dialect:
     consequences: Mapping[str, Consequence] = field(default_factory=dict)   # of losing own options; see ``harmless``
     gaps: Mapping[str, str] = field(default_factory=dict)       # attribute -> why its option is kept for this dialect
     without: Mapping[str, str] = field(default_factory=dict)    # attribute -> how it is said without an option
+    flags: frozenset[str] = frozenset()     # options that take no value, where it is known of all
+    optional: frozenset[str] = frozenset()  # options that need none
 
     def __post_init__(self) -> None:
         for row in self.rows:

@@ -15,7 +15,7 @@ from sssjob.lrm.idset import one_range
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sge import seconds
 from sssjob.translators.scripts._sge_layout import NAMES, SPACE, read_slots, write_slots
-from sssjob.translators.scripts._sge_lines import PREFIX, arguments, directive, live, scan
+from sssjob.translators.scripts._sge_lines import FLAGS, PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -479,5 +479,6 @@ DIALECT: Final = Dialect(
     hints={"l ": "sge.complex of a site profile says what it is"}, starts_in="home", exports=False, merges=False,
     open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory",), slots=True, late=True,
-    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS,
+    flags=frozenset(f"-{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

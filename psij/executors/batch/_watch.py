@@ -627,7 +627,7 @@ def _learn_start(item: Followed) -> None:
     """Learn from a job's own start record when it began first: a record of another job had ended before."""
     if item.identity.began is None and item.tag is not None:
         path = item.executor._aux_path(item.native_id, ".start", item.tag)
-        item.identity.began = next(iter(starts(path, item.tag)), None)
+        item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
 
 
 def _add_tags(executor: BatchSchedulerExecutor, known: Known, items: Iterable[Followed],
