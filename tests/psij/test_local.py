@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -20,9 +19,9 @@ import pytest
 
 import psij
 from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus
-from psij.executors import LocalJobExecutor, _local_starter
+from psij.executors import LocalJobExecutor, _local_inherited, _local_starter
 from psij.executors._local_proc import process
-from tests.psij.local_support import starters_killed
+from tests.psij.local_support import starters_killed, wait_until
 
 SOON = timedelta(seconds=60)
 
@@ -69,13 +68,6 @@ def running() -> str:
         with suppress(OSError):
             found += path.read_text(errors="replace") + "\n"
     return found
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("script", "state", "code", "number"), [
@@ -362,12 +354,12 @@ def test_jobs_inherit_little(executor: LocalJobExecutor, tmp_path: Path) -> None
 def test_a_descriptor_that_became_anothers_is_left_alone(executor: LocalJobExecutor, tmp_path: Path) -> None:
     """A program that closes all descriptors, as daemons do, may open files under their numbers."""
     assert executor is not None
-    _local_starter._inherited()
-    status = _local_starter._mine.status
+    _local_inherited.inherited()
+    status = _local_inherited._mine.status
     (tmp_path / "file").write_text("Name:")
     with open(tmp_path / "file") as file:
         os.dup2(file.fileno(), status.fd)
-    assert _local_starter._inherited()[0] and _local_starter._mine.status is not status
+    assert _local_inherited.inherited()[0] and _local_inherited._mine.status is not status
     number = status.fd
     del status
     os.close(number)            # it is still open: else this raises
