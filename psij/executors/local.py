@@ -10,8 +10,8 @@ leaves behind at its normal end are left alone. A job's standard streams are /de
 Files are staged by this process, before the start and after the end; ``_local_staging`` says how.
 
 memory_max_bytes is the greatest peak of a process among the job's own and those it waited for, as Linux counts it:
-exact above some 9 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is left
-out. ``_local_starter`` says why and how.
+exact above some 11 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is
+left out. ``_local_starter`` says why and how.
 
 The native identifier is the process id. ``LocalJobExecutor.reference(job)`` gives a longer text that stays right when
 ids are reused and after a restart of the machine; ``attach`` takes both.

@@ -296,8 +296,8 @@ def test_memory_of_tiny_jobs(executor: LocalJobExecutor, big_client: bytearray) 
     """What is not told from the memory of the process that starts them is left out; it is not theirs."""
     _, metadata = finish(executor, Job(JobSpec("true")))
     assert "memory_max_bytes" not in metadata and metadata["cpu_seconds"] < 1
-    status, metadata = finish(executor, make("x=$(head -c 5000000 /dev/zero | tr '\\0' x); exit 4"))
-    assert status.exit_code == 4 and 5000000 <= metadata["memory_max_bytes"] < 40 << 20
+    status, metadata = finish(executor, make("x=$(head -c 9000000 /dev/zero | tr '\\0' x); exit 4"))
+    assert status.exit_code == 4 and 9000000 <= metadata["memory_max_bytes"] < 40 << 20
 
 
 def test_without_starter(executor: LocalJobExecutor, big_client: bytearray, tmp_path: Path,
