@@ -7,6 +7,7 @@ psij's all the same, and what is put together at run time is not seen.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,6 +58,12 @@ DIFFERENCES: Final[dict[str, Difference]] = {
 _COUNTS: Final = {"node_count", "process_count", "processes_per_node", "cpu_cores_per_process",
                   "gpu_cores_per_process"}
 _CALLBACKS: Final = {"set_job_status_callback", "JobStatusCallback"}
+_CLASSES: Final = {"JobAttributes", "JobSpec", "ResourceSpecV1"}
+_CONTEXTS: Final = {"multiprocessing", "mp", "context", "ctx", "get_context"}
+#: What forks, by its name: the modules that it is from, or names by which these are known.
+_FORKING: Final[dict[str, set[str]]] = {
+    "fork": {"os"}, "Process": _CONTEXTS, "Pool": _CONTEXTS, "ProcessPoolExecutor": {"concurrent", "futures"}}
+_OUR_FILES: Final = re.compile(r"(?:^|/)\.psij(?:/|$)")
 _STAGES: Final = {"STAGE_IN", "STAGE_OUT", "CLEANUP"}
 
 
@@ -70,8 +77,24 @@ def read_program(path: Path) -> ast.Module:
 
 def differences_of(program: ast.Module) -> list[Touched]:
     """The places that differences touch, by line; each name once a line."""
-    touched = {(one.line, one.name): one for node in ast.walk(program) for look in _LOOKS for one in look(node)}
-    return sorted(touched.values())
+    texts = _documentation(program)
+    nodes = [node for node in ast.walk(program) if id(node) not in texts]
+    found = [*(one for node in nodes for look in _LOOKS for one in look(node)), *_metadata(nodes), *_forks(nodes),
+             *(one for scope in _scopes(program) for one in _one_by_one(scope))]
+    return sorted({(one.line, one.name): one for one in found}.values())
+
+
+def _documentation(program: ast.Module) -> set[int]:
+    """The ids of texts that are statements of their own, as docstrings are."""
+    return {id(node.value) for node in ast.walk(program) if isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)}
+
+
+def _scopes(program: ast.Module) -> list[list[ast.AST]]:
+    """The nodes of the module outside of functions, and those of each function."""
+    functions = [node for node in ast.walk(program) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    within = {id(node) for function in functions for node in ast.walk(function)}
+    return [[node for node in ast.walk(program) if id(node) not in within], *(list(ast.walk(one)) for one in functions)]
 
 
 def _imports(node: ast.AST) -> Iterator[Touched]:
@@ -133,11 +156,8 @@ def _calls(node: ast.AST) -> Iterator[Touched]:
     if name == "JobSpec" and directory and not directory.startswith(("/", "~/")):
         yield Touched(node.lineno, "directory", f"directory={directory!r}")
     duration = keywords.get("duration")
-    if isinstance(duration, ast.Call) and _last(duration.func) == "timedelta" \
-            and all(_is_zero(one) for one in (*duration.args, *(word.value for word in duration.keywords))):
+    if duration is not None and _is_no_time(duration):
         yield Touched(duration.lineno, "no-limit", "duration=timedelta(0)")
-    if name in ("fork", "Process", "Pool", "ProcessPoolExecutor"):
-        yield Touched(node.lineno, "fork", name)
     yield from _custom(name, node, keywords.get("custom_attributes"))
 
 
@@ -152,10 +172,87 @@ def _custom(name: str, call: ast.Call, given: ast.expr | None) -> Iterator[Touch
             yield Touched(one.lineno, "custom-prefix", repr(text))
 
 
+def _one_by_one(nodes: list[ast.AST]) -> Iterator[Touched]:
+    """What ``_calls`` looks for in the words of a class, in members that are set afterwards."""
+    kinds: dict[str, str] = {}          # of objects, by the text that names them
+    stated: dict[str, dict[str, ast.Assign]] = {}
+    for node in nodes:
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            if isinstance(node.value, ast.Call) and _last(node.value.func) in _CLASSES:
+                kinds[ast.unparse(target)] = _last(node.value.func)
+                members = stated.setdefault(ast.unparse(target), {})
+                members.update((word.arg or "", node) for word in node.value.keywords)
+            if isinstance(target, ast.Attribute):
+                stated.setdefault(ast.unparse(target.value), {})[target.attr] = node
+    for name, kind in kinds.items():
+        yield from _members(kind, stated.get(name, {}))
+
+
+def _members(kind: str, stated: dict[str, ast.Assign]) -> Iterator[Touched]:
+    """stated: the statement that sets a member last, by the member's name."""
+    own = {name: node for name, node in stated.items() if not isinstance(node.value, ast.Call)
+           or _last(node.value.func) not in _CLASSES}
+    if kind == "ResourceSpecV1":
+        if "process_count" in own and not {"node_count", "processes_per_node"} & stated.keys():
+            yield Touched(own["process_count"].lineno, "processes", "process_count alone")
+        for name in sorted(_COUNTS & own.keys()):
+            if _is_zero(own[name].value):
+                yield Touched(own[name].lineno, "zero-count", f"{name}=0")
+    directory = _text(own["directory"].value) if kind == "JobSpec" and "directory" in own else None
+    if directory and not directory.startswith(("/", "~/")):
+        yield Touched(own["directory"].lineno, "directory", f"directory={directory!r}")
+    if kind == "JobAttributes" and "duration" in own and _is_no_time(own["duration"].value):
+        yield Touched(own["duration"].lineno, "no-limit", "duration=timedelta(0)")
+
+
+def _is_no_time(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) == "timedelta" \
+        and all(_is_zero(one) for one in (*node.args, *(word.value for word in node.keywords)))
+
+
+def _metadata(nodes: list[ast.AST]) -> Iterator[Touched]:
+    """Metadata of statuses: of what is named so, of what ``wait`` gave, and of what is a JobStatus by annotation."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None and _is_status(
+                node.value, names):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+        if isinstance(node, ast.arg) and node.annotation is not None and "JobStatus" in ast.unparse(node.annotation):
+            names.add(node.arg)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "metadata" and _is_status(node.value, names):
+            yield Touched(node.lineno, "metadata", ".metadata")
+
+
+def _is_status(node: ast.AST, names: set[str]) -> bool:
+    if isinstance(node, ast.Await):
+        return _is_status(node.value, names)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "wait"
+    name = _last(node)
+    return name in names or "status" in name.lower()
+
+
+def _forks(nodes: list[ast.AST]) -> Iterator[Touched]:
+    """What forks; not what another module has by the same name, as psutil.Process."""
+    modules = {alias.asname or alias.name: node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)
+               for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Call) and (name := _last(node.func)) in _FORKING:
+            base = _base(node.func.value) if isinstance(node.func, ast.Attribute) else modules.get(name, "")
+            if base.split(".")[0] in _FORKING[name]:
+                yield Touched(node.lineno, "fork", name)
+
+
+def _base(node: ast.AST) -> str:
+    return _last(node.func) if isinstance(node, ast.Call) else _last(node)
+
+
 def _names(node: ast.AST) -> Iterator[Touched]:
     if isinstance(node, ast.Attribute):
-        if node.attr == "metadata":
-            yield Touched(node.lineno, "metadata", ".metadata")
         if node.attr in _STAGES:
             yield Touched(node.lineno, "states", node.attr)
         if node.attr == "TypeCheckError":
@@ -168,7 +265,7 @@ def _texts(node: ast.AST) -> Iterator[Touched]:
     text = _text(node)
     if text is not None and "${" in text.replace("$${", "").replace("\\${", ""):
         yield Touched(getattr(node, "lineno", 1), "variables", "${...}")
-    if text is not None and ".psij" in text:
+    if text is not None and _OUR_FILES.search(text):
         yield Touched(getattr(node, "lineno", 1), "files", ".psij")
 
 

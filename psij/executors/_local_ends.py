@@ -4,7 +4,7 @@ The processes that start jobs (``_local_starter_main``) share a file, to which e
 ``pid status before after ended cpu peak .``: status as in wait(2); the job was started between before and after and
 ended, all in seconds of CLOCK_BOOTTIME; cpu in seconds, peak as in ru_maxrss. A line that was cut, by a disk that is
 full, lacks the full stop. The file is for one boot and one namespace of processes. At 1 MiB, some 12,000 ends, it is
-renamed to ``.old``, in place of the one before; files of boots long ago are removed with the first start after it.
+renamed to ``.old``, in place of the one before; files of other boots are removed a week later.
 
 It lies in a folder of the user's that nobody else may enter: what PSIJ_RUN_DIRECTORY names, else one below ``/tmp`` or
 ``/var/tmp``, whatever TMPDIR says, for processes that never heard of each other are to find the same. Where there can
@@ -29,8 +29,8 @@ __all__ = ["VARIABLE", "End", "are_kept", "file_to_write", "find"]
 
 VARIABLE: Final = "PSIJ_RUN_DIRECTORY"
 _PLACES: Final = ("/tmp", "/var/tmp")
-_NAMESPACE: Final = "/proc/self/ns/pid"
-_KEPT_S: Final = 30 * 86400.0       # after which files of another boot, maybe of another machine, are removed
+_INITIAL: Final = 0xEFFFFFFC        # the number of the namespace of processes that is there from the boot on
+_KEPT_S: Final = 7 * 86400.0        # after which files of another boot, maybe of another machine, are removed
 _TICK_S: Final = 0.02               # two clock ticks: the time of a start is rounded
 _log = logging.getLogger("psij")
 
@@ -46,40 +46,46 @@ class End(NamedTuple):
     cpu_s: float
     peak: int
 
-    def started_at(self, start: int) -> bool:
-        """Whether the process that started so many clock ticks after boot is the one meant."""
-        seconds = start / os.sysconf("SC_CLK_TCK")
+    def started_at(self, seconds: float) -> bool:
+        """Whether the process that started then, by CLOCK_BOOTTIME, is the one meant."""
         return self.before - _TICK_S <= seconds <= self.after + _TICK_S
 
 
 def file_to_write() -> bytes:
     """The file to which ends are to be added, its folder made; empty where nothing can be kept."""
+    name = _name()
+    if not name:
+        return b""
     for folder in _folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_ours(folder):
-            path = folder / _name()
-            if not path.exists():
+            if not (folder / name).exists():
                 _tidy(folder)
-            return os.fsencode(path)
-    if os.environ.get(VARIABLE) and os.path.exists(_NAMESPACE):
+            return os.fsencode(folder / name)
+    if os.environ.get(VARIABLE):
         _warn(os.environ[VARIABLE])
     return b""
 
 
-def find(pid: int, start: int | None = None) -> End | None:
-    """The last end of a job with that id, which started so many clock ticks after boot, where that is known."""
-    for folder in filter(_is_ours, _folders()):
-        for name in (_name(), f"{_name()}.old"):
-            for end in _ends(folder / name, pid):
-                if start is None or end.started_at(start):
-                    return end
+def find(pid: int, start: float | None = None) -> End | None:
+    """The last end of a job with that id, which started then, in seconds of CLOCK_BOOTTIME, where that is known."""
+    for path in _files():
+        for end in _ends(path, pid):
+            if start is None or end.started_at(start):
+                return end
     return None
 
 
 def are_kept() -> bool:
     """Whether any end was kept here."""
-    return any((folder / _name()).exists() for folder in filter(_is_ours, _folders()))
+    return any(path.exists() for path in _files())
+
+
+def _files() -> list[Path]:
+    """Where ends may have been kept, the last ones first."""
+    name = _name()
+    return [folder / one for folder in _folders() if name and _is_ours(folder) for one in (name, f"{name}.old")]
 
 
 def _ends(path: Path, pid: int) -> Iterator[End]:
@@ -98,10 +104,8 @@ def _ends(path: Path, pid: int) -> Iterator[End]:
 
 
 def _folders() -> list[Path]:
-    """Where the file may be; nowhere without /proc, which says whose process ids are meant."""
+    """Where the file may be."""
     stated = os.environ.get(VARIABLE)
-    if not os.path.exists(_NAMESPACE):
-        return []
     if stated is None:
         return [Path(place, f"psij-{os.geteuid()}") for place in _PLACES]
     return [Path(stated)] if os.path.isabs(stated) else []
@@ -123,8 +127,15 @@ def _warn(stated: str) -> None:
 
 
 def _name() -> str:
-    """The name of the file: process ids mean something during one boot and in one namespace only."""
-    return f"ends-{proc.boot_id()}-{os.stat(_NAMESPACE).st_ino}"
+    """The name of the file: process ids mean something during one boot and in one namespace only, whose number becomes
+    another's after its first process. Empty where /proc does not say which that is."""
+    with suppress(OSError):
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+        if os.readlink("/proc/self") == str(os.getpid()):
+            first = None if namespace == _INITIAL else proc.process(1)
+            if first is not None or namespace == _INITIAL:
+                return f"ends-{proc.boot_id()}-{namespace}-{0 if first is None else first.start}"
+    return ""
 
 
 def _tidy(folder: Path) -> None:

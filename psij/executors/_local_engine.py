@@ -33,6 +33,7 @@ __all__ = ["GRACE_S", "Engine", "Outcome", "Watched", "engine"]
 GRACE_S = 2.0       # seconds between SIGTERM and SIGKILL
 _RECHECK_S = 0.05   # seconds between looks where there are no process descriptors
 _ZOMBIES_S = 1.0    # seconds after SIGKILL for which a process group counts where its members cannot be seen
+_TICKS = os.sysconf("SC_CLK_TCK")
 _FEW = 1000         # timers that may lie about
 _log = logging.getLogger("psij")
 _Call = Callable[[], None]
@@ -106,6 +107,13 @@ class Watched:
         self.parent, self.teller = parent, ask_end(self.pid, parent)
         return self
 
+    def started_s(self) -> float:
+        """When the process started, seconds of CLOCK_BOOTTIME."""
+        for pid, start in self.known:
+            if pid == self.pid:
+                return start / _TICKS
+        return self.started - time.monotonic() + time.clock_gettime(time.CLOCK_BOOTTIME)
+
     def seems_alive(self) -> bool:
         """Whether the process is there, by its id and its session or what is known of it; it is noted then."""
         now = proc.process(self.pid)
@@ -128,8 +136,8 @@ class Engine:
         self._numbers = itertools.count()
         self._due: dict[Watched, int | None] = {}      # to be looked at; the signal for its members, or None
 
-    def watch(self, watched: Watched) -> None:
-        """Look after a process that was just started or attached."""
+    def watch(self, watched: Watched, at_once: bool = True) -> None:
+        """Look after a process that was just started or attached. at_once: else ``wake`` is to follow soon."""
         with self._lock:
             watched.begun = True
             stop = watched.why is not None
@@ -138,11 +146,11 @@ class Engine:
             wake = watched.timer is not None and watched.timer[0] < self._sleeps_until
             call = self._expect(watched)
         if call is not None:
-            self.post(call)
+            self._requests.put(call)
         if stop:
-            self.post(partial(self._begin_to_end, watched))
-        elif wake and call is None:
-            self.post(lambda: None)
+            self._requests.put(partial(self._begin_to_end, watched))
+        if at_once and (call is not None or stop or wake):
+            self.wake()
 
     def listen(self, starter: Starter) -> None:
         """Take the reports of a new starter until it ends."""
@@ -155,6 +163,10 @@ class Engine:
     def post(self, call: _Call) -> None:
         """Have the engine's thread call this, once it has been started. A signal handler may do so too."""
         self._requests.put(call)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the thread look what there is to do."""
         if self._thread is not None:
             self._rouse()
 
@@ -252,17 +264,20 @@ class Engine:
         if not starter.gone:
             self._selector.register(starter.reports, selectors.EVENT_READ, partial(self._take_reports, starter))
 
-    def _take_reports(self, starter: Starter) -> None:
+    def _take_reports(self, starter: Starter) -> bool:
+        """Whether there were some; maybe there are more."""
         try:
-            for report in starter.ended():
-                with self._lock:
-                    watched = starter.jobs.pop(report.pid, None)
-                    if watched is None:
-                        starter.early[report.pid] = report
-                if watched is not None:
-                    self._guarded(partial(self._reported, watched, report))
+            reports = starter.ended()
         except EOFError:
             self._bury(starter)
+            return False
+        with self._lock:
+            ended = [(starter.jobs.pop(report.pid, None), report) for report in reports]
+            starter.early.update((report.pid, report) for watched, report in ended if watched is None)
+        for watched, report in ended:
+            if watched is not None:
+                self._guarded(partial(self._reported, watched, report))
+        return bool(reports)
 
     def _bury(self, starter: Starter) -> None:
         """The starter has ended. Jobs that it had live on, but nobody can say how they end."""
@@ -363,8 +378,9 @@ class Engine:
     # -- ending a process -------------------------------------------------------------------------------------------
 
     def _stop(self, watched: Watched, why: str) -> None:
-        if watched.starter is not None and not watched.starter.gone:
-            self._take_reports(watched.starter)
+        starter = watched.starter
+        while starter is not None and not starter.gone and self._take_reports(starter):
+            continue
         if watched.ended is not None or self._has_ended(watched):
             return
         with self._lock:

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,22 +159,26 @@ class Run:
         self._prepare()
         self._begin()
 
-    def begin_ahead(self) -> bool:
-        """As ``begin``; but where it can be, the start is only asked for, and ``complete`` is to follow: then True."""
+    def begin_ahead(self, unchanged: bool) -> bool:
+        """As ``begin``; but where it can be, the start is only asked for, and ``complete`` is to follow: then True.
+
+        unchanged: the program has done nothing since the last job was begun.
+        """
         self._prepare()
         plan, plain = self.plan, self.staging is None and not self.script
         if plain and plan is not None:
             self._before()
-            self.begun = begin(self.command, plan)
+            self.begun = begin(self.command, plan, unchanged)
         if self.begun is None:
             self._begin()
         return self.begun is not None
 
     def complete(self) -> None:
-        """Wait for a start that was asked for. Raises LaunchError, InvalidJobException."""
+        """Wait for a start that was asked for; the engine is to be woken afterwards. Raises LaunchError,
+        InvalidJobException."""
         begun, self.begun = self.begun, None
         assert begun is not None
-        self._after(begun.complete())
+        self._after(begun.complete(), at_once=False)
 
     def _begin(self) -> None:
         if self.staging is None or not self.staging.stage_in:
@@ -226,7 +230,7 @@ class Run:
             raise LaunchError(f"cannot look after jobs: {e}", transient=True) from e
         self.started, self.watched.started = time.time(), time.monotonic()
 
-    def _after(self, spawned: Spawned) -> None:
+    def _after(self, spawned: Spawned, at_once: bool = True) -> None:
         watched = self.watched
         if spawned.began is not None:
             self.started, watched.started = self.started + spawned.began - watched.started, spawned.began
@@ -237,7 +241,7 @@ class Run:
         try:
             self.announce(self.submitted)
         finally:                # whatever a signal handler raises
-            engine().watch(watched)
+            engine().watch(watched, at_once)
 
     def announce(self, queued: float) -> None:
         """Tell that it runs. queued: since when it is QUEUED, seconds since the epoch."""
@@ -322,8 +326,7 @@ class Run:
         if outcome.wait_status is not None:
             return outcome
         if self.record is None:
-            start = next((start for pid, start in self.watched.known if pid == self.watched.pid), None)
-            end = None if start is None else find(self.watched.pid, start)
+            end = find(self.watched.pid, self.watched.started_s())
             return outcome if end is None else outcome_of(end, outcome.why)
         for _ in range(_RECORD_TRIES):
             found = read(self.record)
@@ -335,11 +338,11 @@ class Run:
         return Outcome(found.wait_status, found.cpu_s, found.peak, found.wall_s, outcome.why)
 
     def _measured(self, outcome: Outcome) -> dict[str, Any]:
+        machine = socket.gethostname()
         metadata: dict[str, Any] = {
             "native_id": str(self.watched.pid), "submit_time": self.submitted, "start_time": self.started,
             "end_time": self.started + outcome.wall_s, "wall_seconds": outcome.wall_s,
-            "nodes": [socket.gethostname()], "node_count": 1, "processors": self.processors,
-            "machine": socket.gethostname(), "user": _user()}
+            "nodes": [machine], "node_count": 1, "processors": self.processors, "machine": machine, "user": _user()}
         if not self.script:         # a launcher's script starts the processes
             metadata |= {"process": self.watched.pid, "session": self.watched.pid}
         if outcome.why is not None and not proc.usable():
@@ -358,12 +361,20 @@ def outcome_of(end: End, why: str | None = None) -> Outcome:
     return Outcome(end.wait_status, end.cpu_s, end.peak, max(end.ended - end.before, 0.0), why)
 
 
+_NAMING = ("LOGNAME", "USER", "LNAME", "USERNAME")      # the variables that getpass asks before the list of users
+
+
 def _user() -> str:
     """The name of our user, its number where it has none."""
+    return _user_by(os.geteuid(), *map(os.environ.get, _NAMING))
+
+
+@lru_cache(maxsize=8)
+def _user_by(number: int, *stated: str | None) -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return str(os.geteuid())
+        return str(number)
 
 
 def _exit_code(wait_status: int | None, metadata: dict[str, Any]) -> int | None:

@@ -288,11 +288,12 @@ class Begun:
             return Spawned(pid, starter, began)
 
 
-def begin(command: Sequence[bytes], plan: Plan) -> Begun | None:
+def begin(command: Sequence[bytes], plan: Plan, unchanged: bool) -> Begun | None:
     """Begin to start a command that is no script, so that the next can be made ready meanwhile. None where it has to be
-    ``spawn``. Raises LaunchError."""
+    ``spawn``. unchanged: the program has done nothing since the last one. Raises LaunchError."""
     check_directory(plan.directory)
     with ExitStack() as stack:
         streams = _open_streams(plan, stack)
-        asked = starters.send(*_request(command, plan, plan.environment, streams), engine().listen)
+        asked = starters.send(*_request(command, plan, plan.environment, streams), engine().listen,
+                              unchanged)
         return None if asked is None else Begun(command, plan, streams, stack.pop_all(), asked)

@@ -26,7 +26,6 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
-import re
 import resource
 import signal
 import socket
@@ -36,14 +35,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from psij._handlers import passing
 from psij.executors._local_ends import file_to_write
+from psij.executors._local_inherited import group, inherited
 
 __all__ = ["Asked", "Report", "StartError", "Starter", "ask_end", "candidates", "end_of", "request_of", "send",
            "settle", "start"]
@@ -54,9 +53,6 @@ _FIRST_S, _LATER_S = 10.0, 60.0     # patience with its own start, with the star
 _BIG = 1 << 18                      # bytes of a request
 _TRIES = 3                          # of starters that do not work
 _CHECK_S = 1.0                      # between looks at the control group
-_INHERITED = re.compile(rb"^(?:Umask|Uid|Gid|Groups|SigIgn|Cap[A-Z][a-z]+|NoNewPrivs|Seccomp|Cpus_allowed|"
-                        rb"Mems_allowed):.*", re.MULTILINE)
-_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
 class StartError(OSError):
@@ -122,11 +118,13 @@ class Asked:
 @dataclass(eq=False, slots=True)
 class Starter:
     """A running starter. inherited: what it got at its start. sent: how many requests. asked: unanswered ones, the
-    oldest first. unread: it has ended, and left some. jobs and early are the engine's."""
+    oldest first. unread: it has ended, and left some. bell: is rung where there are answers. jobs and early are the
+    engine's."""
 
     pid: int
     channel: socket.socket
     reports: int        # a descriptor that is left to the end of the process, in the hands of the engine's thread
+    bell: socket.socket
     inherited: object
     group: bytes        # its control group
     checked: float      # when that was last found to be ours too
@@ -142,15 +140,15 @@ class Starter:
         now = time.monotonic()
         if now - self.checked > _CHECK_S:       # others move us to another group; all else is our own doing
             self.checked = now
-            if self.group != _group():
+            if self.group != group():
                 return True
-        return self.inherited != _inherited()
+        return self.inherited != inherited()
 
     def settle(self, asked: Asked | None = None) -> None:
         """Take the answers to a request and those before it; to all that were sent where none is named."""
         while self.asked and not (asked is not None and asked.settled):
             try:
-                answer = self._answer()
+                answer = self._next_answer()
             except _Dead:
                 self.unread = True          # answers that it gave before come yet, then its end
             except _EndedError as error:    # it took one after another: only the first can have been begun
@@ -196,29 +194,56 @@ class Starter:
         except ConnectionError as e:
             raise _Dead from e
 
-    def _answer(self) -> _Answer:
+    def _next_answer(self) -> _Answer:
+        """As ``_answer``; waits until the bell is rung for it and others."""
+        while True:
+            try:
+                return self._answer(lambda: os.read(self.channel.fileno(), _PACKET))
+            except BlockingIOError:
+                self._hear()
+
+    def _hear(self) -> None:
         try:
-            data = self.channel.recv(_PACKET)
+            self.bell.recv(_PACKET)
+        except ConnectionError:         # there is no more than what the channel has
+            return
+        except OSError as e:
+            raise self._silent(e) from e
+
+    @staticmethod
+    def _silent(error: OSError) -> StartError:
+        return StartError(0, f"the process that starts jobs does not answer ({error})", lost=True)
+
+    def _answer(self, take: Callable[[], bytes] | None = None) -> _Answer:
+        try:
+            data = self.channel.recv(_PACKET) if take is None else take()
+        except BlockingIOError:
+            raise
         except ConnectionResetError as e:       # it left something unread
             raise _Dead from e
         except OSError as e:
-            raise StartError(0, f"the process that starts jobs does not answer ({e})", lost=True) from e
+            raise self._silent(e) from e
         if not data:
             raise _EndedError(0, "the process that starts jobs has ended meanwhile", lost=True)
         return _Answer(*marshal.loads(data))
 
-    def ended(self) -> Iterator[Report]:
-        """The reports that are there. Raises EOFError after the last one when the starter has ended."""
-        while True:
-            try:
-                data = os.read(self.reports, _PACKET)
-            except BlockingIOError:
-                return
-            except ConnectionError:
-                data = b""
-            if not data:
-                raise EOFError
-            yield Report(*marshal.loads(data))
+    def ended(self) -> list[Report]:
+        """The reports of a packet, none where there is none. Raises EOFError after the last one when the starter has
+        ended."""
+        try:
+            data = os.read(self.reports, _PACKET)
+        except BlockingIOError:
+            return []
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise EOFError
+        return [Report(*one) for one in marshal.loads(data)]
+
+    def let_go(self) -> None:
+        """Have it end when its jobs have."""
+        self.channel.close()
+        self.bell.close()
 
     def bury(self) -> None:
         """Let go of it when it has ended."""
@@ -251,98 +276,34 @@ def ask_end(pid: int, parent: int) -> int | None:
 def end_of(asked: int) -> Report | None:
     """What the descriptor of ``ask_end`` brings; None when nothing will come."""
     with suppress(OSError, ValueError, EOFError, TypeError):
-        return Report(*marshal.loads(os.read(asked, _PACKET)))
+        (report,) = marshal.loads(os.read(asked, _PACKET))
+        return Report(*report)
     return None
-
-
-class _Status:
-    """What the kernel says of this thread, by a descriptor that stays open: to open it takes longer than to read it.
-
-    text: the last one, less the counters at its end; facts: those of it that are inherited.
-    """
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.fd = os.open("/proc/thread-self/status", os.O_RDONLY)
-        self.place = self._place()
-        self.text = b""
-        self.facts: list[bytes] = []
-
-    def __del__(self) -> None:
-        with suppress(OSError, AttributeError):         # it is closed, or was never opened
-            if self._place() == self.place:         # a program that closes all descriptors gives the number away
-                os.close(self.fd)
-
-    def _place(self) -> tuple[int, int]:
-        found = os.fstat(self.fd)
-        return found.st_dev, found.st_ino
-
-    def inherited(self) -> list[bytes]:
-        """The facts now. Raises OSError, ValueError when the descriptor has become another's."""
-        text = os.pread(self.fd, _PACKET, 0)
-        if not text.startswith(b"Name:"):
-            raise ValueError
-        start, signals = text.index(b"\nUmask:"), text.index(b"\nSigIgn:")
-        text = text[start:text.index(b"\nVm")] + text[signals:text.rindex(b"\nvoluntary")] if b"\nVm" in text else text
-        if text != self.text:
-            self.text, self.facts = text, _INHERITED.findall(text)
-        return self.facts
-
-
-_mine = threading.local()       # a _Status
-
-
-def _facts() -> list[bytes]:
-    status: _Status | None = getattr(_mine, "status", None)
-    if status is not None and status.pid == os.getpid():        # not in a fork
-        with suppress(OSError, ValueError):         # the descriptor was closed and given away: another one
-            return status.inherited()
-    status = _Status()
-    if not passing():
-        _mine.status = status
-    return status.inherited()
-
-
-def _inherited() -> tuple[object, ...]:
-    """What a process that this thread starts now inherits, of the things that a program may change in itself."""
-    return _facts(), list(map(resource.getrlimit, _LIMITS)), os.getpriority(os.PRIO_PROCESS, 0)
-
-
-def _group() -> bytes:
-    return _read("/proc/self/cgroup")
-
-
-def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(fd, _PACKET)
-    finally:
-        os.close(fd)
 
 
 def _new() -> Starter:
     """Start a starter. Raises _Unusable; OSError when the system lacks something just now."""
     if not sys.executable or getattr(sys, "frozen", False) or not _MAIN.is_file():
         raise _Unusable
-    inherited, group = _inherited(), _group()
+    gets, place = inherited(), group()
     with ExitStack() as stack:
-        channel, its_channel = _pair(stack)
-        reports, its_reports = _pair(stack)
-        given = (its_channel.fileno(), its_reports.fileno())
+        (channel, reports, bell), its = zip(*(_pair(stack) for _ in range(3)), strict=True)
+        given = [one.fileno() for one in its]
         popen = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_MAIN), *map(str, given), file_to_write()], cwd="/", pass_fds=given,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         popen.returncode = 0        # we wait for it ourselves
-        its_channel.close()
-        its_reports.close()
+        for one in its:
+            one.close()
         if not _ready(channel):
             with suppress(OSError):         # it has ended; that it is of no use is raised
                 os.kill(popen.pid, signal.SIGKILL)
                 os.waitpid(popen.pid, 0)
             raise _Unusable
         reports.setblocking(False)
+        bell.settimeout(_LATER_S)
         stack.pop_all()
-        return Starter(popen.pid, channel, reports.detach(), inherited, group, time.monotonic())
+        return Starter(popen.pid, channel, reports.detach(), bell, gets, place, time.monotonic())
 
 
 def _pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
@@ -394,13 +355,14 @@ class _Starters:
                     break
         return None
 
-    def send(self, request: bytes, streams: Sequence[int], made: Callable[[Starter], None]) -> Asked | None:
+    def send(self, request: bytes, streams: Sequence[int], made: Callable[[Starter], None],
+             unchanged: bool) -> Asked | None:
         """A request that a starter is given, to be answered when it has done those before it. None: ask instead."""
         if not self.tries or len(request) > _BIG:
             return None
         with self.lock:
             try:
-                starter = self._current(made)
+                starter = self.starter if unchanged and self.starter is not None else self._current(made)
                 starter.send(request, streams)
             except BaseException as e:          # half of the request may have been sent
                 self.retire()
@@ -440,7 +402,7 @@ class _Starters:
             try:
                 starter.settle()
             finally:
-                starter.channel.close()
+                starter.let_go()
 
     def close(self) -> None:
         """At the end of this process."""
@@ -459,7 +421,7 @@ class _Starters:
         """Let go of the starter, whatever it has still to answer."""
         starter, self.starter = self.starter, None
         if starter is not None:
-            starter.channel.close()
+            starter.let_go()
 
 
 _starters = _Starters()
@@ -514,9 +476,12 @@ def start(request: bytes, given: Sequence[int], made: Callable[[Starter], None])
     return starter, answer.pid, answer.when
 
 
-def send(request: bytes, given: Sequence[int], made: Callable[[Starter], None]) -> Asked | None:
-    """As ``start``, but only begun: ``settle`` completes it. Meanwhile the next one can be sent. None: ``start`` it."""
-    return _starters.send(request, given, made)
+def send(request: bytes, given: Sequence[int], made: Callable[[Starter], None], unchanged: bool) -> Asked | None:
+    """As ``start``, but only begun: ``settle`` completes it. Meanwhile the next one can be sent. None: ``start`` it.
+
+    unchanged: the program has done nothing since the last one was sent.
+    """
+    return _starters.send(request, given, made, unchanged)
 
 
 def settle(asked: Asked) -> tuple[Starter, int, float] | None:

@@ -1,6 +1,6 @@
 """The starter process itself: run as a script by ``_local_starter``, never imported.
 
-``python -I -S _local_starter_main.py CHANNEL REPORTS ENDS``, two sockets that keep packets apart and the file to which
+``python -I -S _local_starter_main.py CHANNEL REPORTS BELL ENDS``, sockets that keep packets apart and the file to which
 it adds how jobs end (see ``_local_ends``; empty: none). It imports nothing but built-in and extension modules, because
 the memory that it has is the least that a job can be measured to have.
 
@@ -9,8 +9,12 @@ tuple (see ``serve``), in several packets when it is long; the first brings the 
 the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple of the number of the request, process id
 (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
-REPORTS: for each process that ended a marshalled tuple of process id, wait status, CPU seconds, peak memory as in
-ru_maxrss (0: no more than ours), and the time by the monotonic clock.
+REPORTS: a marshalled list; for each process that ended a tuple of process id, wait status, CPU seconds, peak memory as
+in ru_maxrss (0: no more than ours), and the time by the monotonic clock.
+
+BELL: a byte where there are answers; a client that waits for many listens here, so as not to be woken for each. While
+there are requests to take, the bell is rung for several answers at once, and several reports go together: at most
+``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
@@ -41,12 +45,13 @@ _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
 _ASKERS = 64            # at the door, at most
 _ENDS = 256             # reports that are kept for who asks late
+_TOGETHER, _TOGETHER_S = 8, 0.002       # answers or reports that wait; seconds for which they do
 _FULL = 1 << 20         # bytes of a file of ends that becomes the old one
 _AGAIN = 1 << 14        # bytes after which it is opened anew: another starter may have renamed it
 _records: "dict[int, bytes]" = {}       # by process id
 _running: "dict[int, tuple[float, float]]" = {}     # process ids; before and after its start, by CLOCK_BOOTTIME
 _askers: "dict[int, list[_socket.socket]]" = {}     # by process id
-_ends: "dict[int, bytes]" = {}          # the last reports, by process id
+_ends: "dict[int, tuple[Any, ...]]" = {}        # the last reports, by process id
 _floor = [0]            # the last answer of own_peak, which only grows
 _RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
 
@@ -213,6 +218,42 @@ def write_end(pid: int, status: int, cpu: float, peak: int) -> None:
         return
 
 
+class Outbox:
+    """Reports that are to be sent, and the bell that is to be rung for answers that were."""
+
+    def __init__(self, reports: _socket.socket, bell: _socket.socket) -> None:
+        self.listener, self.bell = reports, bell
+        self.reports: list[tuple[int, int, float, int, float]] = []
+        self.answers = 0        # for which the bell was not rung
+        self.since = 0.0        # when the first came, by the monotonic clock
+
+    def waits(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.answers or self.reports)
+
+    def note(self, now: float) -> None:
+        """Do it when it is enough: after an answer or a report has come."""
+        if self.answers + len(self.reports) == 1:
+            self.since = now
+        if self.answers >= _TOGETHER or len(self.reports) >= _TOGETHER or now - self.since > _TOGETHER_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the reports and ring the bell."""
+        try:
+            if self.answers:
+                self.answers = 0
+                self.bell.send(b"x", _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+        except OSError:         # nobody listens any more, or nobody has for long
+            pass
+        try:
+            if self.reports:
+                self.listener.send(marshal.dumps(self.reports), _socket.MSG_NOSIGNAL)
+        except OSError:
+            pass
+        self.reports.clear()
+
+
 class Ends:
     """The file to which ends are added, which others write to as well; path empty: none."""
 
@@ -251,15 +292,15 @@ class Ends:
         return posix.open(self.path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
 
 
-def take(channel: _socket.socket, number: int) -> bool:
+def take(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
     """Take a request of that number and answer it; False when there are no more."""
     try:
-        return take_one(channel, number)
+        return take_one(channel, number, outbox)
     except OSError:     # nobody is there; the jobs are
         return False
 
 
-def take_one(channel: _socket.socket, number: int) -> bool:
+def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
     """Take a request and answer it; False at the end. Raises OSError."""
     packet, extra, _, _ = channel.recvmsg(_PACKET, _socket.CMSG_SPACE(_THREE), _socket.MSG_CMSG_CLOEXEC)
     if not packet:
@@ -277,14 +318,18 @@ def take_one(channel: _socket.socket, number: int) -> bool:
     if answer[0]:
         _running[answer[0]] = before, time.clock_gettime(time.CLOCK_BOOTTIME)
     channel.send(marshal.dumps((number, *answer, began)))
+    outbox.answers += 1
+    outbox.note(time.monotonic())
     for fd in given:
         posix.close(fd)
     posix.chdir("/")
     return True
 
 
-def reap(reports: _socket.socket, door: "_socket.socket | None", ends: Ends) -> bool:
+def reap(outbox: Outbox, door: "_socket.socket | None", ends: Ends) -> bool:
     """Report the processes that have ended, to all who have asked before; whether there are others."""
+    if door is not None:        # who asked before the end has come by now
+        let_all_in(door)
     while True:
         try:
             pid, status, usage = posix.wait4(-1, posix.WNOHANG)
@@ -292,23 +337,28 @@ def reap(reports: _socket.socket, door: "_socket.socket | None", ends: Ends) -> 
             return False
         if pid == 0:
             return True
-        cpu, peak = usage.ru_utime + usage.ru_stime, peak_of(usage)
+        cpu, peak, now = usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()
         write_end(pid, status, cpu, peak)
-        if pid in _running:
-            ends.add(pid, status, cpu, peak, _running[pid])
-        if door is not None:        # who asked before the end has come by now
-            let_all_in(door)
-        _running.pop(pid, None)
-        report = marshal.dumps((pid, status, cpu, peak, time.monotonic()))
+        began = _running.pop(pid, None)
+        if began is not None:
+            ends.add(pid, status, cpu, peak, began)
+        report = pid, status, cpu, peak, now
         _ends.pop(pid, None)
         _ends[pid] = report
         if len(_ends) > _ENDS:
             del _ends[next(iter(_ends))]
-        for listener in (reports, *_askers.pop(pid, ())):
-            try:
-                listener.send(report, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT * (listener is not reports))
-            except OSError:     # it does not listen any more
-                continue
+        outbox.reports.append(report)
+        outbox.note(now)
+        for asker in _askers.pop(pid, ()):
+            tell(asker, report)
+
+
+def tell(asker: _socket.socket, report: "tuple[Any, ...]") -> None:
+    """Send one who asked at the door a report."""
+    try:
+        asker.send(marshal.dumps([report]), _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+    except OSError:         # it does not listen any more
+        return
 
 
 def open_door() -> "_socket.socket | None":
@@ -344,20 +394,17 @@ def let_in(asker: _socket.socket) -> None:
     except (OSError, ValueError):       # it has gone, or it asks nothing
         return
     if pid not in _running and pid in _ends:
-        try:
-            asker.send(_ends[pid], _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
-        except OSError:         # it does not listen any more
-            return
+        tell(asker, _ends[pid])
     if pid in _running:
         _askers.setdefault(pid, []).append(asker)
 
 
 def main() -> None:
     """Serve and report until the end."""
-    channel, reports = (_socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
-    ends = Ends(sys.argv[3].encode(sys.getfilesystemencoding(), "surrogateescape"))
+    channel, reports, bell = (_socket.socket(fileno=int(fd)) for fd in sys.argv[1:4])
+    ends = Ends(sys.argv[4].encode(sys.getfilesystemencoding(), "surrogateescape"))
     woken, wake = posix.pipe()
-    for fd in (channel.fileno(), reports.fileno()):
+    for fd in (channel.fileno(), reports.fileno(), bell.fileno()):
         posix.set_inheritable(fd, False)
     posix.set_blocking(wake, False)
     _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -374,25 +421,32 @@ def main() -> None:
         poll.register(door, select.POLLIN)
     serving = busy = True
     number = 1
+    outbox = Outbox(reports, bell)
     gc.disable()            # nothing here refers to itself
     channel.send(b"ready")
     while serving or busy:
-        for fd, _ in poll.poll():
+        ready = poll.poll(0) if outbox.waits() else None
+        if not ready:
+            outbox.flush()
+            ready = poll.poll()
+        for fd, _ in ready:
             if fd == woken:
                 posix.read(woken, 4096)
-                busy = reap(reports, door, ends)
+                busy = reap(outbox, door, ends)
             elif fd == reports.fileno():
                 poll.unregister(reports)
             elif door is not None and fd == door.fileno():
                 let_all_in(door)
-            elif take(channel, number):
+            elif take(channel, number, outbox):
                 busy = True
                 number += 1
             else:
                 serving = False
+                outbox.flush()
                 poll.unregister(channel)
                 channel.close()
-                busy = reap(reports, door, ends)
+                busy = reap(outbox, door, ends)
+    outbox.flush()
 
 
 try:

@@ -10,8 +10,8 @@ leaves behind at its normal end are left alone. A job's standard streams are /de
 Files are staged by this process, before the start and after the end; ``_local_staging`` says how.
 
 memory_max_bytes is the greatest peak of a process among the job's own and those it waited for, as Linux counts it:
-exact above some 9 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is left
-out. ``_local_starter`` says why and how.
+exact above some 11 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is
+left out. ``_local_starter`` says why and how.
 
 The native identifier is the process id. ``LocalJobExecutor.reference(job)`` gives a longer text that stays right when
 ids are reused and after a restart of the machine; ``attach`` takes both.
@@ -51,7 +51,8 @@ from psij.rendered import Rendered
 __all__ = ["LocalJobExecutor"]
 
 _T = TypeVar("_T")
-_AHEAD = 8              # starts that the starter has been asked for and not done, at most
+_AHEAD = 16             # starts that the starter has been asked for and not done, at most
+_FEWER = 8              # how many are left of them before more are asked for
 _WRITING_S = 1.0        # from the end of a process until its starter has written it down, at most
 _STARTING_S = 30.0      # after which a job of which only the first line is recorded counts as not there
 
@@ -331,7 +332,7 @@ class LocalJobExecutor(JobExecutor):
 
     def _tell_end(self, job: Job, native_id: str, pid: int, start: int | None, until: float) -> None:
         """Tell how a job that has gone has ended. until: when its starter has written that, by the monotonic clock."""
-        end = _local_ends.find(pid, start)
+        end = _local_ends.find(pid, None if start is None else start / os.sysconf("SC_CLK_TCK"))
         if end is not None:
             started = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - end.before)
             run = Run(self, job, started)
@@ -352,28 +353,37 @@ class _Many:
     def __init__(self, executor: LocalJobExecutor, told: Callable[[Job, Exception | None], None]) -> None:
         self.executor, self.told = executor, told
         self.begun: deque[Run] = deque()
+        self.unchanged = False          # the program has done nothing since the last start was asked for
 
     def submit(self, job: Job) -> None:
         """Start a job, or begin to."""
         try:
             waits = self._begin(job)
         except Exception as e:
-            self.told(job, e)
+            self._tell(job, e)
         else:
             if not waits:
-                self.told(job, None)
-        self.complete(_AHEAD)
+                self._tell(job, None)
+        if len(self.begun) >= _AHEAD:
+            self.complete(_FEWER)
 
     def complete(self, left: int = 0) -> None:
         """Wait until no more starts than that are open."""
-        while len(self.begun) > left:
-            run = self.begun.popleft()
-            try:
-                self.executor._step(run, run.complete)
-            except Exception as e:
-                self.told(run.jobs[0], e)
-            else:
-                self.told(run.jobs[0], None)
+        try:
+            while len(self.begun) > left:
+                run = self.begun.popleft()
+                try:
+                    self.executor._step(run, run.complete)
+                except Exception as e:
+                    self._tell(run.jobs[0], e)
+                else:
+                    self._tell(run.jobs[0], None)
+        finally:
+            engine().wake()
+
+    def _tell(self, job: Job, error: Exception | None) -> None:
+        self.unchanged = False
+        self.told(job, error)
 
     def _begin(self, job: Job) -> bool:
         """Whether the start is open. Where something is lacking, open starts give back what they hold."""
@@ -387,7 +397,8 @@ class _Many:
 
     def _once(self, job: Job) -> bool:
         run = self.executor._taken(job, self.executor._checked(job))
-        waits = bool(self.executor._step(run, run.begin_ahead))
+        waits = bool(self.executor._step(run, partial(run.begin_ahead, self.unchanged)))
+        self.unchanged = waits
         if waits:
             self.begun.append(run)
         return waits

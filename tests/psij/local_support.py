@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from psij.executors import _local_starter
 from psij.executors._local_proc import process
 
-__all__ = ["starters_killed"]
+__all__ = ["starters_killed", "wait_until"]
 
 
 @contextmanager
@@ -32,3 +33,11 @@ def starters_killed(every_s: float) -> Iterator[None]:
     finally:
         over.set()
         killer.join()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Wait for something that other processes bring about."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, "it does not become true"
+        time.sleep(0.01)

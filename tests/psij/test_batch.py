@@ -59,6 +59,7 @@ from sssjob.lrm.hostlist import hosts
 from sssjob.templates import UnquotedError, environment
 from sssjob.templates.quoting import FILTERS, Directive, Quoted, QuotingError, expanding_word, sbatch, slurm_path, word
 from tests.fakes import slurm
+from tests.gate import until_there
 from tests.psij.batch_support import Stand, a_job, ended, stand_in
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
@@ -590,9 +591,10 @@ def test_two_watchers_of_one_exit_file(tmp_path: Path, monkeypatch: pytest.Monke
     """E47: somebody else's attachment keeps the exit file, and takes it away in the end."""
     with stand_in(slurm, cls, tmp_path, monkeypatch) as stand:
         stand.lab.set(forget=0, accounting=False)
-        first, second = a_job("sleep 0.5; exit 9"), Job()
+        first, second = a_job(f"{until_there(tmp_path / 'go')}; exit 9"), Job()
         stand.executor.submit(first)
         cls(config=stand.executor.config).attach(second, first.native_id or "")
+        (tmp_path / "go").touch()
         assert (ended(first).exit_code, ended(second).exit_code) == (9, 9)
         assert cls is TheirExecutor or stand.files() == []
 

@@ -17,6 +17,7 @@ from psij import Job, JobAttributes, JobExecutor, JobState, QueueFullException, 
 from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError
 from sssjob.templates.quoting import QuotingError
+from tests.gate import until_there
 from tests.psij.batch_support import Stand, a_job, ended, known, run_script, runs
 from tests.psij.managers import MANAGERS, Manager
 
@@ -54,13 +55,14 @@ def made_once(quick: Stand, manager: Manager) -> bool:
 def test_whole_way(manager: Manager, stand: Stand, tmp_path: Path) -> None:
     """From submission to the facts of the end; the files are private, and gone afterwards."""
     expected = manager.whole
-    job = a_job('cat "$PSIJ_NODEFILE"; sleep 0.4', name=expected.name, stdout_path=tmp_path / "o",
+    job = a_job(f'cat "$PSIJ_NODEFILE"; {until_there(tmp_path / "go")}', name=expected.name, stdout_path=tmp_path / "o",
                 resources=expected.resources, attributes=JobAttributes(custom_attributes={**expected.custom}))
     stand.executor.submit(job)
     assert stand.executor.list() == [job.native_id]
     assert stat.S_IMODE(stand.executor.work_directory.stat().st_mode) == 0o700
     assert stat.S_IMODE((stand.executor.work_directory / f"{job.id}.job").stat().st_mode) & 0o077 == 0
     assert not [name for name in stand.files() if name.endswith(".sub")]        # a description is not needed any more
+    (tmp_path / "go").touch()
     status = ended(job)
     assert (status.exit_code, stand.states(job), stand.executor.list()) == (0, [Q, A, C], [])
     assert (tmp_path / "o").read_text() == expected.nodes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from psij.executors.batch.batch_scheduler_executor import SourceOffError
 from psij.executors.batch.htcondor import HTCondorJobExecutor, parse_history
 from sssjob.templates.quoting import Directive, QuotingError, condor, condor_path, condor_string, condor_word
 from tests.psij.batch_support import Stand, a_job, ended, refusal, runs
+from tests.psij.local_support import wait_until
 from tests.psij.managers import MANAGERS
 
 MANAGER = MANAGERS["htcondor"]
@@ -111,8 +111,8 @@ def test_held(quick: Stand) -> None:
     """A held job has not ended; one that ran stays ACTIVE."""
     job = runs(quick, "sleep 0.5")
     quick.lab.update(1, state=5, hold_reason="Error from slot1")
-    time.sleep(0.2)
-    assert job.status.state is A and job.status.message == "held: Error from slot1"
+    wait_until(lambda: job.status.message == "held: Error from slot1")
+    assert job.status.state is A
     assert (job.status.metadata or {})["native_state"] == "HELD"
     quick.lab.update(1, state=None)
     assert ended(job).state is C

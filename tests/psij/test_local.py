@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -20,9 +19,9 @@ import pytest
 
 import psij
 from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus
-from psij.executors import LocalJobExecutor, _local_starter
+from psij.executors import LocalJobExecutor, _local_inherited, _local_starter
 from psij.executors._local_proc import process
-from tests.psij.local_support import starters_killed
+from tests.psij.local_support import starters_killed, wait_until
 
 SOON = timedelta(seconds=60)
 
@@ -69,13 +68,6 @@ def running() -> str:
         with suppress(OSError):
             found += path.read_text(errors="replace") + "\n"
     return found
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("script", "state", "code", "number"), [
@@ -304,8 +296,8 @@ def test_memory_of_tiny_jobs(executor: LocalJobExecutor, big_client: bytearray) 
     """What is not told from the memory of the process that starts them is left out; it is not theirs."""
     _, metadata = finish(executor, Job(JobSpec("true")))
     assert "memory_max_bytes" not in metadata and metadata["cpu_seconds"] < 1
-    status, metadata = finish(executor, make("x=$(head -c 5000000 /dev/zero | tr '\\0' x); exit 4"))
-    assert status.exit_code == 4 and 5000000 <= metadata["memory_max_bytes"] < 40 << 20
+    status, metadata = finish(executor, make("x=$(head -c 9000000 /dev/zero | tr '\\0' x); exit 4"))
+    assert status.exit_code == 4 and 9000000 <= metadata["memory_max_bytes"] < 40 << 20
 
 
 def test_without_starter(executor: LocalJobExecutor, big_client: bytearray, tmp_path: Path,
@@ -362,12 +354,12 @@ def test_jobs_inherit_little(executor: LocalJobExecutor, tmp_path: Path) -> None
 def test_a_descriptor_that_became_anothers_is_left_alone(executor: LocalJobExecutor, tmp_path: Path) -> None:
     """A program that closes all descriptors, as daemons do, may open files under their numbers."""
     assert executor is not None
-    _local_starter._inherited()
-    status = _local_starter._mine.status
+    _local_inherited.inherited()
+    status = _local_inherited._mine.status
     (tmp_path / "file").write_text("Name:")
     with open(tmp_path / "file") as file:
         os.dup2(file.fileno(), status.fd)
-    assert _local_starter._inherited()[0] and _local_starter._mine.status is not status
+    assert _local_inherited.inherited()[0] and _local_inherited._mine.status is not status
     number = status.fd
     del status
     os.close(number)            # it is still open: else this raises

@@ -252,9 +252,9 @@ def test_an_interruption_loses_one_answer_at_most(executor: LocalJobExecutor, tm
     single = make("exit 9", tmp_path)
     take = _local_starter.Starter._answer
 
-    def interrupted(starter: _local_starter.Starter) -> _local_starter._Answer:
+    def interrupted(starter: _local_starter.Starter, *how: Any) -> _local_starter._Answer:
+        take(starter, *how)
         monkeypatch.undo()
-        take(starter)
         raise KeyboardInterrupt
 
     def given() -> Iterator[Job]:
@@ -271,6 +271,24 @@ def test_an_interruption_loses_one_answer_at_most(executor: LocalJobExecutor, tm
     assert all(one in ((number, None), (None, "lost")) for number, one in enumerate(found, 1))
     assert single.status.state is JobState.NEW
 
+
+def test_jobs_inherit_what_is_changed_between_them(executor: LocalJobExecutor, tmp_path: Path) -> None:
+    """A callback may do so; jobs that were begun before keep what was there."""
+    jobs = [make(f"umask >{number}", tmp_path) for number in range(40)]
+
+    def told(job: Job, error: Exception | None) -> None:
+        if job is jobs[0]:
+            os.umask(0o077)
+
+    before = os.umask(0o022)
+    try:
+        executor._submit_all(jobs, told)
+    finally:
+        os.umask(before)
+    for job in jobs:
+        assert job.wait(SOON) is not None
+    seen = [(tmp_path / str(number)).read_text().strip() for number in range(40)]
+    assert (seen[0], seen[-1]) == ("0022", "0077") and seen == sorted(seen)
 
 
 FEW = """

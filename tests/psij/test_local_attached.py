@@ -20,6 +20,7 @@ from psij.executors._local_ends import VARIABLE
 from psij.executors._local_engine import engine
 from psij.executors._local_proc import boot_id, process
 from psij.executors.local import LocalJobExecutor
+from tests.psij.local_support import wait_until
 
 #: Runs shell commands one after another; prints the process id and the reference of each.
 CLIENT = """
@@ -185,6 +186,21 @@ class TestRecycledIds:
             by_reference.cancel()
             assert (status := by_reference.wait(60)) is not None and status.state is JobState.CANCELED
 
+    def test_another_namespace_of_processes_has_the_same_ids(self, folder: Path) -> None:
+        """The number of a namespace becomes the next one's."""
+        program = ("executor.attach(job := Job(), sys.argv[1]); status = job.wait(60)\n"
+                   "print(status.exit_code, (status.metadata or {}).get('reason')); run('exit 3')\n")
+        printed: list[str] = []
+        for _ in range(2):
+            done = subprocess.run(["unshare", "-Urpf", "--mount-proc", sys.executable, "-c", CLIENT + program,
+                                   printed[1].split()[0] if printed else "99"], cwd=folder.parent, capture_output=True,
+                                  text=True, timeout=120)
+            if done.stderr.startswith("unshare:"):
+                pytest.skip(f"no namespaces here: {done.stderr}")
+            assert done.returncode == 0, done.stderr
+            printed = done.stdout.splitlines()
+            assert printed[0] == "None lost"
+
     @pytest.mark.parametrize("told_by", ["its starter", "its environment"])
     def test_a_job_has_the_id_of_an_older_one(self, folder: Path, told_by: str) -> None:
         executor, twin = LocalJobExecutor(), Job()
@@ -242,7 +258,7 @@ def test_a_full_file_becomes_the_old_one(folder: Path) -> None:
 
 def test_files_of_boots_long_ago_go(folder: Path) -> None:
     folder.mkdir(0o700)
-    for name, days in (("ends-a-1", 40), ("ends-b-1.old", 31), ("ends-c-1", 29), ("other", 40)):
+    for name, days in (("ends-a-1", 40), ("ends-b-1.old", 8), ("ends-c-1", 6), ("other", 40)):
         (folder / name).touch()
         os.utime(folder / name, (time.time() - 86400 * days,) * 2)
     client(folder, "run('exit 1')")
@@ -291,3 +307,21 @@ def test_where_nothing_is_stated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     keep(file.parent, 4194000, 256, boot_time())
     file.rename(tmp_path / "later" / file.parent.name / file.name)
     assert end_of("4194000") == ("FAILED", 1, None)
+
+
+def test_a_starter_that_is_killed_before_it_reports(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has kept counts: reports are sent several together, and the last ones go with it."""
+    real = _local_starter.Starter.ended
+
+    def lost(starter: _local_starter.Starter) -> list[_local_starter.Report]:
+        real(starter)       # raises EOFError when the starter has ended
+        return []
+
+    monkeypatch.setattr(_local_starter.Starter, "ended", lost)
+    executor, job = LocalJobExecutor(), Job(JobSpec("/bin/sh", ["-c", "exit 5"]))
+    executor.submit(job)
+    starter = _local_starter._starters.starter
+    assert starter is not None
+    wait_until(lambda: _local_ends.find(int(str(job.native_id))) is not None)
+    os.kill(starter.pid, 9)
+    assert (status := job.wait(60)) is not None and (status.state, status.exit_code) == (JobState.FAILED, 5)

@@ -15,6 +15,7 @@ import pytest
 import psij
 from psij.executors import _local_records as records
 from psij.executors.local import LocalJobExecutor
+from tests.gate import until_there
 
 CLIENT = """
 import sys, time, psij
@@ -121,11 +122,12 @@ def test_records_that_are_cut_or_damaged(tmp_path: Path, text: str, found: recor
 
 def test_a_starter_that_is_killed_too(tmp_path: Path) -> None:
     """Then nobody knows how the job ended, and nobody says he does."""
-    job_id = killed_client(tmp_path, "sleep 1; exit 3")
+    job_id = killed_client(tmp_path, f"{until_there(tmp_path / 'go')}; exit 3")
     record = records.read(tmp_path / job_id)
     assert record is not None
     with open(f"/proc/{record.pid}/stat") as stat:
         starter = int(stat.read().rpartition(")")[2].split()[1])
     os.kill(starter, signal.SIGKILL)
+    (tmp_path / "go").touch()
     status = adopted(tmp_path, job_id)
     assert (status.state.name, status.exit_code, (status.metadata or {})["reason"]) == ("FAILED", None, "unknown-exit")
