@@ -123,6 +123,7 @@ def _spec_of(call: Call) -> Plain:
     stated: Plain = spec.model_dump(exclude_unset=True, exclude_none=True)
     if spec.resources is not None:      # where nothing is said, nodes are exclusive; in PSI/J they are not
         stated["resources"]["exclusive_node_use"] = spec.resources.exclusive_node_use
+    stated.setdefault("attributes", {}).setdefault("duration", None)    # in PSI/J ten minutes, were nothing said
     return stated
 
 
