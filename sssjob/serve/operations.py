@@ -224,6 +224,7 @@ def _text(body: bytes) -> str:
 
 
 _OFFERS: Final = 1000
+_NO_LEDGER: Final = "the server has no ledger"
 _ID: Final = Parameter("id", "the Id of a job or group, its native id, or @3.1 as the journal calls it", "path")
 _FROM: Final = Parameter("from", "the format of the body (default: auto, the one that is recognised)")
 _POLICY: Final = Parameter("policy", "the outermost awarenessPolicy", choices=("Reject", "Warn", "Ignore"))
@@ -260,17 +261,19 @@ OPERATIONS: Final = (
                                    "whole")), answers={200: "the stream"}),
     Operation("query", "POST", "/v1/query", "The objects that a query selects.",
               lambda desk, call: (200, desk.query(call.user, _text(call.body))), (), ("text/plain",),
-              {200: "the objects", 403: "the user may not"}),
+              {200: "the objects", 403: "the user may not", 501: _NO_LEDGER}, "query"),
     Operation("convert", "POST", "/v1/convert", "A document in another format.", _convert,
               (_FROM, Parameter("to", "the format (default: sss)"), _POLICY), _TYPES,
-              {200: "the text, with findings", 422: "findings reject it"}),
+              {200: "the text, with findings", 422: "findings reject it"}, "convert"),
     Operation("match", "POST", "/v1/match", "Whether offers meet what a document requests.", _match, (),
-              ("application/json",), {200: "a verdict for each offer, with reasons", 422: "findings reject it"}),
+              ("application/json",), {200: "a verdict for each offer, with reasons", 422: "findings reject it"},
+              "convert"),
     Operation("quote", "POST", "/v1/quote", "What each job of a document would cost.",
               lambda desk, call: (200, desk.quote(call.body, call.text("from", "auto"))), (_FROM,), _TYPES,
-              {200: "the quotes", 422: "findings reject it"}),
+              {200: "the quotes", 422: "findings reject it", 501: "the server has no rates"}, "convert"),
     Operation("balance", "GET", "/v1/balance", "The accounts of the ledger as they stand.",
               lambda desk, call: (200, desk.balance(call.user, call.values.get("account"))),
-              (Parameter("account", "only this one"),), answers={200: "the accounts", 403: "the user may not"}),
+              (Parameter("account", "only this one"),), answers={200: "the accounts", 403: "the user may not",
+                                                                   501: _NO_LEDGER}, pool="query"),
     Operation("openapi", "GET", "/openapi.json", "This description."),
 )

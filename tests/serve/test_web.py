@@ -119,6 +119,9 @@ def test_rights(quiet: Place) -> None:
     assert quiet.call("amy", "POST", "/v1/jobs", other).status == 403
     assert quiet.call("bob", "POST", "/v1/jobs", other.replace("<Id>x", "<Id>own")).status == 201
     assert quiet.call("amy", "GET", "/v1/balance").status == 403
+    for method, path, text in (("GET", "/v1/balance", None), ("POST", "/v1/query", "Query Account")):
+        lacking = quiet.call("root", method, path, text, **({"Content_Type": "text/plain"} if text else {}))
+        assert (lacking.status, lacking.body["message"]) == (501, "this server has no ledger")
     assert quiet.call("amy", "POST", "/v1/query", "Query Account", Content_Type="text/plain").status == 403
 
 
@@ -343,4 +346,4 @@ def test_any_request_is_answered_and_never_with_500(quiet: Place, operation: Ope
     sent = body.encode("utf-8", "replace") if operation.method == "POST" else None
     reply = quiet.call(user, operation.method, f"{path}?{query}", sent, Content_Type=(operation.takes or ("x/y",))[0])
     assert reply.status in {200, 201, 400, 403, 404, 409, 415, 422} or (
-        reply.status == 503 and operation.name in ("balance", "query")), "there is no ledger"
+        reply.status == 501 and operation.name in ("balance", "query")), "there is no ledger"
