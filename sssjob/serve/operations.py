@@ -27,10 +27,11 @@ _WHOLE: Final = re.compile("[0-9]{1,15}")
 
 
 class RequestError(SSSJobError, ValueError):
-    """A request that is wrong before anything is done. status: of HTTP."""
+    """A request that is wrong before anything is done. status: of HTTP; closes: whether nothing more is to be read from
+    its connection, where a second request could hide in its body."""
 
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
+    def __init__(self, status: int, message: str, *, closes: bool = False) -> None:
+        self.status, self.closes = status, closes
         super().__init__(message)
 
 

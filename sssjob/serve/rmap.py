@@ -22,6 +22,7 @@ from typing import Final
 
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, escape
+from sssjob.limits import LIMITS
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
 from sssjob.serve.desk import ConflictError, Desk, LackingError, Order
@@ -131,6 +132,8 @@ class Exchange:
     def _once(self, message: Envelope, request: Request) -> None:
         """Raise MessageError for a request that could be made twice by who only heard it."""
         if request.id:
+            if len(request.id) > LIMITS.identifier:
+                raise MessageError("314", f"The id is longer than the limit identifier ({LIMITS.identifier}).")
             return
         if self.profile != "gold":
             raise MessageError("314", "A request that changes something needs an id, so that it is done once.")

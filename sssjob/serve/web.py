@@ -221,7 +221,7 @@ class _Application:
         """The body, which is limited in size and in the time that it takes."""
         limits = self.server.limits
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other")
+            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other", closes=True)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(415, "no Content-Encoding is taken")
         pieces: list[bytes] = []
@@ -231,11 +231,12 @@ class _Application:
                 async for piece in request.stream():
                     size += len(piece)
                     if size > limits.body_bytes:
-                        raise RequestError(413, f"the body is longer than the limit body_bytes ({limits.body_bytes})")
+                        raise RequestError(413, f"the body is longer than the limit body_bytes ({limits.body_bytes})",
+                                           closes=True)
                     pieces.append(piece)
         except TimeoutError:
             raise RequestError(408, f"the body takes longer than the limit message_seconds "
-                                    f"({limits.message_seconds:g})") from None
+                                    f"({limits.message_seconds:g})", closes=True) from None
         except ClientDisconnect:
             raise RequestError(400, "the body ended early") from None
         operation.check_type(request.headers.get("content-type"), bool(size))
@@ -245,7 +246,7 @@ class _Application:
 def _refusal(error: Exception) -> Response:
     """The answer that an error is."""
     if isinstance(error, RequestError):
-        return _problem(error.status, str(error))
+        return _problem(error.status, str(error), headers={"Connection": "close"} if error.closes else None)
     if isinstance(error, RejectedError):
         return _problem(422, str(error), error.findings)
     if isinstance(error, UnknownJobError):
@@ -275,4 +276,5 @@ def _details(refusal: Response, request: Request) -> Response:
     causes = "; ".join(str(finding["message"]) for finding in told["findings"])
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or told["message"],
                    request.url.path)
-    return _JSON(body, refusal.status_code, media_type="application/problem+json")
+    closing = {"Connection": "close"} if "connection" in refusal.headers else None
+    return _JSON(body, refusal.status_code, closing, media_type="application/problem+json")

@@ -121,6 +121,7 @@ def test_slow_bodies_and_half_closed_connections(serving: Serving, small: Limits
         for client in slow:
             client.sendall(b"<")
             assert b"408" in read_until(client, b"message_seconds")
+            assert not client.recv(1000), "nothing more is read from it"
         assert place.call("amy", "GET", "/v1/jobs?ended=true").body["total"] == 0
 
 
@@ -165,3 +166,20 @@ def test_a_client_that_takes_no_answer(serving: Serving) -> None:
         connection.request("GET", "/openapi.json", headers={"Authorization": "Bearer Tamy"})
         assert connection.getresponse().status == 200
         connection.close()
+
+
+def test_nothing_hides_in_a_body(serving: Serving, small: Limits) -> None:
+    """Of a request whose length is said twice, or that is too long, nothing more is read: what follows is none."""
+    again = LISTEN.replace(b"/v1/events", b"/v1/jobs")
+    first = again.replace(b"GET", b"POST").removesuffix(b"\r\n") + b"Content-Type: application/xml\r\n"
+    with serving(limits=small) as place, ExitStack() as stack:
+        for path in (b"/v1/jobs", b"/api/v2/compute/job/local"):
+            for framed in (b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                           b"Transfer-Encoding: chunked\r\n\r\n900\r\n" + b"x" * 2304 + b"\r\n0\r\n\r\n"):
+                client = connected(stack, place, first.replace(b"/v1/jobs", path) + framed + again)
+                client.settimeout(20)
+                answer = b""
+                while piece := client.recv(65536):
+                    answer += piece
+                assert answer.count(b"HTTP/1.1 ") == 1 and answer[9:12] in (b"400", b"413")
+        assert [line["operation"] for line in place.log()] == ["submit"] * 2 + ["iri_v2_launchJob"] * 2

@@ -118,6 +118,7 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, extra=(("mood", "good"),), policy="Warn"), Signing(KEY), "100"),
     (replace(QUERY, extra=(("mood", "good"),), policy="Ignore"), Signing(KEY), "000"),
     (replace(QUERY, action="Submit", parts=(Object("Job"),), id="x"), Signing(KEY), "314"),
+    (submit("long", "x" * (LIMITS.identifier + 1)), Signing(KEY), "314"),
     (replace(QUERY, action="Submit", parts=(Object("Job"), Data("<Job><Colour/></Job>")), id="x"), Signing(KEY), "710"),
     (submit("e</Id><StartTime>soon</StartTime><Id>", "x"), Signing(KEY), "300"),
     (replace(QUERY, parts=(Object("Job"), Option("Limit", "x"))), Signing(KEY), "317"),
