@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import Ledger
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
+    from sssjob.run.standing import Running
     from sssjob.sssrmap import Request, Response
     from sssjob.sssrmap.things import Source
 
@@ -345,13 +346,34 @@ class Desk:
         rows = self.rows(user, name)
         return {"jobs": [row.record() for row in rows]}
 
-    def document(self, user: User, name: str) -> str:
-        """The document of a job as it stands, whole where all of its jobs are meant."""
-        from sssjob.xml.writer import write_document
-
+    def _standing(self, user: User, name: str) -> list[Running]:
+        """The same with their documents as they stand."""
         rows = self.rows(user, name)
         submission = self.client.standing(self.journal.entry(rows[0].submission))
         jobs = [submission.jobs[row.job] for row in rows]
+        for job in jobs:
+            job.refresh()
+        return jobs
+
+    def sources(self, user: User, name: str) -> Plain:
+        """Every fact in the document of a job, who filled it in and when; what others said otherwise."""
+        from sssjob.run.evidence import fact_records
+
+        now = time.time()
+        return {"jobs": [job.row.record() | {
+            "facts": fact_records(job.sources(), now), "left_out": job.not_its_own,
+            "disagreements": [one.record() for one in job.disagreements]} for job in self._standing(user, name)]}
+
+    def document(self, user: User, name: str, *, annotated: bool = False) -> str:
+        """The document of a job as it stands, whole where all of its jobs are meant. annotated: with the source of each
+        fact, as an Extension."""
+        from sssjob.run.evidence import annotate
+        from sssjob.xml.writer import write_document
+
+        jobs = self._standing(user, name)
+        for job in jobs if annotated else ():
+            annotate(job.plan.job, job.sources())
+        submission = jobs[0].of
         if len(jobs) == len(submission.jobs):
             return write_document(submission.result(), findings=Findings())
         folded = [effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold() for job in jobs]

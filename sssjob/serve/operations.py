@@ -192,8 +192,11 @@ def _jobs(desk: Desk, call: Call) -> Answer:
 
 
 def _job(desk: Desk, call: Call) -> Answer:
-    if call.text("as", "json") == "xml":
-        return 200, desk.document(call.user, call.text("id"))
+    form = call.text("as", "json")
+    if form in ("xml", "annotated"):
+        return 200, desk.document(call.user, call.text("id"), annotated=form == "annotated")
+    if form == "sources":
+        return 200, desk.sources(call.user, call.text("id"))
     return 200, desk.status(call.user, call.text("id"))
 
 
@@ -227,6 +230,8 @@ def _text(body: bytes) -> str:
 _OFFERS: Final = 1000
 _NO_LEDGER: Final = "the server has no ledger"
 _ID: Final = Parameter("id", "the Id of a job or group, its native id, or @3.1 as the journal calls it", "path")
+_AS: Final = Parameter("as", "JSON (default); the document as XML, or annotated with the source of each fact; every "
+                             "fact with its source", choices=("json", "xml", "annotated", "sources"))
 _FROM: Final = Parameter("from", "the format of the body (default: auto, the one that is recognised)")
 _POLICY: Final = Parameter("policy", "the outermost awarenessPolicy", choices=("Reject", "Warn", "Ignore"))
 _STATES: Final = {"cancel": "Ask for the end of jobs, and wait a little for it.",
@@ -253,7 +258,7 @@ OPERATIONS: Final = (
                Parameter("limit", "how many are answered at most", kind="whole", most=_MOST)),
               answers={200: "a page of jobs, and how many there are in all"}),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
-              (_ID, Parameter("as", "JSON, or the document as XML", choices=("json", "xml"))), answers=_FOUND),
+              (_ID, _AS), answers=_FOUND),
     *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}", summary, _wish(wish), (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",

@@ -12,7 +12,7 @@ import resource
 import socket
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -121,7 +121,8 @@ def test_slow_bodies_and_half_closed_connections(serving: Serving, small: Limits
         for client in slow:
             client.sendall(b"<")
             assert b"408" in read_until(client, b"message_seconds")
-            assert not client.recv(1000), "nothing more is read from it"
+            with suppress(ConnectionResetError):        # where an octet came after its end
+                assert not client.recv(1000), "nothing more is read from it"
         assert place.call("amy", "GET", "/v1/jobs?ended=true").body["total"] == 0
 
 
@@ -179,7 +180,8 @@ def test_nothing_hides_in_a_body(serving: Serving, small: Limits) -> None:
                 client = connected(stack, place, first.replace(b"/v1/jobs", path) + framed + again)
                 client.settimeout(20)
                 answer = b""
-                while piece := client.recv(65536):
-                    answer += piece
+                with suppress(ConnectionResetError):
+                    while piece := client.recv(65536):
+                        answer += piece
                 assert answer.count(b"HTTP/1.1 ") == 1 and answer[9:12] in (b"400", b"413")
         assert [line["operation"] for line in place.log()] == ["submit"] * 2 + ["iri_v2_launchJob"] * 2

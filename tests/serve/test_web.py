@@ -113,6 +113,21 @@ def test_a_job_is_cancelled_by_its_owner_or_who_may(place: Place) -> None:
         assert ended(place, "amy", name)["outcome"] == "canceled"
 
 
+def test_who_filled_in_which_fact(place: Place) -> None:
+    """What the user wrote is told from what was learnt, and by whom; the annotated document has the same."""
+    assert place.call("amy", "POST", "/v1/jobs", job("sourced")).status == 201
+    ended(place, "amy", "sourced")
+    (told,) = place.call("amy", "GET", "/v1/jobs/sourced?as=sources").body["jobs"]
+    facts = {one["fact"]: one for one in told["facts"]}
+    assert facts["ExitCode"]["value"] == "0" and facts["ExitCode"]["source"] not in ("sssjob", "user")
+    assert told["disagreements"] == told["left_out"] == [] and told["id"] == "sourced"
+    text = place.call("amy", "GET", "/v1/jobs/sourced?as=annotated").body
+    for fact in facts:
+        assert f'name="Source.{fact.replace("/", ".").replace(" ", ".")}"' in text
+    assert "Source." not in place.call("amy", "GET", "/v1/jobs/sourced?as=xml").body
+    assert place.call("bob", "GET", "/v1/jobs/sourced?as=sources").status == 404
+
+
 def test_rights(quiet: Place) -> None:
     assert quiet.call("eve", "POST", "/v1/jobs", job("x")).body["message"] == "eve has not the right submit"
     other = job("x").replace("<Executable>", "<User>bob</User><Executable>")
