@@ -172,6 +172,11 @@ class Connection:
         """Carry a statement out for each of these."""
         self._told(lambda: self._made.executemany(statement, values).close())
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun and has not ended."""
+        return bool(self._made.in_transaction)
+
     def close(self) -> None:
         """Close the file."""
         self._told(self._made.close)
