@@ -38,6 +38,7 @@ class Limits:
     head_bytes: int = 16 << 10               # request or status line of HTTP, with all headers
     chunks: int = 10_000                     # HTTP chunks of one message
     body_bytes: int = 16 * MIB               # a body that a server is sent
+    answer_bytes: int = 64 * MIB             # objects that a server answers one query with
     conditions: int = 10_000                 # parts of one request: conditions, properties, options
     files: int = 1_000                       # File objects beside a document
     files_bytes: int = 64 * MIB              # the content of all of these

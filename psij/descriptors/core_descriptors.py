@@ -17,6 +17,7 @@ __PSI_J_EXECUTORS__ = [
     Descriptor("htcondor", Version("0.2.0"), "psij.executors.batch.htcondor.HTCondorJobExecutor", ["condor"],
                "HTCondor"),
     Descriptor("cobalt", Version("0.2.0"), "psij.executors.batch.cobalt.CobaltJobExecutor", nice_name="Cobalt"),
+    Descriptor("iri", Version("0.1.0"), "psij.executors.iri.IRIJobExecutor", nice_name="IRI Facility API"),
 ]
 
 __PSI_J_LAUNCHERS__ = [

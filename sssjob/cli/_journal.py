@@ -181,9 +181,9 @@ def instant(seconds: float) -> str:
 
 def facts(job: Running) -> list[dict[str, Any]]:
     """What is known of a job, with source and age in seconds."""
-    now = time.time()
-    return [{"fact": name, "value": value, "source": source.kind, "by": source.name, "time": source.time,
-             "age": round(max(now - source.time, 0.0), 1)} for name, value, source in job.sources()]
+    from sssjob.run.evidence import fact_records
+
+    return fact_records(job.sources(), time.time())
 
 
 def tell_causes(jobs: Iterable[JobOutcome]) -> None:

@@ -51,16 +51,20 @@ def trouble(name: str, seconds: float) -> str:
 
     Raises ForeignPackageError where the package psij is not ours."""
     check_psij()
-    from psij import JobExecutor, SubmitException
+    from psij import InvalidJobException, JobExecutor, SubmitException
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
+    from psij.executors.iri import IRIJobExecutor
     from sssjob.findings import escape
+    from sssjob.run.configuring import config_of, load_settings
 
     try:
         settings: Any = BatchSchedulerExecutorConfig(command_timeout=seconds)
+        if name == "iri":
+            settings = config_of(name, load_settings().stated(name) | {"command_timeout": seconds})
         executor: psij.JobExecutor = JobExecutor.get_instance(name, config=settings)
-        if isinstance(executor, BatchSchedulerExecutor):
+        if isinstance(executor, BatchSchedulerExecutor | IRIJobExecutor):
             executor.list()
-    except SubmitException as error:
+    except (SubmitException, InvalidJobException) as error:
         text = "; ".join(filter(None, map(str.strip, str(error).split("\n"))))
         return escape(text.removeprefix(f"The jobs of {executor.name} cannot be listed: ").partition(" (PATH is")[0])
     except (ValueError, TypeError, OSError) as error:

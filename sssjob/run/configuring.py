@@ -32,6 +32,9 @@ _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeou
                    "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory"}
 _OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
 _OF_COBALT: Final = ("cores_per_node",)
+#: The same of the executor of facilities.
+_OF_IRI: Final = {"facility": "url", "resource": "resource", "token_file": "token_file", "lost_after": "lost_after",
+                  "polling_interval": "polling_interval", "command_timeout": "request_timeout"}
 #: Properties that are filled in: property -> setting.
 _FILLED: Final = {"Queue": "queue", "Project": "account"}
 _HERE: Final = ("local", "fluxexec")        # no queues, no accounts
@@ -96,6 +99,12 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
             raise UsageError(f"executor {executor} runs jobs on this machine, and not on {members['ssh_host']} behind "
                              "SSH")
         return None
+    if executor.lower() == "iri":
+        if "ssh_host" in members:
+            raise UsageError(f"executor iri speaks to a facility itself, and not through {members['ssh_host']} by SSH")
+        from psij.executors.iri import IRIExecutorConfig
+
+        return IRIExecutorConfig(**{_OF_IRI[name]: value for name, value in stated.items() if name in _OF_IRI})
     if "work_directory" in members and "ssh_host" not in members:
         members["work_directory"] = os.path.abspath(os.path.expanduser(members["work_directory"]))
     launcher = members.pop("launcher", None)

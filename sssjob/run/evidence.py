@@ -16,8 +16,8 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 
-__all__ = ["FACTS", "LEFT_OUT", "Disagreement", "Source", "annotate", "disagreements", "is_annotation", "kind_of",
-           "not_its_own", "tell"]
+__all__ = ["FACTS", "LEFT_OUT", "Disagreement", "Source", "annotate", "disagreements", "fact_records", "is_annotation",
+           "kind_of", "not_its_own", "tell"]
 
 #: Key of a status' metadata -> the fact of the document that it becomes.
 FACTS: Final[Mapping[str, str]] = {
@@ -154,6 +154,12 @@ def tell(findings: Findings, label: str, found: Iterable[Disagreement]) -> None:
 def is_annotation(item: Property) -> bool:
     """Whether an Extension is one of ``annotate``."""
     return item.tag == "Extension" and item.get("type") == _TYPE and str(item.get("name", "")).startswith(_SOURCE)
+
+
+def fact_records(rows: Iterable[tuple[str, str, Source]], now: float) -> list[dict[str, Any]]:
+    """Facts as JSON objects. rows: (fact, value, source); now: epoch seconds, for the age."""
+    return [{"fact": fact, "value": value, "source": source.kind, "by": source.name, "time": source.time,
+             "age": round(max(now - source.time, 0.0), 1)} for fact, value, source in rows]
 
 
 def annotate(job: Job, rows: Iterable[tuple[str, str, Source]]) -> None:

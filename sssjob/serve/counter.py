@@ -15,14 +15,15 @@ from sssjob.serve.desk import Desk, Entered, Order, Submitted
 __all__ = ["Counter", "Workers"]
 
 T = TypeVar("T")
-_THREADS: Final = {"enter": 1, "begin": 1, "change": 1, "follow": 1, "news": 1, "read": 4}
+_THREADS: Final = {"enter": 1, "begin": 1, "change": 1, "follow": 1, "news": 1, "read": 2, "query": 2, "convert": 2}
 _MOST: Final = 64           # orders of one transaction
 _CLOSE_S: Final = 10.0
 
 
 class Workers:
     """Threads that work at desks, each at its own: one writes orders into the journal, one has resource managers take
-    them, one changes what was submitted, one follows jobs, and some do all else."""
+    them, one changes what was submitted, one follows jobs; queries and documents, which may take long, are kept from
+    all else."""
 
     def __init__(self, desk: Callable[[], Desk]) -> None:
         self._make = desk

@@ -18,6 +18,7 @@ from sssjob.conversion.intake import format_of, gate, take
 from sssjob.document.inherit import effective
 from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
+from sssjob.limits import LIMITS, Limits
 from sssjob.run.client import KEPT, Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import Ledger
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
+    from sssjob.run.standing import Running
     from sssjob.sssrmap import Request, Response
     from sssjob.sssrmap.things import Source
 
-__all__ = ["ConflictError", "Desk", "Entered", "Order", "Plain", "Submitted", "owner_of", "records"]
+__all__ = ["ConflictError", "Desk", "Entered", "LackingError", "Order", "Plain", "Submitted", "owner_of", "records"]
 
 T = TypeVar("T")
 Plain = dict[str, Any]
@@ -43,6 +45,10 @@ _CANCEL_S: Final = 5.0      # patience with the ends of jobs that are cancelled
 
 class ConflictError(SSSJobError, ValueError):
     """A key that was used for something else."""
+
+
+class LackingError(UsageError):
+    """Something that this server could do, were it given what it needs for that."""
 
 
 def owner_of(request: str | None) -> str | None:
@@ -116,7 +122,7 @@ class Desk:
     """Does what users ask. One thread at a time uses it; each has its own.
 
     executors: those that may be named, the default first; directory: where jobs run that name no other; place: of the
-    ledger; settings: how executors work.
+    ledger; settings: how executors work; limits: of questions.
     """
 
     journal_path: Path | None
@@ -125,6 +131,7 @@ class Desk:
     rates: RateSet | None = None
     place: str | None = None
     settings: Settings | None = None
+    limits: Limits = LIMITS
     _journal: Journal | None = None
     _client: Client | None = None
     _owners: dict[int, str | None] = field(default_factory=dict)
@@ -181,12 +188,12 @@ class Desk:
         return {"offers": verdicts}
 
     def quote(self, data: bytes, source: str = AUTO) -> Plain:
-        """What each job of a document would cost. Raises RejectedError, UsageError where the server has no rates."""
+        """What each job of a document would cost. Raises RejectedError, UsageError, LackingError (no rates)."""
         from sssjob.accounting import quote
         from sssjob.document.sweeps import expand
 
         if self.rates is None:
-            raise UsageError("this server has no rates")
+            raise LackingError("this server has no rates")
         document, findings = self._admitted(data, source)
         swept = expand(document, findings)
         findings.raise_if_rejected()
@@ -339,20 +346,42 @@ class Desk:
         rows = self.rows(user, name)
         return {"jobs": [row.record() for row in rows]}
 
-    def document(self, user: User, name: str) -> str:
-        """The document of a job as it stands, whole where all of its jobs are meant."""
-        from sssjob.xml.writer import write_document
-
+    def _standing(self, user: User, name: str) -> list[Running]:
+        """The same with their documents as they stand."""
         rows = self.rows(user, name)
         submission = self.client.standing(self.journal.entry(rows[0].submission))
         jobs = [submission.jobs[row.job] for row in rows]
+        for job in jobs:
+            job.refresh()
+        return jobs
+
+    def sources(self, user: User, name: str) -> Plain:
+        """Every fact in the document of a job, who filled it in and when; what others said otherwise."""
+        from sssjob.run.evidence import fact_records
+
+        now = time.time()
+        return {"jobs": [job.row.record() | {
+            "facts": fact_records(job.sources(), now), "left_out": job.not_its_own,
+            "disagreements": [one.record() for one in job.disagreements]} for job in self._standing(user, name)]}
+
+    def document(self, user: User, name: str, *, annotated: bool = False) -> str:
+        """The document of a job as it stands, whole where all of its jobs are meant. annotated: with the source of each
+        fact, as an Extension."""
+        from sssjob.run.evidence import annotate
+        from sssjob.xml.writer import write_document
+
+        jobs = self._standing(user, name)
+        for job in jobs if annotated else ():
+            annotate(job.plan.job, job.sources())
+        submission = jobs[0].of
         if len(jobs) == len(submission.jobs):
             return write_document(submission.result(), findings=Findings())
         folded = [effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold() for job in jobs]
         return "".join(write_document(job, findings=Findings()) for job in folded)
 
     def wish(self, user: User, wish: str, name: str) -> Plain:
-        """Ask that jobs be cancelled, held or released; how they stand then. Raises DeniedError, UnknownJobError."""
+        """Ask that jobs be cancelled, held, released or run again; how they stand then, and by their keys why that was
+        refused. Raises DeniedError, UnknownJobError."""
         rows = self.rows(user, name)
         if any(self.owner(row.submission) != user.name for row in rows):
             user.require("cancel-all")
@@ -364,7 +393,8 @@ class Desk:
             jobs, _ = client.cancel(keys, _CANCEL_S)
         else:
             jobs = client.ask(wish, keys, _CANCEL_S)
-        return {"jobs": [job.row.record() for job in jobs], "findings": records(client.findings)}
+        return {"jobs": [job.row.record() for job in jobs], "findings": records(client.findings),
+                "refusals": {job.row.key: job.answers[wish] for job in jobs if job.answers.get(wish)}}
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""
@@ -382,9 +412,11 @@ class Desk:
 
         def answered(source: Source) -> list[Response]:
             now = int(time.time())
+            most_bytes = self.limits.answer_bytes
             if most is None:
-                return [answer(request, source, now=now, profile=profile)]
-            return list(answers(request, source, most, now=now, profile=profile))
+                return [answer(request, source, now=now, profile=profile, limits=self.limits, most_bytes=most_bytes)]
+            return list(answers(request, source, most, now=now, profile=profile, limits=self.limits,
+                                most_bytes=most_bytes))
 
         if {asked.name for asked in request.objects} <= {"Job"}:
             return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
@@ -393,11 +425,14 @@ class Desk:
             return answered(LedgerSource(ledger))
 
     def ledger(self, *, create: bool) -> Ledger:
-        """The ledger, opened. Raises AccessError."""
+        """The ledger, opened. Raises LackingError where there is none, AccessError."""
         from sssjob.accounting.ledger import Ledger
-        from sssjob.accounting.store import open_store
+        from sssjob.accounting.store import default_place, open_store
 
-        return Ledger(open_store(self.place, create=create))
+        place = self.place or default_place()
+        if not create and "://" not in place and not Path(place).exists():
+            raise LackingError("this server has no ledger")
+        return Ledger(open_store(place, create=create))
 
     def query(self, user: User, text: str) -> Plain:
         """The objects that a query selects, which is typed as ``sssjob ask`` takes it. Raises UsageError."""

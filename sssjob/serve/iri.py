@@ -25,9 +25,11 @@ from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
 from sssjob.xml.reader import read_document
 
-__all__ = ["IRI_OPERATIONS", "VERSIONS", "of_iri", "problem"]
+__all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem"]
 
 VERSIONS: Final = ("v1", "v2")
+#: The header that says whether a key was used before (hit) or is new (miss).
+REPLY: Final = "Idempotency-Key-Reply"
 _MOST: Final = 1000
 #: How a job stands in the journal -> the state of IRI. A job that has ended has an outcome.
 _STATES: Final = {"Idle": "queued", "Hold": "held", "Running": "active", "Suspended": "active",
@@ -123,6 +125,7 @@ def _spec_of(call: Call) -> Plain:
     stated: Plain = spec.model_dump(exclude_unset=True, exclude_none=True)
     if spec.resources is not None:      # where nothing is said, nodes are exclusive; in PSI/J they are not
         stated["resources"]["exclusive_node_use"] = spec.resources.exclusive_node_use
+    stated.setdefault("attributes", {}).setdefault("duration", None)    # in PSI/J ten minutes, were nothing said
     return stated
 
 
@@ -260,6 +263,21 @@ def _described(name: str, version: str) -> Plain:
                         "_links": links}
 
 
+# --- what this server has none of
+
+#: Filters of incidents.
+_OF_INCIDENTS: Final = ("name", "description", "status", "type", "from", "to", "time", "modified_since", "resource_id")
+
+
+def _none(desk: Desk, call: Call) -> Answer:
+    """There are no incidents and no tasks here: jobs are submitted within the request, and nobody writes incidents."""
+    return 200, []
+
+
+def _no_such(desk: Desk, call: Call) -> Answer:
+    raise UnknownJobError("there is none of this name")
+
+
 # --- the table
 
 def _operations(version: str) -> Iterator[Operation]:
@@ -288,6 +306,14 @@ def _operations(version: str) -> Iterator[Operation]:
                     listed, (), {200: "the resources"}, "read", "iri")
     yield Operation(f"{name}_getResource", "GET", f"{resources}/{{resource_id}}", "An executor.",
                     _one_resource(version), (resource,), (), {200: "the resource", **there}, "read", "iri")
+    page = (page[0], Parameter("limit", "how many are answered at most", kind="whole", most=_MOST))
+    for kind, path, filters in (("Incident", f"/api/{version}/status/incidents", _OF_INCIDENTS),
+                                ("Task", f"/api/{version}/task", ())):
+        yield Operation(f"{name}_get{kind}s", "GET", path, "There are none here.", _none,
+                        (*(Parameter(one, "only those") for one in filters), *page), (), {200: "an empty list"}, "read",
+                        "iri")
+        yield Operation(f"{name}_get{kind}", "GET", f"{path}/{{name}}", "There is none here.", _no_such,
+                        (Parameter("name", "its id", "path"),), (), {404: "there is none"}, "read", "iri")
     if version == "v2":
         yield Operation(f"{name}_getComputeResources", "GET", f"{compute}/resources", "The executors of this server.",
                         _resources(version), (), (), {200: "the resources"}, "read", "iri")

@@ -27,10 +27,11 @@ _WHOLE: Final = re.compile("[0-9]{1,15}")
 
 
 class RequestError(SSSJobError, ValueError):
-    """A request that is wrong before anything is done. status: of HTTP."""
+    """A request that is wrong before anything is done. status: of HTTP; closes: whether nothing more is to be read from
+    its connection, where a second request could hide in its body."""
 
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
+    def __init__(self, status: int, message: str, *, closes: bool = False) -> None:
+        self.status, self.closes = status, closes
         super().__init__(message)
 
 
@@ -191,8 +192,11 @@ def _jobs(desk: Desk, call: Call) -> Answer:
 
 
 def _job(desk: Desk, call: Call) -> Answer:
-    if call.text("as", "json") == "xml":
-        return 200, desk.document(call.user, call.text("id"))
+    form = call.text("as", "json")
+    if form in ("xml", "annotated"):
+        return 200, desk.document(call.user, call.text("id"), annotated=form == "annotated")
+    if form == "sources":
+        return 200, desk.sources(call.user, call.text("id"))
     return 200, desk.status(call.user, call.text("id"))
 
 
@@ -224,7 +228,10 @@ def _text(body: bytes) -> str:
 
 
 _OFFERS: Final = 1000
+_NO_LEDGER: Final = "the server has no ledger"
 _ID: Final = Parameter("id", "the Id of a job or group, its native id, or @3.1 as the journal calls it", "path")
+_AS: Final = Parameter("as", "JSON (default); the document as XML, or annotated with the source of each fact; every "
+                             "fact with its source", choices=("json", "xml", "annotated", "sources"))
 _FROM: Final = Parameter("from", "the format of the body (default: auto, the one that is recognised)")
 _POLICY: Final = Parameter("policy", "the outermost awarenessPolicy", choices=("Reject", "Warn", "Ignore"))
 _STATES: Final = {"cancel": "Ask for the end of jobs, and wait a little for it.",
@@ -251,7 +258,7 @@ OPERATIONS: Final = (
                Parameter("limit", "how many are answered at most", kind="whole", most=_MOST)),
               answers={200: "a page of jobs, and how many there are in all"}),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
-              (_ID, Parameter("as", "JSON, or the document as XML", choices=("json", "xml"))), answers=_FOUND),
+              (_ID, _AS), answers=_FOUND),
     *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}", summary, _wish(wish), (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",
@@ -260,17 +267,19 @@ OPERATIONS: Final = (
                                    "whole")), answers={200: "the stream"}),
     Operation("query", "POST", "/v1/query", "The objects that a query selects.",
               lambda desk, call: (200, desk.query(call.user, _text(call.body))), (), ("text/plain",),
-              {200: "the objects", 403: "the user may not"}),
+              {200: "the objects", 403: "the user may not", 501: _NO_LEDGER}, "query"),
     Operation("convert", "POST", "/v1/convert", "A document in another format.", _convert,
               (_FROM, Parameter("to", "the format (default: sss)"), _POLICY), _TYPES,
-              {200: "the text, with findings", 422: "findings reject it"}),
+              {200: "the text, with findings", 422: "findings reject it"}, "convert"),
     Operation("match", "POST", "/v1/match", "Whether offers meet what a document requests.", _match, (),
-              ("application/json",), {200: "a verdict for each offer, with reasons", 422: "findings reject it"}),
+              ("application/json",), {200: "a verdict for each offer, with reasons", 422: "findings reject it"},
+              "convert"),
     Operation("quote", "POST", "/v1/quote", "What each job of a document would cost.",
               lambda desk, call: (200, desk.quote(call.body, call.text("from", "auto"))), (_FROM,), _TYPES,
-              {200: "the quotes", 422: "findings reject it"}),
+              {200: "the quotes", 422: "findings reject it", 501: "the server has no rates"}, "convert"),
     Operation("balance", "GET", "/v1/balance", "The accounts of the ledger as they stand.",
               lambda desk, call: (200, desk.balance(call.user, call.values.get("account"))),
-              (Parameter("account", "only this one"),), answers={200: "the accounts", 403: "the user may not"}),
+              (Parameter("account", "only this one"),), answers={200: "the accounts", 403: "the user may not",
+                                                                   501: _NO_LEDGER}, pool="query"),
     Operation("openapi", "GET", "/openapi.json", "This description."),
 )

@@ -22,9 +22,10 @@ from typing import Final
 
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, escape
+from sssjob.limits import LIMITS
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
-from sssjob.serve.desk import ConflictError, Desk, Order
+from sssjob.serve.desk import ConflictError, Desk, LackingError, Order
 from sssjob.serve.web import Server
 from sssjob.sssrmap import (
     Count,
@@ -53,7 +54,8 @@ _LINGER_S: Final = 1.0          # for what it still sends
 _SAFE: Final = ("Query", "Balance")     # actions that change nothing
 _OBJECTS: Final = 1000          # of one piece of an answer
 _REPLAY_S: Final = 300.0
-_WISHES: Final = {"Cancel": "cancel"}
+_WISHES: Final = {"Cancel": "cancel", "Start": "release", "Requeue": "rerun"}     # action -> what is asked for
+_UNIQUE: Final = ("Id", "JobId", "NativeId", "Key")     # properties that name one job
 
 
 class Replays:
@@ -130,6 +132,8 @@ class Exchange:
     def _once(self, message: Envelope, request: Request) -> None:
         """Raise MessageError for a request that could be made twice by who only heard it."""
         if request.id:
+            if len(request.id) > LIMITS.identifier:
+                raise MessageError("314", f"The id is longer than the limit identifier ({LIMITS.identifier}).")
             return
         if self.profile != "gold":
             raise MessageError("314", "A request that changes something needs an id, so that it is done once.")
@@ -149,17 +153,27 @@ def _submitted(desk: Desk, user: User, request: Request) -> Response:
 
 
 def _wished(desk: Desk, user: User, request: Request, wish: str) -> Response:
-    """Ask for something for the jobs that the conditions select; without any there would be no end to them."""
-    if not request.all(Where):
+    """Ask for something for the jobs that the conditions select; without any there would be no end to them. Who gives
+    no id has to name each job: such a message can be recorded and sent again later, for jobs that are not made yet."""
+    wheres = request.all(Where)
+    if not wheres:
         raise MessageError("314", "Where has to say which jobs are meant.")
-    query = Request("Query", request.actor, (Object("Job"), Get("Key"), *request.all(Where)))
+    if not request.id and not all(where.name in _UNIQUE and where.op in (None, "EQ") and where.value != "NULL"
+                                  for where in wheres):
+        raise MessageError("314", f"Without an id Where has to name each job by {', '.join(_UNIQUE)}.")
+    query = Request("Query", request.actor, (Object("Job"), Get("Key"), *wheres))
     (selected,) = desk.ask(user, query)
     if not selected.status.succeeded:
         return selected
     keys = [] if selected.data is None else _keys(selected.data)
-    rows = [row for key in keys for row in desk.wish(user, wish, key)["jobs"]]
+    answers = [desk.wish(user, wish, key) for key in keys]
+    rows = [row for one in answers for row in one["jobs"]]
+    refusals = [f"{key}: {text}" for one in answers for key, text in one["refusals"].items()]
     objects = "".join(f"<Job><Key>{row['key']}</Key><State>{escaped(str(row['state']))}</State></Job>" for row in rows)
-    return Response((Status.of("000"), Count(len(rows)), *((Data(objects),) if rows else ())), request.actor)
+    status = Status.of("000")
+    if refusals:
+        status = Status.of("740" if len(refusals) == len(rows) else "100", escape("; ".join(refusals), 1000))
+    return Response((status, Count(len(rows) - len(refusals)), *((Data(objects),) if rows else ())), request.actor)
 
 
 def _keys(data: Data) -> list[str]:
@@ -192,6 +206,8 @@ def _status(error: Exception) -> Status:
             "300", escape(str(error), 1000))
     if isinstance(error, DeniedError):
         return Status.of("444", str(error))
+    if isinstance(error, LackingError):
+        return Status.of("730", str(error))
     if isinstance(error, (ConflictError, UnknownJobError)):
         return Status.of("740", escape(str(error), 1000))
     if isinstance(error, AccessError):
@@ -261,7 +277,7 @@ class _Connection:
             return
         octets = receiver.payloads[0]
         pieces, actor, action = await self.server.workers.do(
-            "change" if _changes(octets) else "read", lambda desk: self.exchange.answer(desk, octets))
+            "change" if _changes(octets) else "query", lambda desk: self.exchange.answer(desk, octets))
         status = next(part for part in pieces[0].parts if isinstance(part, Status))
         self._note(address, actor, status.code, action)
         root = "root element is" in (status.message or "") and status.code == "242"

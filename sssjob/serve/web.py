@@ -29,9 +29,9 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.serve.access import Audit, DeniedError, Pace, User, Users
 from sssjob.serve.contract import EVERYTHING, contract
 from sssjob.serve.counter import Counter, Workers
-from sssjob.serve.desk import ConflictError, records
+from sssjob.serve.desk import ConflictError, LackingError, records
 from sssjob.serve.events import Happening, Happenings, happenings
-from sssjob.serve.iri import of_iri, problem
+from sssjob.serve.iri import REPLY, of_iri, problem
 from sssjob.serve.operations import Answer, Call, Operation, RequestError
 
 __all__ = ["Server", "application"]
@@ -186,22 +186,25 @@ class _Application:
             return self._stream(call)
         if operation.name == "openapi":
             return _JSON(contract())
-        status, answer = await self._result(operation, call)
+        (status, answer), headers = await self._result(operation, call)
         if status == 204:
             return Response(status_code=204)
         if isinstance(answer, str):
             return PlainTextResponse(answer, status, media_type="application/xml")
-        return _JSON(answer, status)
+        return _JSON(answer, status, headers)
 
-    async def _result(self, operation: Operation, call: Call) -> Answer:
+    async def _result(self, operation: Operation, call: Call) -> tuple[Answer, dict[str, str] | None]:
+        """What an operation answers, and further headers."""
         workers, make_order, taken = self.server.workers, operation.order, operation.taken
         if make_order is not None and taken is not None:
             order = make_order((), call) if operation.style == "own" else await workers.do(
-                "read", lambda desk: make_order(desk.executors, call))      # it reads the body
-            return taken(await self.server.counter.submit(order))
+                "convert", lambda desk: make_order(desk.executors, call))      # it reads the body
+            submitted = await self.server.counter.submit(order)
+            keyed = operation.style == "iri" and order.key is not None
+            return taken(submitted), {REPLY: "miss" if submitted.fresh else "hit"} if keyed else None
         function = operation.function
         assert function is not None
-        return await workers.do(operation.pool, lambda desk: function(desk, call))
+        return await workers.do(operation.pool, lambda desk: function(desk, call)), None
 
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:
@@ -218,7 +221,7 @@ class _Application:
         """The body, which is limited in size and in the time that it takes."""
         limits = self.server.limits
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other")
+            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other", closes=True)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(415, "no Content-Encoding is taken")
         pieces: list[bytes] = []
@@ -228,11 +231,12 @@ class _Application:
                 async for piece in request.stream():
                     size += len(piece)
                     if size > limits.body_bytes:
-                        raise RequestError(413, f"the body is longer than the limit body_bytes ({limits.body_bytes})")
+                        raise RequestError(413, f"the body is longer than the limit body_bytes ({limits.body_bytes})",
+                                           closes=True)
                     pieces.append(piece)
         except TimeoutError:
             raise RequestError(408, f"the body takes longer than the limit message_seconds "
-                                    f"({limits.message_seconds:g})") from None
+                                    f"({limits.message_seconds:g})", closes=True) from None
         except ClientDisconnect:
             raise RequestError(400, "the body ended early") from None
         operation.check_type(request.headers.get("content-type"), bool(size))
@@ -242,13 +246,15 @@ class _Application:
 def _refusal(error: Exception) -> Response:
     """The answer that an error is."""
     if isinstance(error, RequestError):
-        return _problem(error.status, str(error))
+        return _problem(error.status, str(error), headers={"Connection": "close"} if error.closes else None)
     if isinstance(error, RejectedError):
         return _problem(422, str(error), error.findings)
     if isinstance(error, UnknownJobError):
         return _problem(_HIDDEN, str(error))
     if isinstance(error, DeniedError):
         return _problem(403, str(error))
+    if isinstance(error, LackingError):
+        return _problem(501, str(error))
     if isinstance(error, ConflictError):
         return _problem(409, str(error))
     if isinstance(error, AccessError):
@@ -270,4 +276,5 @@ def _details(refusal: Response, request: Request) -> Response:
     causes = "; ".join(str(finding["message"]) for finding in told["findings"])
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or told["message"],
                    request.url.path)
-    return _JSON(body, refusal.status_code, media_type="application/problem+json")
+    closing = {"Connection": "close"} if "connection" in refusal.headers else None
+    return _JSON(body, refusal.status_code, closing, media_type="application/problem+json")

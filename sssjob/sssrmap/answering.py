@@ -31,10 +31,11 @@ _ORDERS: Final = ("Sort", "Tros")
 
 
 class Answer:
-    """What a query selects. objects: the objects of the answer, each as XML, made as they are asked for."""
+    """What a query selects. objects: the objects of the answer, each as XML, made as they are asked for. most_bytes:
+    characters of all of them together, None for as many as there are."""
 
-    def __init__(self, request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS
-                 ) -> None:
+    def __init__(self, request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS,
+                 most_bytes: int | None = None) -> None:
         refusal = request.refusal()
         if refusal is not None:
             raise MessageError(refusal.code or "999", refusal.message or "")
@@ -52,6 +53,7 @@ class Answer:
         self.columns: list[_Column] = []
         self._names = {None, asked.name, asked.alias}
         self._now, self._limits, self._positional = now, limits, profile == "gold"
+        self._end, self._most_bytes = time.monotonic() + limits.query_seconds, most_bytes
         self.test = condition(request.all(Where), lambda where: self._property(where.name, where.object),
                               limits=limits)
         self.columns = [_Column(get, self._property(get.name, get.object)) for get in request.all(Get)]
@@ -60,7 +62,7 @@ class Answer:
     def _property(self, name: str, of: str | None) -> Property:
         if of not in self._names:
             raise MessageError("318", f"the request names no object {escape(of or '', 60)}")
-        return Property(name, self.kind, now=self._now, limits=self._limits)
+        return Property(name, self.kind, now=self._now, limits=self._limits, check=self._check_time)
 
     def _check_columns(self) -> None:
         aggregates = [c for c in self.columns if c.op in _AGGREGATES]
@@ -78,16 +80,29 @@ class Answer:
         if (self.request.option("Unique") or "").lower() == "true":
             objects = dict.fromkeys(objects)
         first, most = self._whole("Offset") or 0, self._whole("Limit")
-        return islice(objects, first, None if most is None else first + most)
+        return self._in_size(islice(objects, first, None if most is None else first + most))
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._end:
+            raise MessageError("700", f"the query takes longer than the limit query_seconds "
+                                      f"({self._limits.query_seconds:g})")
 
     def _in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
         """The objects, until the time of a query is over."""
-        end = time.monotonic() + self._limits.query_seconds
+        self._end = time.monotonic() + self._limits.query_seconds
         for thing in things:
-            if time.monotonic() > end:
-                raise MessageError("700", f"the query takes longer than the limit query_seconds "
-                                          f"({self._limits.query_seconds:g})")
+            self._check_time()
             yield thing
+
+    def _in_size(self, objects: Iterable[str]) -> Iterator[str]:
+        """The objects of the answer, as long as they are not too many."""
+        size = 0
+        for one in objects:
+            size += len(one)
+            if self._most_bytes is not None and size > self._most_bytes:
+                raise MessageError("700", f"the answer is longer than the limit answer_bytes ({self._most_bytes}); "
+                                          "Get, Limit and Offset ask for less")
+            yield one
 
     def _whole(self, option: str) -> int | None:
         text = self.request.option(option)
@@ -248,18 +263,20 @@ def _leaf(name: str, text: str) -> str:
     return f"<{name}>{escaped(text)}</{name}>"
 
 
-def answer(request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS) -> Response:
+def answer(request: Request, source: Source, *, now: int, profile: str = "3.1", limits: Limits = LIMITS,
+           most_bytes: int | None = None) -> Response:
     """The Response to a Query, whole; what cannot be answered is its Status. now: epoch seconds, what ``now`` stands
-    for."""
+    for; most_bytes: of all objects together."""
     try:
-        objects = list(Answer(request, source, now=now, profile=profile, limits=limits).objects())
+        objects = list(Answer(request, source, now=now, profile=profile, limits=limits,
+                              most_bytes=most_bytes).objects())
     except MessageError as error:
         return Response((error.status,), request.actor)
     return _response(objects, request)
 
 
-def answers(request: Request, source: Source, most: int, *, now: int, profile: str = "3.1", limits: Limits = LIMITS
-            ) -> Iterator[Response]:
+def answers(request: Request, source: Source, most: int, *, now: int, profile: str = "3.1", limits: Limits = LIMITS,
+            most_bytes: int | None = None) -> Iterator[Response]:
     """The same in pieces of at most ``most`` objects, or fewer where the request says so, if it allows chunking; else
     the first piece, with Warning 146 where objects are missing.
 
@@ -267,7 +284,7 @@ def answers(request: Request, source: Source, most: int, *, now: int, profile: s
     """
     size = min(most, request.chunk_size) if request.chunk_size is not None and request.chunk_size > 0 else most
     try:
-        objects = Answer(request, source, now=now, profile=profile, limits=limits).objects()
+        objects = Answer(request, source, now=now, profile=profile, limits=limits, most_bytes=most_bytes).objects()
         piece = list(islice(objects, size))
         number = 1
         while True:

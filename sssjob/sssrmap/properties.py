@@ -8,6 +8,7 @@ types them. Source: SSSRMAP message format 3.0.4, "Modified XPATH Expressions", 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -43,10 +44,12 @@ _WITH_UNIT: Final = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-
 
 class Property:
     """A property that is asked for or compared. asked: as the request names it; name: by the vocabulary, None of a path
-    that ends in none of its names; type: of its values."""
+    that ends in none of its names; type: of its values. check: is called before a path is evaluated, and raises
+    MessageError when the time of the query is over."""
 
-    def __init__(self, asked: str, kind: Kind, *, now: int, limits: Limits = LIMITS) -> None:
-        self.asked, self.kind, self._now = asked, kind, now
+    def __init__(self, asked: str, kind: Kind, *, now: int, limits: Limits = LIMITS,
+                 check: Callable[[], None] = lambda: None) -> None:
+        self.asked, self.kind, self._now, self._check = asked, kind, now, check
         self._selector: Selector | None = None
         if len(asked) > limits.identifier:
             raise MessageError("318", f"a name or path is longer than the limit identifier ({limits.identifier})")
@@ -79,6 +82,7 @@ class Property:
         """The elements of the property, or the texts of cells, attributes and values. Raises MessageError (318) for a
         path that cannot be evaluated."""
         if self._selector is not None:
+            self._check()
             try:
                 return self._selector.select(thing.element)
             except QueryError as error:

@@ -27,7 +27,7 @@ from sssjob.sssrmap.model import (
     Status,
     Token,
 )
-from sssjob.xml.writer import escaped, quoted, write_document
+from sssjob.xml.writer import escaped, quoted, write_compact
 
 __all__ = ["DECLARATION", "body_of", "content_of", "write_message"]
 
@@ -57,8 +57,8 @@ def content_of(document: Document, profile: str) -> str:
     for body in document.bodies():
         alone = Document(body)
         alone.findings = document.findings          # what was read is not checked again
-        text = write_document(alone, profile=profile)
-        pieces.append(form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
+        text, in_form = write_compact(alone, profile=profile)
+        pieces.append(text if in_form else form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
     return "".join(pieces)
 
 

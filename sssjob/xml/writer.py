@@ -25,7 +25,7 @@ from sssjob.xml._in_order import attributes_fit, classes_of, in_order, reread
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
 
-__all__ = ["escaped", "quoted", "text_of", "write_document"]
+__all__ = ["escaped", "quoted", "text_of", "write_compact", "write_document"]
 
 _TEXT: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _ATTRIBUTE: Final = {**_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
@@ -63,6 +63,7 @@ class _Writer:
         self.out: list[str] = []
         self.files: dict[str, File] = {}
         self.doubtful = False       # whether something was seen that the reader may not take
+        self.has_raw = False        # whether something is written as it was read
         self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
         self._attribute_texts: dict[int, str] = {}      # by identity: the document outlives the writer
         self._lines: dict[str, dict[int, str]] = {}     # of properties that stand in several places, by indentation
@@ -325,6 +326,7 @@ class _Writer:
         """An element of another vocabulary as it was; jobs inside an envelope are written as objects.
 
         space: the default namespace that holds where it stands."""
+        self.has_raw = True
         own, _, tag = node.tag.rpartition("}")
         own = own[1:]
         declared = f' xmlns="{quoted(own)}"' if own != space else ""
@@ -488,15 +490,35 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
         if lines := whole.places.comments():
             collected.add("SSS113", "comment", f"{len(lines)} comment{'s are' if len(lines) > 1 else ' is'} not kept",
                           severity="info", line=lines[0])
-    writer = _Writer(profile_of(profile), collected, policy or Policy.REJECT)
+    return _written(whole, profile, collected, policy or Policy.REJECT, findings is None)[0]
+
+
+def write_compact(document: Document, *, profile: str = "3.1") -> tuple[str, bool]:
+    """The XML text of a document without white space between elements and with an end tag for each; and whether it is
+    in that form: what was kept as it was read is not. Raises RejectedError."""
+    text, writer = _written(document, profile, Findings(), Policy.REJECT, True)
+    if writer.has_raw or document.files:
+        return text, False
+    return "".join([_with_end(line) if line.endswith("/>\n") else line.strip() for line in writer.out]), True
+
+
+def _with_end(line: str) -> str:
+    """A line with an empty element that has an end tag."""
+    start = line.strip().removesuffix("/>")
+    return f"{start}></{start[1:].partition(' ')[0]}>"
+
+
+def _written(whole: Document, profile: str, collected: Findings, policy: Policy, raises: bool) -> tuple[str, _Writer]:
+    """The text of a document, and what wrote it. raises: RejectedError, when something rejects."""
+    writer = _Writer(profile_of(profile), collected, policy)
     before = len(collected)
     text = writer.document(whole)
     wrong = any(f.rejects for f in islice(collected, before, None))
     if (writer.doubtful or whole.findings is None) and not (wrong or in_order(whole)):
         reread(whole, text if writer.plain else text_of(whole, Findings()), collected, policy)
-    if findings is None:
+    if raises:
         collected.raise_if_rejected()
-    return text
+    return text, writer
 
 
 def text_of(document: Document, findings: Findings) -> str:

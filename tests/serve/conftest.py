@@ -92,7 +92,7 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
     """A server with a journal in a folder. profile, hashes: of SSSRMAP, whose shared key is KEY; tls: files of a
     certificate and its key."""
     journal, audit = folder / "journal.db", folder / "audit.log"
-    desk = partial(Desk, journal, ("local",), folder, read_rates(RATES.encode()), ledger)
+    desk = partial(Desk, journal, ("local",), folder, read_rates(RATES.encode()), ledger, limits=limits)
     server = Server(Workers(desk), users(), Audit(str(audit)), pace or Pace(1e6, 1_000_000),
                     strangers or Pace(1e6, 1_000_000), follow_s, limits)
     listening = running.listener("127.0.0.1", 0, False)
@@ -114,7 +114,7 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
 
 
 @contextmanager
-def still(folder: Path) -> Iterator[Place]:
+def still(folder: Path, *, limits: Limits = LIMITS, connections: int = 100) -> Iterator[Place]:
     """A server whose jobs are in its journal and never begin, which spares a process for each of them."""
     def kept(entry: Entry) -> None:
         if entry.journal.path.parent != folder:
@@ -122,7 +122,7 @@ def still(folder: Path) -> Iterator[Place]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sssjob.run.client.keep", kept)
-        with served(folder) as place:
+        with served(folder, limits=limits, connections=connections) as place:
             yield place
 
 

@@ -124,3 +124,21 @@ def test_nodes_are_exclusive_where_nothing_is_said(quiet: Place, stated: bool | 
 def test_jobs_are_not_changed(quiet: Place) -> None:
     launched = call(quiet, "POST", "/compute/job/local", SPEC)
     assert call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", SPEC).status == 501
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_whether_a_key_was_used_is_in_the_head(quiet: Place, version: str) -> None:
+    body = {"executable": "/bin/true"}
+    replies = [call(quiet, "POST", "/compute/job/local", body, version=version, Idempotency_Key=f"key-{version}")
+               for _ in range(2)]
+    assert [reply.headers["idempotency-key-reply"] for reply in replies] == ["miss", "hit"]
+    assert "idempotency-key-reply" not in call(quiet, "POST", "/compute/job/local", body, version=version).headers
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_there_is_none_of(quiet: Place, version: str) -> None:
+    for path in ("/status/incidents?resource_id=local&limit=5", "/task", "/task?offset=0"):
+        assert call(quiet, "GET", path, version=version)[:2] == (200, [])
+    for path in ("/status/incidents/7", "/task/7"):
+        assert call(quiet, "GET", path, version=version).status == 404
+    assert call(quiet, "GET", "/task?colour=red", version=version).status == 400

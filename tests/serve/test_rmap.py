@@ -68,6 +68,38 @@ def test_a_job_is_cancelled_by_who_may(serving: Serving) -> None:
         assert code(asked(place, Request("Cancel", "amy", (Object("Job"),), id="c3"))) == "314"
 
 
+def test_what_else_is_asked_for_jobs(serving: Serving) -> None:
+    """A held job may start; what cannot be done is told of each job, and others' jobs are none."""
+    held = Request("Submit", "amy", (Object("Job"), Data(
+        "<Job><Id>h</Id><Executable>/bin/sleep</Executable><Arguments>60</Arguments><Hold>User</Hold></Job>")),
+                   id="s")
+    where = Where("Id", "h")
+    with serving() as place:
+        asked(place, held)
+        states = [asked(place, Request("Query", "amy", (Object("Job"), Get("State"), where))).data]
+        assert asked(place, Request("Start", "bob", (Object("Job"), where), id="1")).count == 0
+        started = asked(place, Request("Start", "amy", (Object("Job"), where), id="2"))
+        assert (code(started), started.count) == ("000", 1)
+        assert states[0] is not None and "Hold" in states[0].content
+        requeued = asked(place, Request("Requeue", "amy", (Object("Job"), where), id="3"))
+        assert (code(requeued), requeued.count) == ("740", 0)
+        assert "@1.1" in (requeued.status.message or "")
+        assert code(asked(place, Request("Suspend", "amy", (Object("Job"), where), id="4"))) == "313"
+        asked(place, Request("Cancel", "amy", (Object("Job"), where), id="5"))
+
+
+def test_a_cancel_without_id_names_its_jobs(serving: Serving) -> None:
+    """Else a recorded one could end jobs that are made later."""
+    with serving(profile="gold") as place:
+        for wheres in ((Where("State", "Idle"),), (Where("Id", "a"), Where("User", "amy", conj="Or")),
+                       (Where("Id", "a*", "Match"),), (Where("Id", "NULL", "NE"),), (Where("Id", "a", "GT"),)):
+            refused = asked(place, Request("Cancel", "amy", (Object("Job"), *wheres)))
+            assert (code(refused), refused.status.message) == (
+                "314", "Without an id Where has to name each job by Id, JobId, NativeId, Key.")
+        for wheres in ((Where("JobId", "a"),), (Where("Id", "a"), Where("Key", "@1.1", conj="Or"))):
+            assert code(asked(place, Request("Cancel", "amy", (Object("Job"), *wheres)))) == "000"
+
+
 def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     assert [code(asked(place, QUERY)) for _ in range(3)] == ["000"] * 3
 
@@ -86,6 +118,7 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, extra=(("mood", "good"),), policy="Warn"), Signing(KEY), "100"),
     (replace(QUERY, extra=(("mood", "good"),), policy="Ignore"), Signing(KEY), "000"),
     (replace(QUERY, action="Submit", parts=(Object("Job"),), id="x"), Signing(KEY), "314"),
+    (submit("long", "x" * (LIMITS.identifier + 1)), Signing(KEY), "314"),
     (replace(QUERY, action="Submit", parts=(Object("Job"), Data("<Job><Colour/></Job>")), id="x"), Signing(KEY), "710"),
     (submit("e</Id><StartTime>soon</StartTime><Id>", "x"), Signing(KEY), "300"),
     (replace(QUERY, parts=(Object("Job"), Option("Limit", "x"))), Signing(KEY), "317"),

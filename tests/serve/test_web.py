@@ -113,12 +113,30 @@ def test_a_job_is_cancelled_by_its_owner_or_who_may(place: Place) -> None:
         assert ended(place, "amy", name)["outcome"] == "canceled"
 
 
+def test_who_filled_in_which_fact(place: Place) -> None:
+    """What the user wrote is told from what was learnt, and by whom; the annotated document has the same."""
+    assert place.call("amy", "POST", "/v1/jobs", job("sourced")).status == 201
+    ended(place, "amy", "sourced")
+    (told,) = place.call("amy", "GET", "/v1/jobs/sourced?as=sources").body["jobs"]
+    facts = {one["fact"]: one for one in told["facts"]}
+    assert facts["ExitCode"]["value"] == "0" and facts["ExitCode"]["source"] not in ("sssjob", "user")
+    assert told["disagreements"] == told["left_out"] == [] and told["id"] == "sourced"
+    text = place.call("amy", "GET", "/v1/jobs/sourced?as=annotated").body
+    for fact in facts:
+        assert f'name="Source.{fact.replace("/", ".").replace(" ", ".")}"' in text
+    assert "Source." not in place.call("amy", "GET", "/v1/jobs/sourced?as=xml").body
+    assert place.call("bob", "GET", "/v1/jobs/sourced?as=sources").status == 404
+
+
 def test_rights(quiet: Place) -> None:
     assert quiet.call("eve", "POST", "/v1/jobs", job("x")).body["message"] == "eve has not the right submit"
     other = job("x").replace("<Executable>", "<User>bob</User><Executable>")
     assert quiet.call("amy", "POST", "/v1/jobs", other).status == 403
     assert quiet.call("bob", "POST", "/v1/jobs", other.replace("<Id>x", "<Id>own")).status == 201
     assert quiet.call("amy", "GET", "/v1/balance").status == 403
+    for method, path, text in (("GET", "/v1/balance", None), ("POST", "/v1/query", "Query Account")):
+        lacking = quiet.call("root", method, path, text, **({"Content_Type": "text/plain"} if text else {}))
+        assert (lacking.status, lacking.body["message"]) == (501, "this server has no ledger")
     assert quiet.call("amy", "POST", "/v1/query", "Query Account", Content_Type="text/plain").status == 403
 
 
@@ -343,4 +361,4 @@ def test_any_request_is_answered_and_never_with_500(quiet: Place, operation: Ope
     sent = body.encode("utf-8", "replace") if operation.method == "POST" else None
     reply = quiet.call(user, operation.method, f"{path}?{query}", sent, Content_Type=(operation.takes or ("x/y",))[0])
     assert reply.status in {200, 201, 400, 403, 404, 409, 415, 422} or (
-        reply.status == 503 and operation.name in ("balance", "query")), "there is no ledger"
+        reply.status == 501 and operation.name in ("balance", "query")), "there is no ledger"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sssjob.document.model import Document
 from sssjob.errors import RejectedError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS
@@ -34,11 +35,15 @@ from sssjob.sssrmap import (
     write_message,
 )
 from sssjob.sssrmap.model import CONJUNCTIONS, GET_OPS, SET_OPS, WHERE_OPS
+from sssjob.sssrmap.reader import form_of
 from sssjob.sssrmap.statuses import CODES, meaning_of, outcome_of
 from sssjob.sssrmap.writer import DECLARATION
 from sssjob.xml.reader import read_document
+from sssjob.xml.writer import write_document
+from sssjob.xml.xmlio import parse_tree
 from tests.cases import Cases
 from tests.sssrmap.recordings import exchanges, messages
+from tests.strategies import documents
 
 MESSAGES: Final = messages()
 #: Recorded messages that are written in another form -> why. All others come back letter by letter.
@@ -291,3 +296,31 @@ def test_every_code_has_a_meaning() -> None:
     assert all(len(code) == 3 and code.isdecimal() for code in CODES)
     assert [meaning_of(code) for code in ("782", "783", "299", "123", "oops")] == [
         "insufficient funds", "server error", "network or wire protocol failure", "warning", "unknown failure"]
+
+
+@given(documents(), st.sampled_from(["3.1", "gold"]))
+def test_jobs_in_data_are_written_as_a_parser_would_write_them(document: Document, profile: str) -> None:
+    """Without white space between elements and with an end tag for each, by the writer itself: the form that old peers
+    sign and read."""
+    try:
+        content = Data.of(document, profile).content
+    except RejectedError:
+        return
+    pieces = []
+    for body in document.bodies():
+        alone = Document(body)
+        alone.findings = document.findings
+        text = write_document(alone, profile=profile)
+        if text:        # else the profile refuses all of it
+            pieces.append(form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
+    assert content == "".join(pieces)
+
+
+@pytest.mark.parametrize("inner", [
+    "<x:note xmlns:x='urn:x'>a <x:b/> <x:c/>  b</x:note>", "<x:note xmlns:x='urn:x'>  <x:b> </x:b>  </x:note>"])
+def test_what_was_kept_as_it_was_read_is_in_data_too(inner: str) -> None:
+    document = read_document(f"<Job><Id>a</Id><Extension name='e'>{inner}</Extension></Job>".encode(),
+                             policy=Policy.IGNORE)
+    content = Data.of(document).content
+    text = write_document(document)
+    assert content == form_of(parse_tree(text.encode(), findings=Findings(), repairs=False))

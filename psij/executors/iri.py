@@ -1,0 +1,258 @@
+"""Executor ``iri``: jobs of a facility that speaks the IRI Facility API (v1 or v2).
+
+The facility, the resource and the token are in the configuration::
+
+    [executors.iri]
+    url = "https://api.example.org/api/v2"
+    resource = "perlmutter"
+    token_file = "~/.config/facility.token"
+
+A submission carries the id of the job as its Idempotency-Key: it is sent again where there was no answer, and makes one
+job. How jobs stand is asked every ``polling_interval`` seconds, of many jobs by pages of a list. Files are not staged.
+Source: the contract of the DOE IRI Facility API as its reference server has it, August 2026.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.executors._iri_calls import Facility, FacilityError
+from psij.job import Job
+from psij.job_executor import JobExecutor
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from psij.serialize import JSONSerializer
+
+__all__ = ["IRIExecutorConfig", "IRIJobExecutor", "facility_form"]
+
+_log = logging.getLogger("psij")
+_Names = list[str]              # the method ``list`` hides the built-in inside the class
+_Jobs = list[dict[str, Any]]
+_PAGE = 100             # jobs of one answer
+_FEW = 10               # jobs that are asked for one by one
+_REFUSED = (400, 409, 413, 415, 422, 501)       # the description is wrong, or wants what is not there
+#: State of the API -> of PSI/J.
+_STATES = {"new": JobState.QUEUED, "queued": JobState.QUEUED, "held": JobState.QUEUED, "active": JobState.ACTIVE,
+           "completed": JobState.COMPLETED, "failed": JobState.FAILED, "canceled": JobState.CANCELED}
+
+
+class IRIExecutorConfig(JobExecutorConfig):
+    """Settings of the executor; times in seconds.
+
+    url: of the facility, up to the version. resource: the name or id of what runs the jobs. token_file: has the token,
+    and is readable by its owner only; None where the facility asks for none. polling_interval: between two questions
+    how jobs stand. request_timeout: for one answer. lost_after: how long a job counts as alive that the facility does
+    not know any more.
+    """
+
+    def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None, *,
+                 url: str | None = None, resource: str | None = None, token_file: Path | str | None = None,
+                 polling_interval: float = 10.0, request_timeout: float = 30.0, lost_after: float = 60.0) -> None:
+        super().__init__(launcher_log_file, work_directory)
+        self.url = url
+        self.resource = resource
+        self.token_file = None if token_file is None else Path(os.path.expanduser(token_file))
+        self.polling_interval = polling_interval
+        self.request_timeout = request_timeout
+        self.lost_after = lost_after
+
+
+def facility_form(spec: JobSpec) -> dict[str, Any]:
+    """A specification as a facility takes it: whole seconds, and what differs by default said. A job without a time
+    limit has that of the facility.
+
+    Raises InvalidJobException for what has no place in it: files that are staged, a part of a second.
+    """
+    if spec.stage_in or spec.stage_out or spec.cleanup:
+        raise InvalidJobException("a facility does not stage files: stage_in, stage_out and cleanup have to be empty")
+    try:
+        members: dict[str, Any] = json.loads(JSONSerializer(seconds=True).dumps(spec))
+    except ValueError as e:
+        raise InvalidJobException(str(e), e) from e
+    if spec.resources is not None:      # nodes are exclusive there where nothing is said
+        resources = {name: value for name, value in members.get("resources", {}).items() if name != "__version"}
+        members["resources"] = resources | {"exclusive_node_use": getattr(spec.resources, "exclusive_node_use", False)}
+    attributes = members.setdefault("attributes", {})
+    if attributes.setdefault("duration", 600) is None:      # PSI/J means ten minutes where there are no attributes
+        del attributes["duration"]
+    if attributes.get("custom_attributes"):
+        attributes["custom_attributes"] = {name: str(value) for name, value in attributes["custom_attributes"].items()}
+    return members
+
+
+class IRIJobExecutor(JobExecutor):
+    """Runs jobs at a facility. url: as in the configuration, before which it counts."""
+
+    _CONFIG = IRIExecutorConfig
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, config)
+        self._followed: dict[str, tuple[Job, float]] = {}       # by native id, with when the facility last knew it
+        self._wake = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._silent = False
+
+    def submit(self, job: Job) -> None:
+        """Submit a job to the resource.
+
+        Raises InvalidJobException where the facility refuses the description, InvalidStateException, and
+        SubmitException, which is transient where it may be well later; submitted again, the job is not made twice.
+        """
+        spec = self._check_job(job)
+        facility, resource = self._place()
+        form = facility_form(spec)
+        try:
+            answer = facility.ask("POST", "compute", "job", resource, body=form, key=job.id)
+        except FacilityError as e:
+            if e.status in _REFUSED:
+                raise InvalidJobException(str(e), e) from e
+            raise
+        native_id = answer.get("id") if isinstance(answer, dict) else None
+        if not isinstance(native_id, str) or not native_id:
+            raise SubmitException("the facility took the job and did not say what it is called")
+        job._bind(self)
+        job._native_id = native_id
+        self._tell(job, {"status": {"state": "queued"}})
+        self._tell(job, answer)
+        self._follow(job)
+
+    def cancel(self, job: Job) -> None:
+        """Ask the facility for the end of a job."""
+        if job.status.final:
+            return
+        if job.native_id is None or job.executor is not self:
+            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
+        facility, resource = self._place()
+        try:
+            facility.ask("DELETE", "compute", "cancel", resource, job.native_id)
+        except FacilityError as e:
+            if e.status not in (404, 409):      # it has ended
+                raise
+        self._wake.set()
+
+    def attach(self, job: Job, native_id: str) -> None:
+        """Follow a job of the resource by its id there."""
+        self._place()
+        job._attach(self)
+        job._native_id = native_id
+        self._follow(job)
+
+    def list(self) -> _Names:
+        """Ids of the jobs of the resource that have not ended, as far as the facility shows them to this user."""
+        return [str(one["id"]) for one in self._listed(historical="false")]
+
+    # -- what is asked
+    def _place(self) -> tuple[Facility, str]:
+        """The facility and the resource. Raises InvalidJobException where they are not stated."""
+        config = self.config
+        url, resource, token_file, timeout = self.url, None, None, 30.0
+        if isinstance(config, IRIExecutorConfig):
+            url, resource, token_file, timeout = (
+                url or config.url, config.resource, config.token_file, config.request_timeout)
+        if not url or not resource:
+            raise InvalidJobException("executor iri needs url and resource, of IRIExecutorConfig or the configuration")
+        try:
+            return Facility(url, token_file, timeout), resource
+        except ValueError as e:
+            raise InvalidJobException(str(e), e) from e
+
+    def _setting(self, name: str, default: float) -> float:
+        return float(getattr(self.config, name, default))
+
+    def _listed(self, **parameters: str) -> _Jobs:
+        """The jobs of the resource, page by page."""
+        facility, resource = self._place()
+        jobs: dict[str, dict[str, Any]] = {}
+        while True:
+            page = facility.ask("POST", "compute", "status", resource, body={}, offset=len(jobs), limit=_PAGE,
+                                **parameters)
+            if not isinstance(page, Sequence) or isinstance(page, str):
+                raise FacilityError("the facility answered with something else than a list of jobs", 502)
+            fresh = {one["id"]: one for one in page if isinstance(one, dict) and isinstance(one.get("id"), str)
+                     and one["id"] not in jobs}
+            jobs |= fresh
+            if len(page) < _PAGE or not fresh:      # a server that knows no pages says the same again
+                return [*jobs.values()]
+
+    # -- how jobs stand
+    def _follow(self, job: Job) -> None:
+        if job.status.final or job.native_id is None:
+            return
+        self._followed[job.native_id] = job, time.monotonic()
+        self._wake.set()
+        if self._starting.acquire(blocking=False):      # else somebody starts it just now
+            try:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._poll, name="psij-iri", daemon=True)
+                    self._thread.start()
+            finally:
+                self._starting.release()
+
+    def _poll(self) -> None:
+        while True:
+            self._wake.wait(self._setting("polling_interval", 10.0))
+            self._wake.clear()
+            try:
+                self._look()
+                self._silent = False
+            except (SubmitException, InvalidJobException) as e:
+                if not self._silent:        # states stay as they are
+                    _log.warning("executor iri: nothing is heard of %d jobs: %s", len(self._followed), e)
+                self._silent = True
+
+    def _look(self) -> None:
+        """Ask once how all jobs stand."""
+        followed = dict(self._followed)
+        if not followed:
+            return
+        if len(followed) > _FEW:
+            known = {one["id"]: one for one in self._listed(historical="true")}
+            for native_id in followed.keys() & known.keys():
+                self._heard(native_id, known[native_id])
+        missing = [native_id for native_id in followed if len(followed) <= _FEW or native_id not in known]
+        facility, resource = self._place()
+        for native_id in missing:
+            try:
+                answer = facility.ask("GET", "compute", "status", resource, native_id, historical="true")
+            except FacilityError as e:
+                if e.status != 404:
+                    raise
+                self._unknown(native_id)
+            else:
+                self._heard(native_id, answer)
+
+    def _heard(self, native_id: str, answer: object) -> None:
+        job, _ = self._followed[native_id]
+        self._followed[native_id] = job, time.monotonic()
+        self._tell(job, answer)
+        if job.status.final:
+            self._followed.pop(native_id, None)
+
+    def _unknown(self, native_id: str) -> None:
+        job, heard = self._followed[native_id]
+        if time.monotonic() - heard >= self._setting("lost_after", 60.0):
+            self._followed.pop(native_id, None)
+            self._set_job_status(job, JobStatus(JobState.FAILED, metadata={"reason": "lost"},
+                                                message="the facility does not know the job any more"))
+
+    def _tell(self, job: Job, answer: object) -> None:
+        """Give a job the status that the facility says; what is no status of the contract says nothing."""
+        status = answer.get("status") if isinstance(answer, dict) else None
+        if not isinstance(status, dict) or status.get("state") not in _STATES:
+            return
+        word, code, message = status["state"], status.get("exit_code"), status.get("message")
+        state = _STATES[word]
+        self._set_job_status(job, JobStatus(
+            state, exit_code=code if type(code) is int and state.final else None,
+            message=message if isinstance(message, str) else None, metadata={"native_state": word}))
