@@ -102,9 +102,10 @@ SUBMIT = {"do": "submit", "jobs": [{"script": "sleep 0.1; exit 3"}]}
 
 @pytest.mark.parametrize(("die", "accepted"), [
     (["sssjob.run.journal", "Journal.add", "before", 1], False),            # E10
-    (["sssjob.run.journal", "Journal.add", "after", 1], True),
-    (["sssjob.run.journal", "Entry.flush", "before", 1], True),
-    (["sssjob.run.journal", "Entry.flush", "after", 1], True),              # E11
+    (["sssjob.run.journal", "Journal.add", "after", 1], False),             # a job and its plan are written as one
+    (["sssjob.run.journal", "Entry.flush", "before", 1], False),
+    (["sssjob.run.journal", "Entry.flush", "after", 1], False),
+    (["sssjob.run.client", "Client.begin", "before", 1], True),             # E11
     (["sssjob.run.journal", "Entry.flush", "before", 2], True),             # E12
     (["sssjob.run.journal", "Entry.flush", "after", 2], True)])             # E13
 def test_killed_at_a_write(carried_out: CarriedOut, die: list[Any], accepted: bool) -> None:
