@@ -78,7 +78,7 @@ def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Find
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
     texts = dict(zip(count(1), texts_of(script.lines), strict=False))
     findings = Findings(path)
-    for check in _checks(script.dialect, choice):
+    for check in _checks(CHECKS, script.dialect, choice):
         for hit in check.run(script):
             findings.add(check.rule, hit.subject, hit.message,
                          severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
@@ -87,9 +87,9 @@ def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Find
 
 
 @lru_cache(maxsize=64)
-def _checks(dialect: Dialect, choice: Choice) -> tuple[Check, ...]:
-    """The checks of a dialect whose rules are wanted."""
-    return tuple(check for check in CHECKS if choice.wants(check.rule) and (
+def _checks(checks: tuple[Check, ...], dialect: Dialect, choice: Choice) -> tuple[Check, ...]:
+    """Those of a dialect whose rules are wanted."""
+    return tuple(check for check in checks if choice.wants(check.rule) and (
         not check.dialects or dialect.name in check.dialects or check.rule in dialect.checks))
 
 

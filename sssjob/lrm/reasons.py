@@ -27,6 +27,7 @@ _TOLD: Final[Mapping[str, frozenset[str]]] = {
     "htcondor": _SIGNAL | {"timeout"},
     "cobalt": _SIGNAL | {"timeout"},
     "nqsv": _SIGNAL,
+    "iri": frozenset(),         # a facility says an exit code, or that a job was cancelled or failed
     "local": _SIGNAL | {"timeout", "cpu-limit", "launch"},
 }
 

@@ -215,4 +215,4 @@ def test_every_door_refuses_what_is_no_sweep_once(file: str, capsys: pytest.Capt
 
 def test_a_sweep_has_no_place_in_a_script(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "-t", "slurm", file]) == 1
-    assert "SSS501 error Extension Sweep: Slurm has no place for it" in capsys.readouterr().err
+    assert "SSS501 error Extension Sweep: dropped, Slurm has no place for it" in capsys.readouterr().err

@@ -26,8 +26,8 @@ from tests.fakes.inside import Inside, enter
 from tests.fakes.lab import Lab, install
 from tests.psij.managers import Manager
 
-__all__ = ["FAST", "FASTEST", "Stand", "a_job", "ended", "hurried", "known", "quick_stand", "refusal", "run_script",
-           "runs", "script_text", "stand_in"]
+__all__ = ["FAST", "FASTEST", "Stand", "a_job", "ended", "hurried", "is_seen_running", "known", "quick_stand",
+           "refusal", "run_script", "runs", "script_text", "stand_in"]
 
 FAST: Mapping[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
                            "accounting_delay": 1.0, "lost_after": 2.0}
@@ -133,12 +133,17 @@ def runs(stand: Stand, script: str = "sleep 600", **members: Any) -> Job:
     """A job that runs, and the queue has said so."""
     job = a_job(script, **members)
     stand.executor.submit(job)
+    is_seen_running(job)
+    return job
+
+
+def is_seen_running(job: Job) -> None:
+    """Wait until a job runs, and the queue has said so. Fails when it does not."""
     assert job.wait(timedelta(seconds=60), JobState.ACTIVE) is not None
     until = time.monotonic() + 60
     while "native_state" not in known(job):
         assert time.monotonic() < until
         time.sleep(0.01)
-    return job
 
 
 def refusal(stand: Stand, **members: Any) -> str:

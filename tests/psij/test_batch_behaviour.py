@@ -18,7 +18,7 @@ from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import InvalidJobStateError
 from sssjob.templates.quoting import QuotingError
 from tests.gate import until_there
-from tests.psij.batch_support import Stand, a_job, ended, known, run_script, runs
+from tests.psij.batch_support import Stand, a_job, ended, is_seen_running, known, run_script, runs
 from tests.psij.managers import MANAGERS, Manager
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
@@ -62,6 +62,7 @@ def test_whole_way(manager: Manager, stand: Stand, tmp_path: Path) -> None:
     assert stat.S_IMODE(stand.executor.work_directory.stat().st_mode) == 0o700
     assert stat.S_IMODE((stand.executor.work_directory / f"{job.id}.job").stat().st_mode) & 0o077 == 0
     assert not [name for name in stand.files() if name.endswith(".sub")]        # a description is not needed any more
+    is_seen_running(job)        # some managers name the queue of a job only while it runs
     (tmp_path / "go").touch()
     status = ended(job)
     assert (status.exit_code, stand.states(job), stand.executor.list()) == (0, [Q, A, C], [])

@@ -122,7 +122,7 @@ def test_no_spoilt_answer_finds_another_job(stand: Stand, monkeypatch: pytest.Mo
     """A search for a tag gives the job that bears it, or none; what cannot be read is silence."""
     tag, executor = runs(stand).id, stand.executor
     answers = [executor._ask(command) for command in executor._lookup_commands([tag]) or ()]
-    monkeypatch.setattr("psij.executors.batch.lrm.recorded", lambda directory: ())
+    monkeypatch.setattr("psij.executors.batch.lrm.recorded", lambda directory, host: ())
     truth = {native_id for _, out in answers for native_id in executor._parse_lookup(out).get(tag, ())}
     assert truth or not answers
     for _, out in answers:
