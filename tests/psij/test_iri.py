@@ -273,7 +273,7 @@ def test_addresses_that_are_none(url: str, tmp_path: Path) -> None:
 
 def test_what_is_not_stated() -> None:
     for facility in (executor("http://127.0.0.1:1/api", None, None), IRIJobExecutor()):
-        with pytest.raises(InvalidJobException, match="needs url and resource"):
+        with pytest.raises(InvalidJobException, match="needs the address of a facility"):
             facility.submit(Job(JobSpec("/bin/true")))
 
 
