@@ -161,8 +161,8 @@ class IRIJobExecutor(JobExecutor):
             url, resource, token_file, timeout = (
                 url or config.url, config.resource, config.token_file, config.request_timeout)
         if not url or not resource:
-            raise InvalidJobException("executor iri needs the address of a facility (url of IRIExecutorConfig, facility "
-                                      "of the configuration) and a resource there")
+            raise InvalidJobException("executor iri needs the address of a facility (url of IRIExecutorConfig, "
+                                      "facility of the configuration) and a resource there")
         try:
             return Facility(url, token_file, timeout), resource
         except ValueError as e:
