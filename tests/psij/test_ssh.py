@@ -17,6 +17,7 @@ from psij.executors.batch._host import HERE, CutError, UnreachableError
 from psij.executors.batch._ssh import SSHHost, host_of
 from psij.executors.batch.slurm import SlurmJobExecutor
 from tests.fakes import slurm, ssh
+from tests.gate import until_there
 from tests.psij.batch_support import Stand, a_job, ended, known, stand_in
 
 
@@ -191,11 +192,12 @@ def test_one_round_for_all_jobs(stand: Stand, away: Path) -> None:
 
 def test_a_lost_line_is_no_end(stand: Stand, away: Path) -> None:
     """Jobs keep their states while nothing is heard, and their ends are learnt afterwards."""
-    jobs = [a_job(f"sleep 0.5; exit {code}") for code in (0, 5)]
+    jobs = [a_job(f"{until_there(away / 'go')}; exit {code}") for code in (0, 5)]
     for job in jobs:
         stand.executor.submit(job)
         assert job.wait(target_states=[JobState.ACTIVE]) is not None
     trouble(away, "exit 255")
+    (away / "go").touch()
     until = time.monotonic() + 20
     while stand.executor.hears()[1] is None:
         assert time.monotonic() < until
