@@ -299,17 +299,23 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     if not asking.dialect.pads and _PADDED.search(text):
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
         text = _PADDED.sub(r"\1}", text)
+    return _with_tokens(asking, entry, text, tokens, literal), how
+
+
+def _with_tokens(asking: Asking, entry: Entry, text: str, tokens: Mapping[str, str], literal: Callable[[str], str]
+                 ) -> str | None:
+    """A file name in the target's spelling, without the tokens that it does not have; None where too little is left."""
     while True:
         try:
-            return file_writer(text, tokens, literal), how
+            return file_writer(text, tokens, literal)
         except LookupError as error:
             rest = _without(text, error.args[0])
             named = error.args[0] == "{name}" and _OF_ONE_JOB.search(rest)
             if rest == text or not rest.strip("/._-") or (_APART.match(error.args[0]) and not named):
                 asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
-                return None, how
-            asking.note(DROPPED, entry, f"{tag}: {asking.dialect.title} has no {error.args[0]} in file names; the "
-                        "rest of the name is written")
+                return None
+            asking.note(DROPPED, entry, f"{entry.tag}: {asking.dialect.title} has no {error.args[0]} in file names; "
+                        "the rest of the name is written")
             text = rest
 
 
