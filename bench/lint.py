@@ -19,7 +19,7 @@ from random import Random
 from typing import Final
 
 from bench.headers import BODIES, HEADERS
-from bench.run import Measure
+from bench.run import Measure, report
 
 __all__ = ["main", "measures", "scripts"]
 
@@ -76,12 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--files", type=int, default=4000, help="of the folder (default: 4000)")
     options.add_argument("--check", action="store_true", help="exit status 1 when a bar is missed")
     given = options.parse_args(arguments)
-    missed = False
-    print(f"{'measure':<52}{'value':>14}{'bar':>9}")
-    for measure in measures(given.files):
-        print(measure, flush=True)
-        missed |= measure.missed
-    return int(missed and given.check)
+    return int(report(measures(given.files)) and given.check)
 
 
 if __name__ == "__main__":

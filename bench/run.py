@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from lxml import etree
 
 from bench.documents import LAYOUTS, job_documents, write_group
 
-__all__ = ["Bench", "Measure", "main", "measures", "wall"]
+__all__ = ["Bench", "Measure", "main", "measures", "report", "wall"]
 
 COLUMNS = ("Id", "User", "Project", "Queue", "State", "StartTime", "EndTime", "Charge", "Processors")
 QUERIES = ("//Job[User='user7']/Id", "/JobGroup/Job/User", "count(//Job[Queue='debug'])", "sum(//Job/Charge)",
@@ -240,6 +240,16 @@ def measures(bench: Bench, only: str = "") -> Iterator[Measure]:
             yield Measure(part.__name__, None, 0.0, note=f"failed: {type(error).__name__}: {str(error)[:60]}")
 
 
+def report(measures: Iterable[Measure]) -> bool:
+    """Print a table of measures, each when it is there; whether one misses its bar."""
+    print(f"{'measure':<52}{'value':>14}{'bar':>9}")
+    missed = False
+    for measure in measures:
+        print(measure, flush=True)
+        missed |= measure.missed
+    return missed
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the table."""
     options = argparse.ArgumentParser(prog="bench.run", description="ratios against lxml.etree.parse")
@@ -248,16 +258,12 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--only", default="", help="measures whose name holds this word")
     options.add_argument("--check", action="store_true", help="exit status 1 when a bar is missed")
     given = options.parse_args(arguments)
-    missed = False
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(write_group(Path(folder) / "group.xml", given.jobs), given.jobs, given.repeat)
         bench.floor = bench.best(lambda: etree.parse(str(bench.path)))
         print(f"{given.jobs} jobs, {bench.path.stat().st_size / 1e6:.1f} MB; floor: lxml.etree.parse "
               f"{bench.floor:.3f} s CPU")
-        print(f"{'measure':<52}{'value':>14}{'bar':>9}")
-        for measure in measures(bench, given.only):
-            print(measure, flush=True)
-            missed = missed or measure.missed
+        missed = report(measures(bench, given.only))
     return int(missed and given.check)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.headers import BODIES, HEADERS
-from bench.run import Measure, wall
+from bench.run import Measure, report, wall
 from bench.trees import measures as trees
 from sssjob.conversion.intake import gate
 from sssjob.findings import Policy
@@ -104,10 +104,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
     missed = _table("plain bodies", pairs(given.sources, given.seconds, variables=False))
     missed |= _table("variables of the manager in the body", pairs(given.sources, given.seconds, variables=True))
-    print(f"\n{'measure':<52}{'value':>14}{'bar':>9}")
-    for measure in processes(given.files) if given.files else ():
-        print(measure, flush=True)
-        missed |= measure.missed
+    if given.files:
+        print()
+        missed |= report(processes(given.files))
     return int(missed and given.check)
 
 

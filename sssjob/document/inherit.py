@@ -536,16 +536,8 @@ def distinct(scope: _C) -> _C:
     A document that is read may hold one object for two properties that say the same; who tells properties from each
     other by identity has to ask for this first.
     """
-    objects = list(_objects(scope))
-    return scope if len(set(map(id, objects))) == len(objects) else _with_copies(scope, set())
-
-
-def _objects(scope: Container) -> Iterator[Item]:
-    for item in scope.items:
-        if isinstance(item, Container):
-            yield from _objects(item)
-        else:
-            yield item
+    properties = list(scope.leaves())
+    return scope if len(set(map(id, properties))) == len(properties) else _with_copies(scope, set())
 
 
 def _with_copies(scope: _C, seen: set[int]) -> _C:

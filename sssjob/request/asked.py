@@ -218,13 +218,13 @@ class Asked:
                 of_tasks.setdefault(e.path.partition("/Task[")[0], []).append(e)
         for group, entries in of_tasks.items():
             first = [e for e in entries if e.level == TASK[0]]
-            said = [(e.slot, e.item) for e in first]
+            of_first = [(e.slot, e.item) for e in first]
             times = [1] * len(first)
             for e in entries:
-                if e.level != TASK[0] and (e.slot, e.item) in said:
+                if e.level != TASK[0] and (e.slot, e.item) in of_first:
                     e.used = True
                     e.understood |= e.attributes.keys()
-                    times[said.index((e.slot, e.item))] += 1
+                    times[of_first.index((e.slot, e.item))] += 1
             self.apart |= {id(e) for e, count in zip(first, times, strict=True)
                            if count < listed[group] and e.tag in ROWS}
         self._take_away(e for e in self.entries if id(e) in self.apart)

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Final
 
 from sssjob.document.model import Property
+from sssjob.lrm.variables import FACTS
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
@@ -23,7 +24,7 @@ from sssjob.translators.scripts.choices import is_name
 from sssjob.translators.scripts.rows import SCRIPT
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "one_task", "part_of",
-           "plain",           "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
+           "plain", "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -84,9 +85,11 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     return part
 
 
-#: What starts several tasks in the commands of a job: launchers, and what the tables of bodies do not have.
-_STARTS_TASKS: Final = re.compile(r"\b(?:mpi(?:run|exec)[\w.]*|orterun|prterun|prun|[sa]run|[jl]srun|lrun|ibrun"
-                                  r"|charmrun|flux\s+run|runjob)\b")
+#: What starts several tasks in the commands of a job: the launchers of all managers, and those of MPI by any name.
+_LAUNCHERS: Final = (r"mpi(?:run|exec)[\w.]*", "orterun", "prterun", "prun", "charmrun", *sorted({
+    r"\s+".join(map(re.escape, command.split()))
+    for facts in FACTS.values() for command, act in facts.commands.items() if act == "launch"}))
+_STARTS_TASKS: Final = re.compile(rf"\b(?:{'|'.join(_LAUNCHERS)})\b")
 
 
 def one_task(asking: Asking) -> bool:
@@ -100,7 +103,7 @@ def one_task(asking: Asking) -> bool:
     if processors[0].attributes.get("op", "EQ") != "EQ":
         return False
     script = asking.document.files.get(SCRIPT)
-    return script is not None and _STARTS_TASKS.search(script.text) is None
+    return script is not None and _STARTS_TASKS.search(script.as_text()) is None
 
 
 def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:
