@@ -115,16 +115,16 @@ def _row(scope: str, name: str) -> Element:
     row = rows.get(name) or rows.get(_python_names(scope).get(name, ""))
     if row is not None:
         return row
-    here = _container_row(scope)
+    container = _container_row(scope)
     if name in CONTAINERS:
-        _refuse(here, "SSS303", f"{name} is a container, no property of {scope}", f"set {python_name(name)}")
+        _refuse(container, "SSS303", f"{name} is a container, no property of {scope}", f"set {python_name(name)}")
     elsewhere = next((e for e in ELEMENTS if name in (e.name, python_name(e.name))), None)
     if elsewhere is not None:
         _refuse(elsewhere, "SSS303", f"{elsewhere.name} may not stand in {scope}")
-    meant = aliases(scope).get(name)
+    canonical = aliases(scope).get(name)
     close = difflib.get_close_matches(name, [*rows, *_python_names(scope)], 1)
-    hint = f"an alias of {meant}" if meant else f"did you mean {close[0]}?" if close else ""
-    _refuse(here, "SSS301", f"unknown property {name} in {scope}", hint)
+    hint = f"an alias of {canonical}" if canonical else f"did you mean {close[0]}?" if close else ""
+    _refuse(container, "SSS301", f"unknown property {name} in {scope}", hint)
 
 
 @cache
@@ -147,16 +147,16 @@ def _refuse(row: Element, rule: str, message: str, hint: str = "") -> NoReturn:
 
 # --- values -------------------------------------------------------------------------------------------------------
 
-def _again(scope: str, row: Element, given: Property, attributes: Mapping[str, Any]) -> Property:
+def _again(scope: str, row: Element, stated: Property, attributes: Mapping[str, Any]) -> Property:
     """A property that was made already: looked at as all others, and kept as it is where it is in order."""
-    if given.tag != row.name:
-        _refuse(row, "SSS303", f"{row.name} cannot be set to a property {given.tag}")
-    property_ = property_of(scope, row.name, given.value, {**given.attributes, **attributes})
-    return given if property_ == given else property_
+    if stated.tag != row.name:
+        _refuse(row, "SSS303", f"{row.name} cannot be set to a property {stated.tag}")
+    property_ = property_of(scope, row.name, stated.value, {**stated.attributes, **attributes})
+    return stated if property_ == stated else property_
 
 
-def _only(scope: str, row: Element, given: Condition, attributes: Mapping[str, Any]) -> Property:
-    properties = properties_of(scope, row.name, given, attributes)
+def _only(scope: str, row: Element, condition: Condition, attributes: Mapping[str, Any]) -> Property:
+    properties = properties_of(scope, row.name, condition, attributes)
     if len(properties) > 1:
         _refuse(row, "SSS201", f"{row.name}: one property is expected, not the {len(properties)} of a condition",
                 f"set {python_name(row.name)} to it")
@@ -219,9 +219,9 @@ def _state(scope: str, row: Element, text: str) -> str:
     for word in states:
         if word.lower() == text.lower():
             return word
-    meant = None if scope == "JobGroup" else job_state(text).state
+    canonical = None if scope == "JobGroup" else job_state(text).state
     _refuse(row, "SSS201", f"State {text!r} is none of {', '.join(states)}",
-            f"it is taken for {meant}" if meant else "")
+            f"it is taken for {canonical}" if canonical else "")
 
 
 def _text(row: Element, kind: str, value: Any, what: str = "") -> str:
@@ -311,9 +311,9 @@ _TAKEN: Final = {
 
 # --- attributes ---------------------------------------------------------------------------------------------------
 
-def _attributes(scope: str, row: Element, given: Mapping[str, Any]) -> dict[str, str]:
+def _attributes(scope: str, row: Element, values: Mapping[str, Any]) -> dict[str, str]:
     allowed = attributes_in(scope, True)[row.name]
-    texts = {name: _attribute_value(row, allowed[name], value) for name, value in given.items()}
+    texts = {name: _attribute_value(row, allowed[name], value) for name, value in values.items()}
     if "units" in texts:
         texts["units"] = _unit(row, texts["units"])
     for attribute in row.attributes:
@@ -336,9 +336,9 @@ def _attribute_value(row: Element, attribute: Attribute, value: Any) -> str:
             _refuse(row, "SSS210", f"awarenessPolicy {text!r} is not known", f"known: {', '.join(AWARENESS.values)}")
         return policy.value
     try:
-        canonical, _, known = attribute_text(attribute, text, bool(attribute.values))
+        canonical, _, valid = attribute_text(attribute, text, bool(attribute.values))
     except LexicalError as error:
         _refuse(row, "SSS207", f"{what}: {error}")
-    if not known:
+    if not valid:
         _refuse(row, "SSS203", f"{what} has the unknown value {text!r}", f"known: {', '.join(attribute.values)}")
     return canonical

@@ -52,9 +52,9 @@ class Children(MutableSequence[C]):
     def __setitem__(self, index: slice, value: Iterable[C]) -> None: ...
     def __setitem__(self, index: int | slice, value: C | Iterable[C]) -> None:
         if isinstance(index, slice):
-            there: list[Any] = self._all()
-            there[index] = value  # type: ignore[assignment]  # the overload says that it is iterable
-            self.replace(there)
+            children: list[Any] = self._all()
+            children[index] = value  # type: ignore[assignment]  # the overload says that it is iterable
+            self.replace(children)
         else:
             self._owner.items[self._places()[index]] = self._checked(value)
 
@@ -111,8 +111,8 @@ class Joining(list[Item]):
         block, items = self._block, self._owner.items
         if type(block.items) is Joining:
             block.items = list(block.items)
-        there = [n for n, i in enumerate(items) if i.tag == block.tag and isinstance(i, Container)]
-        place = there[0] if there else len(items)
+        indices = [n for n, i in enumerate(items) if i.tag == block.tag and isinstance(i, Container)]
+        place = indices[0] if indices else len(items)
         kept = [i for i in items if not (i.tag == block.tag and isinstance(i, Container))]
         self._owner.items[:] = [*kept[:place], block, *kept[place:]]
 
@@ -155,9 +155,10 @@ def joined(owner: Container, kind: type[C]) -> C:
         block = owner.items[kinds.index(kind)]
         assert isinstance(block, kind)
         return block
-    there = [i for i in owner.items if isinstance(i, kind)] if blocks else []
-    container = kind((), there[0].attributes if there else None, None, there[0].line if there else 0)
-    container.items = Joining([item for c in there for item in c.items], owner, container)
+    blocks_there = [i for i in owner.items if isinstance(i, kind)] if blocks else []
+    container = kind((), blocks_there[0].attributes if blocks_there else None, None, blocks_there[0].line
+                     if blocks_there else 0)
+    container.items = Joining([item for c in blocks_there for item in c.items], owner, container)
     return container
 
 
@@ -189,8 +190,8 @@ class Block(Accessor, Generic[C]):
         kind = self.kind()
         container = value if value is None or isinstance(value, kind) else kind.of(value)  # type: ignore[attr-defined]
         items: list[Item] = [] if container is None else [container]
-        there = [n for n, i in enumerate(obj.items) if isinstance(i, kind)]
-        place = there[0] if there else len(obj.items)
+        indices = [n for n, i in enumerate(obj.items) if isinstance(i, kind)]
+        place = indices[0] if indices else len(obj.items)
         kept = [i for i in obj.items if not isinstance(i, kind)]
         if container is not None and type(container.items) is Joining:
             container.items = list(container.items)

@@ -213,15 +213,15 @@ def read(stated: Property, findings: Findings, limits: Limits = LIMITS, path: st
     return array
 
 
-def repeated(item: Item, made: dict[str, list[str]], findings: Findings) -> Iterable[Item]:
+def repeated(item: Item, ids_by_name: dict[str, list[str]], findings: Findings) -> Iterable[Item]:
     """A Dependency on an array as one on each element; anything else as it is."""
-    if not isinstance(item, Property) or item.tag != "Dependency" or item.text.strip() not in made:
+    if not isinstance(item, Property) or item.tag != "Dependency" or item.text.strip() not in ids_by_name:
         return [item]
-    return _on_each(item, made[item.text.strip()], findings)
+    return _on_each(item, ids_by_name[item.text.strip()], findings)
 
 
 def _on_each(item: Property, ids: list[str], findings: Findings) -> Iterator[Item]:
     if item.get("condition") == "OnFailure" and len(ids) > 1:
         findings.add("SSS502", "Dependency", f"OnFailure {item.text}: all elements of the array must fail, not one")
-    for one in ids:
-        yield item.replace(one, designator="JobId")
+    for ident in ids:
+        yield item.replace(ident, designator="JobId")

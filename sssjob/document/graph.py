@@ -106,9 +106,9 @@ class Dependencies:
             name = job.value("Name")
             if name is not None:
                 names.setdefault(str(name), []).append(index)
-        frozen = {name: tuple(found) for name, found in names.items()}
+        frozen = {name: tuple(indices) for name, indices in names.items()}
         links = tuple(
-            Link(index, _resolved(p, ids, frozen), p) for index, found in enumerate(dependencies) for p in found)
+            Link(index, _resolved(p, ids, frozen), p) for index, indices in enumerate(dependencies) for p in indices)
         return cls(jobs, tuple(_label(job, index) for index, job in enumerate(jobs)), links)
 
     @property
@@ -195,14 +195,14 @@ class Dependencies:
     @staticmethod
     def _release(sorter: TopologicalSorter[int], ready: list[int]) -> None:
         """Move what has become ready to the heap; hubs are passed at once."""
-        found = sorter.get_ready()
-        while found:
-            hubs = [node for node in found if node < 0]
-            for node in found:
+        ready_nodes = sorter.get_ready()
+        while ready_nodes:
+            hubs = [node for node in ready_nodes if node < 0]
+            for node in ready_nodes:
                 if node >= 0:
                     heapq.heappush(ready, node)
             sorter.done(*hubs)
-            found = sorter.get_ready() if hubs else ()
+            ready_nodes = sorter.get_ready() if hubs else ()
 
     def _named(self, nodes: list[int]) -> list[str]:
         """graphlib lists each node before the one that waits for it; a cycle starts with its first job in order."""

@@ -133,15 +133,15 @@ def _reading(container: Container, slot: Slot) -> list[_Read]:
     return [_part(unit, elements, container.tag.removesuffix("Defaults")) for unit in parts]
 
 
-def _part(unit: Unit, known: Mapping[str, Element], level: str) -> _Read:
+def _part(unit: Unit, rows_by_name: Mapping[str, Element], level: str) -> _Read:
     """level: Job, TaskGroup or Task."""
     if len(unit) == 1:
         p = unit[0][0]
-        row = known.get(p.tag)
+        row = rows_by_name.get(p.tag)
         if row is None or not (row.amount or row.instance):
             return _Read(unit, frozenset((_key(p),)), unit, unit)
         return _Read(unit, frozenset(((*_key(p), level),)), [] if row.instance else unit, [])
-    rows = [known.get(p.tag) for p, _ in unit]
+    rows = [rows_by_name.get(p.tag) for p, _ in unit]
     keys = frozenset([(*_key(p), level) if row is not None and (row.amount or row.instance) else _key(p)
                       for (p, _), row in zip(unit, rows, strict=True)])
     results = {row.name for row in rows if row is not None and row.instance}

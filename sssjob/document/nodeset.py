@@ -82,7 +82,8 @@ class NodeSet:
             boxes.setdefault(family, []).append(box)
         nodes = cls()
         nodes._limits = budget.limits
-        nodes._families = {family: _tree(found, 0, len(family) - 1, budget) for family, found in boxes.items()}
+        nodes._families = {family: _tree(boxes_of_family, 0, len(family) - 1, budget) for family,
+                           boxes_of_family in boxes.items()}
         nodes._count = sum(map(_count, nodes._families.values()))
         return nodes
 
@@ -236,16 +237,16 @@ def _spans(numbers: Numbers, budget: _Budget) -> _Spans:
     return _merged(spans)
 
 
-def _joined(left: _Spans, right: _Spans, text: str, budget: _Budget) -> _Spans:
-    """Numbers of ``left`` each followed by those of ``right``, as in ``[1-2][0-5]``."""
-    if not left:
+def _joined(front: _Spans, right: _Spans, text: str, budget: _Budget) -> _Spans:
+    """Numbers of ``front`` each followed by those of ``right``, as in ``[1-2][0-5]``."""
+    if not front:
         return right
-    if left[-1][0] + right[-1][0] > budget.limits.digits:
+    if front[-1][0] + right[-1][0] > budget.limits.digits:
         raise LimitError(text, f"numbers of at most {budget.limits.digits} digits", "digits")
     spans: list[_Span] = []
     for length, low, high in right:
         scale = 10**length
-        for left_length, first, last in left:
+        for left_length, first, last in front:
             if high - low == scale - 1:  # all numbers of that length: the result has no holes
                 spans.append((left_length + length, first * scale, last * scale + high))
                 continue
@@ -313,7 +314,7 @@ def _tree(boxes: list[_Box], depth: int, dimensions: int, budget: _Budget) -> _T
 def _apart(alike: dict[_Spans, list[_Box]], budget: _Budget) -> Iterator[tuple[Iterable[_Span], list[_Box]]]:
     """The same boxes under spans that do not overlap; a box stands under several where spans had to be cut."""
     flat = sorted(span for spans in alike for span in spans)
-    if all(left[0] != right[0] or left[2] < right[1] for left, right in pairwise(flat)):
+    if all(earlier[0] != right[0] or earlier[2] < right[1] for earlier, right in pairwise(flat)):
         yield from alike.items()
         return
     # Cut every span wherever another one starts or ends, then bring together the pieces under the same boxes.

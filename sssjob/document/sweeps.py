@@ -67,7 +67,8 @@ class Sweep:
         for hit in _TOKENS.finditer(text):
             try:
                 several = hit["zip"] is not None
-                columns = [_column(one, files, limits) for one in (hit["zip"].split() if several else [hit["one"]])]
+                columns = [_column(column, files, limits)
+                           for column in (hit["zip"].split() if several else [hit["one"]])]
                 axes.append(tuple(_rows(columns)))
                 for name, _ in columns:
                     if name in names:
@@ -277,9 +278,9 @@ def _jobs(job: Job, label: str, files: Mapping[str, File], findings: Findings, l
     bare = Job([item for item in job.items if not is_sweep(item)], job.attributes or None, None, job.line)
     jobs = []
     for row, identifier in zip(sweep.rows(), _ids(job, sweep, label), strict=True):
-        one = _with(bare, row)
-        one.set_as_is("Id", identifier)
-        jobs.append(one)
+        varied = _with(bare, row)
+        varied.set_as_is("Id", identifier)
+        jobs.append(varied)
     return jobs
 
 
@@ -294,8 +295,8 @@ def jobs_in(document: _Jobs, findings: Findings, limits: Limits = LIMITS) -> Ite
     """Every job of a document of any size with its JobDefaults, a sweep as all of its jobs."""
     files = getattr(document, "files", {})
     for number, (job, defaults) in enumerate(document.jobs()):
-        for one in jobs_of(job, number, files, findings, limits):
-            yield one, defaults
+        for each in jobs_of(job, number, files, findings, limits):
+            yield each, defaults
 
 
 def expand(document: Document, findings: Findings, limits: Limits = LIMITS) -> Document:
@@ -354,7 +355,7 @@ def _group(group: JobGroup, files: Mapping[str, File], findings: Findings, limit
                 for name in {*names, _plain(item, number - 1)}:
                     ids.setdefault(name, []).extend(str(job.value("Id")) for job in jobs)
         items += [item] if jobs is None else jobs
-    for one in items:
-        if isinstance(one, Job | JobDefaults) and one.reference is None:
-            one.items = [new for i in one.items for new in repeated(i, ids, findings)]
+    for member in items:
+        if isinstance(member, Job | JobDefaults) and member.reference is None:
+            member.items = [new for i in member.items for new in repeated(i, ids, findings)]
     return JobGroup(items, group.attributes or None, None, group.line)

@@ -67,7 +67,7 @@ def attribute_text(row: Attribute, text: str, liberal: bool) -> tuple[str, str |
 
 def _listed(row: Attribute, text: str, liberal: bool) -> tuple[str, str | None, bool]:
     parts = text.split(",") if row.is_list else [text]
-    out, note, known = [], None, True
+    out, note, valid = [], None, True
     spellings = {v.lower(): v for v in row.values} | {a.lower(): v for a, v in row.aliases}
     for part in parts:
         word = part.strip()
@@ -79,9 +79,9 @@ def _listed(row: Attribute, text: str, liberal: bool) -> tuple[str, str | None, 
             note = f"{word} read as {canonical}"
             out.append(canonical)
         else:
-            known = known and (row.open_list or (row.is_list and not word))
+            valid = valid and (row.open_list or (row.is_list and not word))
             out.append(word)
-    return ",".join(out), note, known
+    return ",".join(out), note, valid
 
 
 def resource_limit(text: str) -> int | float | None:

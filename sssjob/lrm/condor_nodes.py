@@ -46,10 +46,10 @@ def _with(machine: Node, slot: Mapping[str, Any]) -> Node:
     if slot.get("State") in _OUT:
         return machine
     whole = "Total" if slot.get("SlotType") == "Partitionable" else ""
-    there = machine.shapes.get(ANYWHERE, Shape(0, 0))
-    shape = Shape(there.processors + _count(slot, f"{whole}SlotCpus", "Cpus"),
-                  there.memory + _count(slot, f"{whole}SlotMemory", "Memory"),
-                  there.gpus + _count(slot, f"{whole}SlotGPUs", f"{whole}SlotGpus", "GPUs", "Gpus"))
+    anywhere = machine.shapes.get(ANYWHERE, Shape(0, 0))
+    shape = Shape(anywhere.processors + _count(slot, f"{whole}SlotCpus", "Cpus"),
+                  anywhere.memory + _count(slot, f"{whole}SlotMemory", "Memory"),
+                  anywhere.gpus + _count(slot, f"{whole}SlotGPUs", f"{whole}SlotGpus", "GPUs", "Gpus"))
     return replace(machine, shapes={ANYWHERE: shape} if shape.processors else {}, busy=machine.busy or taken)
 
 

@@ -27,32 +27,34 @@ def nodes_and_shares(text: str) -> tuple[list[Node], dict[str, Limits]]:
     """The nodes of the environments, in each share that they belong to, and the limits of shares. A share that names no
     environment has all of them. Raises ValueError where it cannot be understood."""
     root = xml_root(text)
-    environments = {_value(one, "ID"): one for one in _all(root, "ExecutionEnvironment") if _value(one, "ID")}
+    environments = {_value(element, "ID"): element for element in _all(root, "ExecutionEnvironment")
+                    if _value(element, "ID")}
     if not environments:
         raise ValueError("it names no ExecutionEnvironment")
-    shares = [(_value(one, "MappingQueue") or _value(one, "Name") or _value(one, "ID"), one)
-              for one in _all(root, "ComputingShare")]
+    shares = [(_value(element, "MappingQueue") or _value(element, "Name") or _value(element, "ID"), element)
+              for element in _all(root, "ComputingShare")]
     members: dict[str, list[str]] = {name: [] for name in environments}
     for queue, share in shares:
         own = [identity for identity in _values(share, "ExecutionEnvironmentID") if identity in members]
         for identity in own or members:
             if queue and queue not in members[identity]:
                 members[identity].append(queue)
-    nodes = [node for name, one in environments.items() for node in _nodes(one, members[name])]
+    nodes = [node for name, element in environments.items() for node in _nodes(element, members[name])]
     return nodes, {queue: _limits(share) for queue, share in shares if queue}
 
 
 def _nodes(environment: _Element, queues: list[str]) -> Iterator[Node]:
     """The instances of an environment, those in use apart from the others."""
-    features = sorted({name for name in (_value(one, "AppName") for one in _all(environment, "ApplicationEnvironment"))
+    features = sorted({name for name in (_value(element, "AppName")
+                                         for element in _all(environment, "ApplicationEnvironment"))
                        if name})
     shape = Shape(_number(environment, "LogicalCPUs") or _number(environment, "PhysicalCPUs") or 1,
                   _number(environment, "MainMemorySize") or 0, 0, tuple(features))
     total = _number(environment, "TotalInstances")
-    there = max((1 if total is None else total) - (_number(environment, "UnavailableInstances") or 0), 0)
-    used = min(_number(environment, "UsedInstances") or 0, there)
+    available = max((1 if total is None else total) - (_number(environment, "UnavailableInstances") or 0), 0)
+    used = min(_number(environment, "UsedInstances") or 0, available)
     shapes = dict.fromkeys(queues, shape)
-    yield Node("", shapes, count=there - used)
+    yield Node("", shapes, count=available - used)
     yield Node("", shapes, busy=True, count=used)
 
 
@@ -62,11 +64,11 @@ def _limits(share: _Element) -> Limits:
 
 
 def _all(scope: _Element, name: str) -> Iterator[_Element]:
-    return (one for one in scope.iter(f"{{*}}{name}"))
+    return (element for element in scope.iter(f"{{*}}{name}"))
 
 
 def _values(scope: _Element, name: str) -> list[str]:
-    return [(one.text or "").strip() for one in _all(scope, name)]
+    return [(element.text or "").strip() for element in _all(scope, name)]
 
 
 def _value(scope: _Element, name: str) -> str:

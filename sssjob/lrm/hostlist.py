@@ -262,7 +262,7 @@ def _runs(pieces: list[str | Numbers]) -> list[_Run]:
     """The runs of an item, without the text after its brackets."""
     prefix = pieces[0] if isinstance(pieces[0], str) else ""
     numbers = next((piece for piece in pieces if not isinstance(piece, str)), None)
-    return [_single(prefix)] if numbers is None else [_Run(prefix, *one) for one in numbers]
+    return [_single(prefix)] if numbers is None else [_Run(prefix, *numbered) for numbered in numbers]
 
 
 def _single(name: str) -> _Run:
@@ -280,12 +280,12 @@ def _append(runs: list[_Run], run: _Run) -> None:
         runs.append(run)
 
 
-def _width(one: _Run, other: _Run) -> int | None:
+def _width(first: _Run, other: _Run) -> int | None:
     """The width with which the numbers of both read as they do; None when there is none."""
-    if one.bare or other.bare:
+    if first.bare or other.bare:
         return None
-    for width in (one.width, other.width):
-        if all(f"{n:0{width}}" == f"{n:0{run.width}}" for run in (one, other) for n in (run.first, run.last)):
+    for width in (first.width, other.width):
+        if all(f"{n:0{width}}" == f"{n:0{run.width}}" for run in (first, other) for n in (run.first, run.last)):
             return width
     return None
 

@@ -31,7 +31,7 @@ def ranges(text: str) -> list[range] | None:
     --array; qsub(1) of PBS Pro and of Grid Engine.
     """
     spans = [_RANGE.fullmatch(part.strip()) for part in text.split(",")]
-    read = [_range(*one.groups()) for one in spans if one is not None]
+    read = [_range(*span.groups()) for span in spans if span is not None]
     return read if len(read) == len(spans) else None
 
 

@@ -43,10 +43,10 @@ def _records(text: str, member: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names and fields; a resource is a field ``resources_available.ncpus``."""
     if text.lstrip().startswith("{"):
         answer = json.loads(text)
-        there = answer.get(member) if isinstance(answer, dict) else None
-        if not isinstance(there, dict):
+        member_value = answer.get(member) if isinstance(answer, dict) else None
+        if not isinstance(member_value, dict):
             raise ValueError(f"there is no object {member}")
-        for name, fields in there.items():
+        for name, fields in member_value.items():
             if not isinstance(fields, dict):
                 raise ValueError(f"{name[:80]} is no object")
             yield name, {**fields, **{f"{group}.{key}": value for group in _GROUPS

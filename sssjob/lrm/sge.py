@@ -52,7 +52,8 @@ def ended(failed: int, status: int | None) -> tuple[int | None, int | None]:
 
 def state_of(letters: str) -> NativeState | None:
     """The state that the letters of a state column say; None when they say nothing about it."""
-    standing = next(((stage, phase) for some, stage, phase in _STATES if any(one in letters for one in some)), None)
+    standing = next(((stage, phase) for some, stage, phase in _STATES if any(letter in letters for letter in some)),
+                    None)
     if standing == (Stage.WAITING, None) and "R" in letters:
         standing = Stage.AGAIN, None
     if "d" in letters:
@@ -98,7 +99,8 @@ def reasons(out: str) -> dict[str, tuple[str | None, str]]:
         if number is None or not lines:
             continue
         kinds = {waits_for(line) for line in lines}
-        kind = next((one for one, _ in WAITS if one in kinds and not (one == waits.NEVER and None in kinds)), None)
+        kind = next((kind_of_wait for kind_of_wait, _ in WAITS if kind_of_wait in kinds
+                     and not (kind_of_wait == waits.NEVER and None in kinds)), None)
         lines.sort(key=lambda line: waits_for(line) != kind)
         by_number[number[1]] = kind, "; ".join(lines)[:_LONGEST_REASON]
     return by_number
@@ -255,7 +257,7 @@ def average(records: Sequence[Mapping[str, str]]) -> int | None:
 
 def _known(records: Iterable[Mapping[str, str]], name: str) -> list[float]:
     """The amounts that records have."""
-    return [value for one in records if (value := quantity(one.get(name, ""))) is not None]
+    return [value for record in records if (value := quantity(record.get(name, ""))) is not None]
 
 
 def peak(number: Callable[[str], _N | None]) -> tuple[_N, str] | None:

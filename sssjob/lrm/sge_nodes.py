@@ -57,8 +57,8 @@ def _node(host: _Element) -> Node:
     return Node(name, {queue: shape for queue, shape in shapes.items() if shape.processors > 0}, busy)
 
 
-def _whole(said: Mapping[str, str], name: str) -> int:
-    value = said.get(name, "")
+def _whole(fields: Mapping[str, str], name: str) -> int:
+    value = fields.get(name, "")
     if not (value.isdecimal() and value.isascii() and len(value) <= _DIGITS):
         raise ValueError(f"{name} {value[:40]!r} is no number")
     return int(value)

@@ -91,7 +91,7 @@ def state_of(text: str) -> NativeState | None:
     word = text.partition(" ")[0]
     state = STATES.get(word.rstrip("+"))
     if state is None and len(word) > 1 and word.endswith("+"):
-        return next((known for name, known in STATES.items() if name.startswith(word.rstrip("+"))), None)
+        return next((native for name, native in STATES.items() if name.startswith(word.rstrip("+"))), None)
     return state
 
 

@@ -65,12 +65,12 @@ class Usage:
 
     def attempt(self) -> dict[str, Any]:
         """What is known of it as one run among others of a job."""
-        one = self.known("native_state", "start_time", "end_time", "exit_code", "signal", "wall_seconds", "nodes")
-        if not one.get("signal"):
-            one.pop("signal", None)
+        fields = self.known("native_state", "start_time", "end_time", "exit_code", "signal", "wall_seconds", "nodes")
+        if not fields.get("signal"):
+            fields.pop("signal", None)
         else:
-            one.pop("exit_code", None)
-        return one
+            fields.pop("exit_code", None)
+        return fields
 
     def known(self, *names: str) -> dict[str, Any]:
         """Those of these fields that are known."""
@@ -104,8 +104,8 @@ def of_runs(runs: Sequence[Usage], parts: Iterable[Usage] = ()) -> Usage:
         suspend_seconds=known_sum(run.suspend_seconds for run in began),
         cpu_seconds=known_sum(run.cpu_seconds for run in began),
         energy_joules=known_sum(run.energy_joules for run in began),
-        memory_max_bytes=max((one.memory_max_bytes or 0 for one in all_parts), default=0) or None,
-        memory_average_bytes=max((one.memory_average_bytes or 0 for one in all_parts), default=0) or None)
+        memory_max_bytes=max((usage.memory_max_bytes or 0 for usage in all_parts), default=0) or None,
+        memory_average_bytes=max((usage.memory_average_bytes or 0 for usage in all_parts), default=0) or None)
 
 
 def known_sum(values: Iterable[N | None]) -> N | None:

@@ -113,11 +113,11 @@ def _checked(variables: Mapping[str, str] | None) -> dict[str, str]:
     return checked
 
 
-def _result(found: list[Any], places: Places, owner: Any) -> Result:
-    if len(found) == 2:
-        kind, value = found
+def _result(answer: list[Any], places: Places, owner: Any) -> Result:
+    if len(answer) == 2:
+        kind, value = answer
         return Result(float(value) if kind == "number" else value, places, (kind, owner, ""))
-    kind, element, name = found
+    kind, element, name = answer
     if kind == "element":
         return Result(element, places)
     value = element.get(name) if kind == "attribute" else element.tail if name == "tail" else element.text
@@ -187,9 +187,9 @@ def _tree(source: Any, path: str, limits: Limits, profile: str, effective: bool,
         except ValueError:                  # of lxml: a script may name what XML cannot hold
             from sssjob.xml.writer import write_document
 
-            told = Findings(path)
-            write_document(source, findings=told)
-            told.raise_if_rejected()
+            write_findings = Findings(path)
+            write_document(source, findings=write_findings)
+            write_findings.raise_if_rejected()
             raise
     if etree.iselement(source):
         return source
@@ -244,9 +244,9 @@ def query_stream(xpath: str, source: Source, *, version: Version | None = None,
     except BaseException:
         asked.worker.close()
         raise
-    heard = Findings(path, limits) if findings is None else findings
-    jobs = (_effective_jobs(source, path, limits, profile, policy, heard) if effective
-            else _jobs(source, path, limits, heard))
+    heard_findings = Findings(path, limits) if findings is None else findings
+    jobs = (_effective_jobs(source, path, limits, profile, policy, heard_findings) if effective
+            else _jobs(source, path, limits, heard_findings))
     return _stream(asked, plan, jobs, path)
 
 
@@ -291,21 +291,21 @@ def _effective_jobs(source: Source, path: str, limits: Limits, profile: str, pol
     from sssjob.document import _folding
 
     group, defaults, started = None, None, False
-    for element, found in stream_elements(source, profile=profile, path=path, limits=limits, policy=policy,
-                                          findings=findings):
+    for element, job in stream_elements(source, profile=profile, path=path, limits=limits, policy=policy,
+                                        findings=findings):
         above = element.getparent()
         if above is not group:
             group, defaults, started = above, None, False
-        if isinstance(found, Job):
+        if isinstance(job, Job):
             started = True
             outer = "Reject" if above is None else above.get("awarenessPolicy", "Reject")
-            yield _placed(_folding.tree(_folding.folded_job(found, defaults, outer)), element)
+            yield _placed(_folding.tree(_folding.folded_job(job, defaults, outer)), element)
         elif started:
-            raise QueryError(f"{path}:{found.line}: JobDefaults stands after jobs that it holds for, which a stream "
+            raise QueryError(f"{path}:{job.line}: JobDefaults stands after jobs that it holds for, which a stream "
                              "has let go by then; leave --stream away")
         else:
-            items = [*(defaults.items if defaults is not None else ()), *found.items]
-            defaults = JobDefaults(items, found.attributes, None, found.line)
+            items = [*(defaults.items if defaults is not None else ()), *job.items]
+            defaults = JobDefaults(items, job.attributes, None, job.line)
 
 
 def _placed(job: Any, element: Any) -> Any:

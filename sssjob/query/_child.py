@@ -168,12 +168,12 @@ def analyse(query: str, namespaces: Mapping[str, str], variables: Mapping[str, s
         return {"refused": str(reason)}
 
 
-def _index(root: Any, found: list[Any]) -> list[Any]:
+def _index(root: Any, results: list[Any]) -> list[Any]:
     """Elements replaced by their index in document order."""
     order: dict[Any, int] = {}
-    if any(len(f) == 3 for f in found):
+    if any(len(f) == 3 for f in results):
         order = {e: n for n, e in enumerate(root.iter())}
-    return [[f[0], order[f[1]], f[2]] if len(f) == 3 else f for f in found]
+    return [[f[0], order[f[1]], f[2]] if len(f) == 3 else f for f in results]
 
 
 def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:

@@ -113,12 +113,12 @@ def _named(node: Any) -> float:
 def _stated(container: Any) -> float:
     """The number of nodes of a container: its one NodeCount, else the nodes that it names; what stands bare comes
     before Requested, that before Delivered. NaN where alternatives leave it open."""
-    for wanted, count in (("NodeCount", _nodes), ("Node", _named)):
+    for name_wanted, count in (("NodeCount", _nodes), ("Node", _named)):
         for scope in (container, *(c for slot in _SLOTS for c in container if local_name(c) == slot)):
-            stated = [e for e in scope if (row := _rows().get(local_name(e))) is not None and row.name == wanted]
+            stated = [e for e in scope if (row := _rows().get(local_name(e))) is not None and row.name == name_wanted]
             if stated:
                 unclear = any(e.get("conj") in _OPEN or e.get("preference") for e in stated)
-                return nan if unclear or (wanted == "NodeCount" and len(stated) > 1) else sum(map(count, stated))
+                return nan if unclear or (name_wanted == "NodeCount" and len(stated) > 1) else sum(map(count, stated))
     return nan
 
 

@@ -163,15 +163,15 @@ def _path(token: Any, context: _Context) -> frozenset[str]:
     if len(token) < 2:
         if not context.whole:
             raise Refused(f"{_ALONE}: a path from the root inside of another expression looks at all of them")
-        left = frozenset("D")
+        nodes = frozenset("D")
     else:
-        left = _value(token[0], context)
+        nodes = _value(token[0], context)
     if token.symbol == "//":
-        left = frozenset().union(*(_moved("descendant-or-self", None, "node", node, context) for node in left))
+        nodes = frozenset().union(*(_moved("descendant-or-self", None, "node", node, context) for node in nodes))
     if not len(token):
-        return left
-    numbered = left <= _WITHIN and not context.whole
-    return _value(token[-1], replace(context, nodes=left, whole=False, numbered=numbered))
+        return nodes
+    numbered = nodes <= _WITHIN and not context.whole
+    return _value(token[-1], replace(context, nodes=nodes, whole=False, numbered=numbered))
 
 
 def _filtered(token: Any, context: _Context) -> frozenset[str]:
@@ -234,9 +234,9 @@ def _of_itself(condition: Any) -> bool:
         return True
     if token.label == "axis":
         return token.symbol in ("attribute", "self")
-    known = token.symbol in ("=", "!=", "and", "or") or (
+    of_name = token.symbol in ("=", "!=", "and", "or") or (
         _is_function(token) and token.symbol in _NAMES | {"not", "starts-with", "contains", "true", "false"})
-    return known and all(map(_of_itself, _parts(token)))
+    return of_name and all(map(_of_itself, _parts(token)))
 
 
 def _expression(token: Any, context: _Context) -> frozenset[str]:
@@ -272,16 +272,16 @@ def _check_function(token: Any, context: _Context) -> None:
 
 def _bound(token: Any, context: _Context) -> frozenset[str]:
     """for, let, some and every: variables, what they range over, and what is said of them."""
-    *pairs, said = token
+    *pairs, body = token
     inner = context
     for number, (variable, source) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         first = token.symbol == "for" and number == 0
         nodes = _value(source, inner if first else replace(inner, whole=False, down=False))
-        known = {**inner.variables, str(variable[0].value): nodes}
-        inner = replace(inner, variables=known, whole=inner.whole and token.symbol == "let")
+        variables = {**inner.variables, str(variable[0].value): nodes}
+        inner = replace(inner, variables=variables, whole=inner.whole and token.symbol == "let")
     if token.symbol == "let" and not context.whole:
         inner = replace(inner, whole=False)
-    return _value(said, inner if inner.whole else replace(inner, down=False))
+    return _value(body, inner if inner.whole else replace(inner, down=False))
 
 
 # --- steps --------------------------------------------------------------------------------------------------------

@@ -136,11 +136,11 @@ class Result:
         """The element as XML; any other result inside ``<result kind="...">``."""
         if self.kind == "element":
             return str(etree.tostring(self.value, encoding="unicode", with_tail=False))
-        made = etree.Element("result", kind=self.kind)
+        root = etree.Element("result", kind=self.kind)
         if self.name:
-            made.set("name", self.name)
-        made.text = _xml_text(self.text())
-        return str(etree.tostring(made, encoding="unicode"))
+            root.set("name", self.name)
+        root.text = _xml_text(self.text())
+        return str(etree.tostring(root, encoding="unicode"))
 
     def record(self) -> dict[str, Any]:
         """A JSON object: kind, name, file, line, path, value; empty members are left out, value never."""
@@ -171,19 +171,19 @@ def _xml_text(text: str) -> str:
 
 def object_of(element: Any) -> Any:
     """An element as JSON: text, or an object of attributes (``@name``) and children; repeated ones as a list."""
-    made: dict[str, Any] = {f"@{k.rpartition('}')[2]}": v for k, v in element.attrib.items()}
+    members: dict[str, Any] = {f"@{k.rpartition('}')[2]}": v for k, v in element.attrib.items()}
     if not len(element):
         text = element.text or ""
-        return made | {"value": text} if made else text
+        return members | {"value": text} if members else text
     for child in element.iterchildren(etree.Element):
         name, value = child.tag.rpartition("}")[2], object_of(child)
-        if name not in made:
-            made[name] = value
-        elif isinstance(made[name], _Many):
-            made[name].append(value)
+        if name not in members:
+            members[name] = value
+        elif isinstance(members[name], _Many):
+            members[name].append(value)
         else:
-            made[name] = _Many([made[name], value])
-    return made
+            members[name] = _Many([members[name], value])
+    return members
 
 
 class _Many(list[Any]):

@@ -30,10 +30,10 @@ class Plan(NamedTuple):
     around: bool = False
 
 
-def plain(found: Sequence[Token]) -> Plan | None:
+def plain(query_tokens: Sequence[Token]) -> Plan | None:
     """The plan of a path down from the root to jobs, or from a job, with conditions that are no places; or of count()
     or sum() of such a path from the root. None where that is not plain."""
-    row = [t for t in found if t.role != "space"]
+    row = [t for t in query_tokens if t.role != "space"]
     if len(row) > 3 and row[0].role == "function" and row[0].text in ("count", "sum") and row[-1].text == ")":
         inner = row[2:-1]
         return Plan("sum") if inner[0].text in ("/", "//") and _is_path(inner) else None

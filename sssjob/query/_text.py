@@ -106,11 +106,11 @@ def tokens(query: str) -> list[Token]:
         raise QueryError(f"the query has {len(query)} characters, more than {CHARACTERS}")
     if not is_text(query):
         raise QueryError("the query holds characters that XML does not know")
-    found = _split(query)
-    significant = [i for i, t in enumerate(found) if t.role != "space"]
-    _roles(found, significant)
-    _check_depth(found)
-    return found
+    query_tokens = _split(query)
+    significant = [i for i, t in enumerate(query_tokens) if t.role != "space"]
+    _roles(query_tokens, significant)
+    _check_depth(query_tokens)
+    return query_tokens
 
 
 def is_text(text: str) -> bool:
@@ -119,12 +119,12 @@ def is_text(text: str) -> bool:
 
 
 def _split(query: str) -> list[Token]:
-    found: list[Token] = []
+    query_tokens: list[Token] = []
     at = 0
     while at < len(query):
         if query.startswith("(:", at):
             at = _comment_end(query, at)
-            found.append(Token(" ", "space"))
+            query_tokens.append(Token(" ", "space"))
             continue
         match = _TOKEN.match(query, at)
         if match is None:
@@ -132,9 +132,9 @@ def _split(query: str) -> list[Token]:
         kind = match.lastgroup
         role: Role = {"space": "space", "string": "string", "number": "number", "variable": "variable",
                       "name": "element", "wild": "wildcard"}.get(kind or "", "sign")  # type: ignore[assignment]
-        found.append(Token(match.group(), role))
+        query_tokens.append(Token(match.group(), role))
         at = match.end()
-    return found
+    return query_tokens
 
 
 def _comment_end(query: str, at: int) -> int:
@@ -146,19 +146,19 @@ def _comment_end(query: str, at: int) -> int:
     raise QueryError("a comment of the query is never closed")
 
 
-def _roles(found: list[Token], significant: list[int]) -> None:
+def _roles(query_tokens: list[Token], significant: list[int]) -> None:
     """Give names, ``*`` and ``.`` the role that their place gives them."""
     before: Token | None = None
     for n, index in enumerate(significant):
-        token = found[index]
-        after = found[significant[n + 1]].text if n + 1 < len(significant) else ""
+        token = query_tokens[index]
+        after = query_tokens[significant[n + 1]].text if n + 1 < len(significant) else ""
         if token.role == "element":
             token = Token(token.text, _role(token.text, before, after))
         elif token.text == "*" and not _operand(before):
             token = Token("*", "wildcard")
         elif token.text in {".", ".."}:
             token = Token(token.text, "dot")
-        found[index] = token
+        query_tokens[index] = token
         before = token
 
 
@@ -189,9 +189,9 @@ def _role(name: str, before: Token | None, after: str) -> Role:
     return "element"
 
 
-def _check_depth(found: list[Token]) -> None:
+def _check_depth(query_tokens: list[Token]) -> None:
     depth = 0
-    for token in found:
+    for token in query_tokens:
         if token.role == "sign" and token.text in _OPENING:
             depth += 1
             if depth > DEPTH:
@@ -202,9 +202,9 @@ def _check_depth(found: list[Token]) -> None:
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 
-def check(found: list[Token]) -> None:
+def check(query_tokens: list[Token]) -> None:
     """Raise QueryError, naming it, for a function that reaches beyond the document, and for unknown ones."""
-    for token in found:
+    for token in query_tokens:
         if token.role == "function":
             _check_function(token.text)
 
@@ -226,15 +226,15 @@ def _check_function(name: str) -> None:
     raise QueryError(f"there is no function {name}()")
 
 
-def needs_31(found: list[Token]) -> bool:
+def needs_31(query_tokens: list[Token]) -> bool:
     """Whether the query uses a function that XPath 1.0 has not."""
     return any(t.role == "function" and t.text not in FUNCTIONS_10 and t.text not in _KINDS_10
-               and not t.text.startswith(f"{PREFIX}:") for t in found)
+               and not t.text.startswith(f"{PREFIX}:") for t in query_tokens)
 
 
-def needs_amounts(found: list[Token]) -> bool:
+def needs_amounts(query_tokens: list[Token]) -> bool:
     """Whether the query uses a function of amounts."""
-    return any(t.role == "function" and t.text.startswith(f"{PREFIX}:") for t in found)
+    return any(t.role == "function" and t.text.startswith(f"{PREFIX}:") for t in query_tokens)
 
 
 def reason(error: object) -> str:
@@ -250,13 +250,13 @@ def reason(error: object) -> str:
 
 # --- what is cheap ------------------------------------------------------------------------------------------------
 
-def linear(found: list[Token]) -> bool:
+def linear(query_tokens: list[Token]) -> bool:
     """Whether XPath 1.0 evaluates the query in time linear in the document, by its form alone.
 
     True only for paths that go down, with ``//`` at the start of a path outside of predicates, whose predicates stay
     below their own node and compare with literals, numbers or variables. Unions are not linear in libxml2.
     """
-    row = [t for t in found if t.role != "space"]
+    row = [t for t in query_tokens if t.role != "space"]
     if len(row) > _CHEAP_TOKENS or sum(t.text == "[" for t in row) > _CHEAP_PREDICATES:
         return False
     inside = deep = 0
@@ -310,19 +310,19 @@ def _spellings() -> Mapping[str, dict[str, tuple[str, ...]]]:
     for number, row in enumerate(ELEMENTS):
         for name in (row.name, *row.aliases):
             rows.setdefault(name, []).append(number)
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    spellings: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, numbers in rows.items():
         for number in numbers:
             for other in (ELEMENTS[number].name, *ELEMENTS[number].aliases):
                 if set(rows[other]) <= set(numbers):
-                    found.setdefault(name, {})[other] = ()
+                    spellings.setdefault(name, {})[other] = ()
                 else:
-                    found.setdefault(name, {}).setdefault(other, _parents(number))
+                    spellings.setdefault(name, {}).setdefault(other, _parents(number))
     for container in CONTAINERS.values():
         names = (container.name, *container.aliases)
         for name in names:
-            found.setdefault(name, {}).update(dict.fromkeys(names, ()))
-    return found
+            spellings.setdefault(name, {}).update(dict.fromkeys(names, ()))
+    return spellings
 
 
 def _parents(number: int) -> tuple[str, ...]:
@@ -332,14 +332,14 @@ def _parents(number: int) -> tuple[str, ...]:
     return tuple(name for c in homes for name in (c.name, *c.aliases))
 
 
-def candidates(found: list[Token]) -> frozenset[str]:
+def candidates(query_tokens: list[Token]) -> frozenset[str]:
     """Every spelling that could stand in a document for the names in the query."""
     table = _spellings()
-    known = {s: homes for t in found if t.role == "element" for s, homes in table.get(t.text, {}).items()}
-    return frozenset(known).union(*known.values())
+    homes_of = {s: homes for t in query_tokens if t.role == "element" for s, homes in table.get(t.text, {}).items()}
+    return frozenset(homes_of).union(*homes_of.values())
 
 
-def spell(found: list[Token], occurring: Collection[str], namespaced: bool = False) -> str:
+def spell(query_tokens: list[Token], occurring: Collection[str], namespaced: bool = False) -> str:
     """The query with its names as the document spells them; the same text where nothing has to change.
 
     occurring: the ``candidates`` that occur in the document; namespaced: match local names.
@@ -347,7 +347,7 @@ def spell(found: list[Token], occurring: Collection[str], namespaced: bool = Fal
     kind_test = 0
     out: list[str] = []
     above = before = ""         # the token before the last one, and the last one
-    for token in found:
+    for token in query_tokens:
         text = token.text
         if token.role == "function" and text in {"element", "attribute", "schema-element", "schema-attribute"}:
             kind_test = 1
@@ -370,11 +370,11 @@ def _test(name: str, occurring: Collection[str], namespaced: bool, step: str = "
         return name
     tests = []
     for spelling, homes in sorted(present.items(), key=lambda item: item[0] != name):
-        one = f"local-name()='{spelling}'" if namespaced else f"self::{spelling}"
+        condition = f"local-name()='{spelling}'" if namespaced else f"self::{spelling}"
         if homes:
             above = " or ".join(f"local-name(..)='{h}'" if namespaced else f"parent::{h}" for h in homes)
-            one = f"{one} and ({above})"
-        tests.append(one)
+            condition = f"{condition} and ({above})"
+        tests.append(condition)
     if len(tests) == 1 and not namespaced:
         return f"{next(iter(present))}[{above}]" if homes else next(iter(present))
     return f"*[{' or '.join(tests)}]"

@@ -44,10 +44,10 @@ class Worker:
     def plan(self, query_text: str, variables: Mapping[str, str], namespaces: Mapping[str, str]) -> dict[str, Any]:
         """How a stream answers, as ``_query_local.plan``; raises QueryError with the reason where it cannot."""
         request = {"query": query_text, "variables": dict(variables), "namespaces": dict(namespaces), "analyse": True}
-        found: dict[str, Any] = self._exchange(request, b"")["plan"]
-        if "refused" in found:
-            raise QueryError(f"the query cannot be asked of a stream: {found['refused']}")
-        return found
+        plan: dict[str, Any] = self._exchange(request, b"")["plan"]
+        if "refused" in plan:
+            raise QueryError(f"the query cannot be asked of a stream: {plan['refused']}")
+        return plan
 
     def _exchange(self, request: dict[str, Any], data: bytes) -> dict[str, Any]:
         process = self._process or self._start()

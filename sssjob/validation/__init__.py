@@ -219,7 +219,7 @@ class _Checker:
             if fault is not None:
                 self.tell("SSS426", "Extension", fault, container, place, p)
 
-    def scope(self, container: Container, place: _Place, found: _Found, inside: list[Container], names: set[str]
+    def scope(self, container: Container, place: _Place, props: _Found, inside: list[Container], names: set[str]
               ) -> None:
         """A job, group, task group, task or defaults: its children, then what its properties give reason to. names: of
         all that is in it."""
@@ -232,15 +232,15 @@ class _Checker:
             if container.tag == "Job" or place.parent is None:
                 self.spread(container, place, names)
         self.beside(container, inside)
-        if not found and container.tag != "JobGroup":
+        if not props and container.tag != "JobGroup":
             return
         if isinstance(container, JobGroup):
-            self.group(container, place, found, inside)
+            self.group(container, place, props, inside)
         elif isinstance(container, Job):
-            self.job(container, place, found)
+            self.job(container, place, props)
         for tag, look in _LOOKS:
-            if tag in found:
-                look(self, container, place, found)
+            if tag in props:
+                look(self, container, place, props)
 
     def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
         """More than one Defaults, and Ids used twice in one scope."""
@@ -275,11 +275,11 @@ class _Checker:
             self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place, block)
 
     # -- groups and jobs
-    def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
+    def group(self, group: JobGroup, place: _Place, props: _Found, inside: list[Container]) -> None:
         """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
-        if "Id" not in found:
+        if "Id" not in props:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
-        self.group_states(group, place, found)
+        self.group_states(group, place, props)
         if not any(c.tag == "Job" for c in inside):
             self.tell("SSS305", "Job", "a JobGroup must have a Job", group, place)
         if not any(i.tag == "Dependency" for c in inside if c.tag in ("Job", "JobDefaults") for i in c.items):
@@ -287,12 +287,12 @@ class _Checker:
         from sssjob.document.graph import Dependencies
 
         graph = Dependencies.of(group)
-        known = self.known() if any(not link.needs for link in graph.links) else ()
-        graph.check(self.findings, path=str(place), known=known)
+        names_elsewhere = self.known() if any(not link.needs for link in graph.links) else ()
+        graph.check(self.findings, path=str(place), known=names_elsewhere)
 
-    def group_states(self, group: JobGroup, place: _Place, found: _Found) -> None:
+    def group_states(self, group: JobGroup, place: _Place, props: _Found) -> None:
         """The words of State of a group (SSS424)."""
-        for p in found.get("State", ()):
+        for p in props.get("State", ()):
             if p.text not in _STATES["JobGroup"]:
                 self.tell("SSS424", "State", f"State {p.text[:80]!r} is none of {', '.join(_STATES['JobGroup'])}",
                           group, place, p)
@@ -304,16 +304,16 @@ class _Checker:
                                     for v in (job.value("Id"), job.value("Name")) if v is not None)
         return self._known
 
-    def job(self, job: Job, place: _Place, found: _Found) -> None:
+    def job(self, job: Job, place: _Place, props: _Found) -> None:
         """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
-        if "Id" not in found and "State" in found and (     # a submission has none yet
-                found["State"][0].text != "NotQueued" if self.strict else _queued(found)):
-            self.tell("SSS305", "Id", f"a Job in State {found['State'][0].text} must have an Id", job, place,
-                      found["State"][0])
-        if "State" in found:
-            self.state(job, place, found["State"][0])
-        if "Dependency" in found and place.parent is None:
-            for p in found["Dependency"]:
+        if "Id" not in props and "State" in props and (     # a submission has none yet
+                props["State"][0].text != "NotQueued" if self.strict else _queued(props)):
+            self.tell("SSS305", "Id", f"a Job in State {props['State'][0].text} must have an Id", job, place,
+                      props["State"][0])
+        if "State" in props:
+            self.state(job, place, props["State"][0])
+        if "Dependency" in props and place.parent is None:
+            for p in props["Dependency"]:
                 if p.text not in self.known():
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
                               place, p)
@@ -321,65 +321,65 @@ class _Checker:
     def state(self, job: Job, place: _Place, p: Property) -> None:
         """A State under a word of another system; only another case of a known word is no more than noted."""
         text = p.text
-        meant = job_state(text)
-        if meant.state is None:
+        mapped = job_state(text)
+        if mapped.state is None:
             self.tell("SSS424", "State", f"State {text[:80]!r} is none of {', '.join(_STATES['Job'])}", job, place, p)
-        if meant.state in (None, text):
+        if mapped.state in (None, text):
             return
-        more = [f"with {name} {value!r}" for name, value in (("Hold", meant.hold), ("StatusMessage", meant.message))
+        more = [f"with {name} {value!r}" for name, value in (("Hold", mapped.hold), ("StatusMessage", mapped.message))
                 if value is not None]
-        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {meant.state}", *more)), job, place, p,
-                  severity="info" if text.lower() == str(meant.state).lower() else None)
+        self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {mapped.state}", *more)), job, place, p,
+                  severity="info" if text.lower() == str(mapped.state).lower() else None)
 
     # -- what gives reason to look closer
-    def times(self, container: Container, place: _Place, found: _Found) -> None:
+    def times(self, container: Container, place: _Place, props: _Found) -> None:
         """Pairs of times in the wrong order (SSS412)."""
         for before, after in _TIMES:
-            if before in found and after in found and (
-                    (before, after) != ("SubmitTime", "EndTime") or "StartTime" not in found):
-                early, late = found[before][0].value, found[after][0].value
+            if before in props and after in props and (
+                    (before, after) != ("SubmitTime", "EndTime") or "StartTime" not in props):
+                early, late = props[before][0].value, props[after][0].value
                 if isinstance(early, int) and isinstance(late, int) and late < early:
                     self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place,
-                              found[after][0])
+                              props[after][0])
 
-    def end(self, container: Container, place: _Place, found: _Found) -> None:
+    def end(self, container: Container, place: _Place, props: _Found) -> None:
         """The same for what has no StartTime."""
-        if "StartTime" not in found:
-            self.times(container, place, found)
+        if "StartTime" not in props:
+            self.times(container, place, props)
 
-    def wished(self, container: Container, place: _Place, found: _Found) -> None:
+    def wished(self, container: Container, place: _Place, props: _Found) -> None:
         """A time that is asked for and that no calendar has (SSS110)."""
         for tag in ("EligibleTime", "DeadlineTime"):
-            for p in found.get(tag, ()):
+            for p in props.get(tag, ()):
                 if isinstance(p.value, int) and p.value > self.limits.moment:
                     self.tell("SSS110", tag, f"{tag} {p.text[:40]} is more than the limit moment "
                               f"({self.limits.moment}), the end of the year 9999", container, place, p,
                               severity=None if self.pending() else "warning")
 
-    def deadline(self, container: Container, place: _Place, found: _Found) -> None:
+    def deadline(self, container: Container, place: _Place, props: _Found) -> None:
         """A job that may not start before it must have ended (SSS423)."""
-        self.wished(container, place, found)
+        self.wished(container, place, props)
         eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
         if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
                 and by.value < eligible.value:
             self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
                       f"{eligible.text}", container, place, by, severity=None if self.pending() else "warning")
 
-    def eligible(self, container: Container, place: _Place, found: _Found) -> None:
+    def eligible(self, container: Container, place: _Place, props: _Found) -> None:
         """The same where there is no deadline."""
-        if "DeadlineTime" not in found:
-            self.wished(container, place, found)
+        if "DeadlineTime" not in props:
+            self.wished(container, place, props)
 
-    def executable(self, container: Container, place: _Place, found: _Found) -> None:
+    def executable(self, container: Container, place: _Place, props: _Found) -> None:
         """An Executable that names a File of the message."""
-        self.files(container, place, found["Executable"])
-        for p in found["Executable"]:
+        self.files(container, place, props["Executable"])
+        for p in props["Executable"]:
             if "://" in p.text:
                 self.tell("SSS425", p.tag, f"Executable {p.text[:200]} would have to be fetched", container, place, p)
 
-    def input_file(self, container: Container, place: _Place, found: _Found) -> None:
+    def input_file(self, container: Container, place: _Place, props: _Found) -> None:
         """An InputFile that names a File of the message."""
-        self.files(container, place, found["InputFile"])
+        self.files(container, place, props["InputFile"])
 
     def files(self, container: Container, place: _Place, named: Iterable[Property]) -> None:
         """Names of the form ``#Id`` of Files that did not come with the document (SSS311)."""
@@ -389,24 +389,24 @@ class _Checker:
                 self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
                           container, place, p)
 
-    def merged(self, container: Container, place: _Place, found: _Found) -> None:
+    def merged(self, container: Container, place: _Place, props: _Found) -> None:
         """Both streams merged into each other (SSS416)."""
-        last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in found.get(tag, ())[-1:]]
+        last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in props.get(tag, ())[-1:]]
         if len(last) == 2 and all("Merge" in _LISTED.split(p.get("redirectList") or "") for _, p in last):
             second = [i for i in container.items if i is last[0][1] or i is last[1][1]][-1]
             self.tell("SSS416", second.tag, f"OutputFile and ErrorFile both say Merge; {second.tag} counts", container,
                       place, second)
 
-    def dependency(self, container: Container, place: _Place, found: _Found) -> None:
+    def dependency(self, container: Container, place: _Place, props: _Found) -> None:
         """A code without OnExit (SSS413)."""
-        for p in found["Dependency"]:
+        for p in props["Dependency"]:
             if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
                 self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
                                  "counts only with condition OnExit", container, place, p)
 
-    def distribution(self, container: Container, place: _Place, found: _Found) -> None:
+    def distribution(self, container: Container, place: _Place, props: _Found) -> None:
         """The form of a Geometry (SSS408), and numbers that it leaves out (SSS409)."""
-        p = found["TaskDistribution"][0]
+        p = props["TaskDistribution"][0]
         kind, text = distribution_of(p)
         if kind != "Geometry":
             return
@@ -486,41 +486,41 @@ class _Checker:
             name = f"{below}Defaults"
             self._beside[below] = tuple([c for c in inside if c.tag == name and _asks(c)])
 
-    def notification(self, container: Container, place: _Place, found: _Found) -> None:
+    def notification(self, container: Container, place: _Place, props: _Found) -> None:
         """Words of a NotificationList that are no events (SSS422)."""
-        words = {w.strip(): p for p in reversed(found["NotificationList"]) for w in reversed(p.text.split(","))}
+        words = {w.strip(): p for p in reversed(props["NotificationList"]) for w in reversed(p.text.split(","))}
         for word, p in reversed(words.items()):
             if word not in _EVENTS:
                 self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}",
                           container, place, p)
 
-    def resource_limits(self, container: Container, place: _Place, found: _Found) -> None:
+    def resource_limits(self, container: Container, place: _Place, props: _Found) -> None:
         """Limits with a name of the specification that are no number. The text is a String there, so that it is only
         doubted."""
-        for p in found["ResourceLimit"]:
+        for p in props["ResourceLimit"]:
             if str(p.get("name", "")).lower() in _LIMITED and resource_limit(p.text) is None:
                 self.tell("SSS201", "ResourceLimit", f"ResourceLimit {p.get('name')}: {p.text[:80]!r} is neither a "
                           "number (of bytes or seconds, or a count) nor unlimited", container, place, p,
                           severity="warning")
 
-    def network(self, container: Container, place: _Place, found: _Found) -> None:
+    def network(self, container: Container, place: _Place, props: _Found) -> None:
         """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
-        for p in found["Network"]:
+        for p in props["Network"]:
             if isinstance(p.value, str) and not _CONSUMABLE.isdisjoint(p.attributes):
                 self.tell("SSS201", "Network", f"Network {p.text!r} has attributes of an amount but is no number",
                           container, place, p)
 
-    def delivered(self, container: Container, place: _Place, found: _Found) -> None:
+    def delivered(self, container: Container, place: _Place, props: _Found) -> None:
         """A Delivered block: names, Network, and brackets, which mean nothing there but have to balance."""
-        self.names(container, place, found)
-        if "Network" in found:
-            self.network(container, place, found)
+        self.names(container, place, props)
+        if "Network" in props:
+            self.network(container, place, props)
         if any("group" in p.attributes for p in container.properties()):
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
-    def names(self, container: Container, place: _Place, found: _Found) -> None:
+    def names(self, container: Container, place: _Place, props: _Found) -> None:
         """Sets and patterns in Node and Feature."""
-        for p in (*found.get("Node", ()), *found.get("Feature", ())):
+        for p in (*props.get("Node", ()), *props.get("Feature", ())):
             if p.attributes:
                 self.property(p, container, place)
 
@@ -540,10 +540,10 @@ class _Checker:
             self._clean[id(p)] = p
 
     # -- Requested and Environment
-    def requested(self, container: Container, place: _Place, found: _Found) -> None:
+    def requested(self, container: Container, place: _Place, props: _Found) -> None:
         """A Requested block: each property, then the expression that they make."""
-        if "Network" in found:
-            self.network(container, place, found)
+        if "Network" in props:
+            self.network(container, place, props)
         expression = False
         for p in container.items:
             attributes = p.attributes
@@ -555,10 +555,10 @@ class _Checker:
         if expression and id(container) not in self._sound:
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
-    def variables(self, container: Container, place: _Place, found: Iterable[Property]) -> None:
+    def variables(self, container: Container, place: _Place, variables: Iterable[Property]) -> None:
         """Variables set twice (SSS415), and names that are none (SSS417)."""
         seen: set[str] = set()
-        for p in found:
+        for p in variables:
             name = p.attributes.get("name", "")
             if name in seen:
                 self.tell("SSS415", name, f"variable {name} is set twice; the last value counts", container, place, p)
@@ -601,11 +601,11 @@ def _placed(inside: list[Container], place: _Place | None) -> list[tuple[Contain
     return placed
 
 
-def _queued(found: _Found) -> bool:
+def _queued(props: _Found) -> bool:
     """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
-    state = job_state(found["State"][0].text).state
+    state = job_state(props["State"][0].text).state
     return state in _OVER or (
-        state != "NotQueued" and ("SubmitTime" in found or "StartTime" in found))
+        state != "NotQueued" and ("SubmitTime" in props or "StartTime" in props))
 
 
 def _excludes(p: Item) -> bool:

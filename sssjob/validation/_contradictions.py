@@ -153,17 +153,17 @@ def _tree(level: JudgedLevel, inside: list[Property]) -> Node:
     return AllOf(tuple(e.root for e in expressions))
 
 
-def _nodes_have_processors(found: dict[Key, Bounds]) -> bool:
-    nodes, processors = (found.get((tag, None, None, None, None, None)) for tag in _LEVEL)
+def _nodes_have_processors(all_bounds: dict[Key, Bounds]) -> bool:
+    nodes, processors = (all_bounds.get((tag, None, None, None, None, None)) for tag in _LEVEL)
     if nodes is None or processors is None or nodes.least is None or processors.most is None:
         return True
     return processors.most >= nodes.least
 
 
-def _held(found: dict[Key, Bounds]) -> Exact | None:
+def _held(all_bounds: dict[Key, Bounds]) -> Exact | None:
     """How many processors all nodes have at most, where each has so many (metric PerNode); None: not said."""
-    each, nodes = (found.get(key) for key in (("Processors", None, None, "PerNode", None, None),
-                                              ("NodeCount", None, None, None, None, None)))
+    each, nodes = (all_bounds.get(key) for key in (("Processors", None, None, "PerNode", None, None),
+                                                  ("NodeCount", None, None, None, None, None)))
     if each is None or nodes is None or each.most is None or nodes.most is None:
         return None
     return each.most * nodes.most
@@ -209,15 +209,15 @@ def _absurd(level: JudgedLevel, p: Property, container: Container) -> None:
 
 # --- what does not fit together -----------------------------------------------------------------------------------
 
-def _exact(found: dict[Key, Bounds], tag: str) -> int | None:
-    bounds = found.get((tag, None, None, None, None, None))
+def _exact(all_bounds: dict[Key, Bounds], tag: str) -> int | None:
+    bounds = all_bounds.get((tag, None, None, None, None, None))
     return int(bounds.least) if bounds is not None and bounds.least is not None and bounds.least == bounds.most \
         else None
 
 
-def _fits(level: JudgedLevel, stated: list[tuple[Property, Container]], found: dict[Key, Bounds]) -> None:
+def _fits(level: JudgedLevel, stated: list[tuple[Property, Container]], all_bounds: dict[Key, Bounds]) -> None:
     """Names of nodes against the number of nodes beside them (SSS414)."""
-    nodes = _exact(found, "NodeCount")
+    nodes = _exact(all_bounds, "NodeCount")
     names: list[tuple[Property, Container]] = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]
     if not names and level.scope.tag != "Task" and level.pending():     # in a job that is over it is where it ran
         names = [(p, level.scope) for p in level.scope.items if p.tag == "Node" and isinstance(p, Property)]

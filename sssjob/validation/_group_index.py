@@ -112,13 +112,13 @@ class Links:
         """Whether jobs wait for each other, or one for itself: whether some are left when all that can run have run."""
         waiting, needed, nodes = self._edges()
         counts, starts = array("L", bytes(8 * nodes)), array("L", bytes(8 * (nodes + 1)))
-        for one, other in zip(waiting, needed, strict=True):
-            counts[one] += 1
+        for job, other in zip(waiting, needed, strict=True):
+            counts[job] += 1
             starts[other + 1] += 1
         starts = array("L", accumulate(starts))
         places, order = starts[:], array("L", bytes(8 * len(waiting)))
-        for one, other in zip(waiting, needed, strict=True):
-            order[places[other]] = one
+        for job, other in zip(waiting, needed, strict=True):
+            order[places[other]] = job
             places[other] += 1
         ready = [node for node in range(nodes) if not counts[node]]
         pending = nodes
@@ -136,15 +136,15 @@ class Links:
         how many jobs and names there are."""
         waiting, needed = array("L"), array("L")
         by_id = self._db.execute("SELECT l.job, i.job FROM links l JOIN ids i ON i.key = l.key WHERE NOT named")
-        for one, other in by_id:
-            waiting.append(one)
+        for job, other in by_id:
+            waiting.append(job)
             needed.append(other)
         nodes: dict[str, int] = {}
         by_name = self._db.execute(
             "SELECT job, key FROM links l WHERE (named OR NOT EXISTS (SELECT 1 FROM ids WHERE key = l.key)) "
             "AND EXISTS (SELECT 1 FROM names WHERE key = l.key)")
-        for one, key in by_name:
-            waiting.append(one)
+        for job, key in by_name:
+            waiting.append(job)
             needed.append(nodes.setdefault(key, self._jobs + len(nodes)))
         for key, node in nodes.items():
             for other, in self._db.execute("SELECT job FROM names WHERE key = ?", (key,)):

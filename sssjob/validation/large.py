@@ -110,10 +110,10 @@ class _SectionChecker(_Checker):
         """Those in the sections before."""
         return self.ids if scope.tag == "JobGroup" else super().siblings(scope)
 
-    def group(self, group: JobGroup, place: _Place, found: _Found, inside: list[Container]) -> None:
+    def group(self, group: JobGroup, place: _Place, props: _Found, inside: list[Container]) -> None:
         """Only the words of its State: the rest is about the whole group."""
         of_group, self.findings = self.findings, self.of_states
-        self.group_states(group, place, found)
+        self.group_states(group, place, props)
         self.findings = of_group
 
     def beside(self, container: Container, inside: list[Container]) -> None:
@@ -212,10 +212,10 @@ class Large:
         begin = max(0, offset - _SHOWN)
         self.file.seek(begin)
         around = self.file.read(offset - begin + _SHOWN)
-        left, right = around[:offset - begin], around[offset - begin:]
-        left = left[left.rfind(b"\n") + 1:].removeprefix(b"" if begin else BOM_UTF8)
+        front, right = around[:offset - begin], around[offset - begin:]
+        front = front[front.rfind(b"\n") + 1:].removeprefix(b"" if begin else BOM_UTF8)
         right = right.partition(b"\n")[0]
-        before = left.decode(charset, "replace")
+        before = front.decode(charset, "replace")
         text = before + right.decode(charset, "replace").rstrip("\r")
         if len(before) == column - 1:
             return excerpt(text, column)
@@ -228,7 +228,7 @@ class Large:
         checks = _Checks(self.path, self.limits)
         instructions, of_root = SectionFindings(self.path, self.limits), list[Finding]()
         links = Links() if checked and _mentions(self.file, b"Dependency") else None
-        known: list[Part] = []
+        parts_read: list[Part] = []
         once: set[tuple[str, str]] = set()
         seen: tuple[Container, ...] = ()
         held, jobs, late = list[Item](), 0, False
@@ -255,14 +255,14 @@ class Large:
                         links.add(job)
                 self._follow(section)
                 jobs += len(section.group.jobs)
-                known.append(replace(part, data=b""))
+                parts_read.append(replace(part, data=b""))
         except EOFError:
             raise WholeError from None
         if late and asking is None and checked:
             return seen
         self._complete(held, instructions, of_root)
         if checked:
-            self._complete_checks(checks, links, known)
+            self._complete_checks(checks, links, parts_read)
         return None
 
     def _section(self, part: Part, before: Counts, job: int, limits: Limits, once: set[tuple[str, str]]) -> Section:
@@ -292,7 +292,7 @@ class Large:
         if kept and self.frame.charset != "utf-8" and (section.part.inset or section.ends_within):
             raise WholeError            # the reader counts columns in UTF-8
         section.settle(kept, spelt=True)
-        here: list[Finding] = []
+        own_findings: list[Finding] = []
         for finding in kept:
             if finding.rule in _REPAIRED:
                 raise WholeError
@@ -303,8 +303,8 @@ class Large:
             elif not finding.path and finding.rule == "SSS106":
                 instructions.take([finding])
             else:
-                here.append(finding)
-        self.findings.take(here, max(0, hidden))
+                own_findings.append(finding)
+        self.findings.take(own_findings, max(0, hidden))
 
     def _check(self, section: Section, checks: _Checks, asking: tuple[Container, ...]) -> None:
         """Check a section and take what was found."""
@@ -345,12 +345,12 @@ class Large:
         finished(already_told, self._counts.spelt)
         self.findings = already_told
 
-    def _complete_checks(self, checks: _Checks, links: Links | None, known: list[Part]) -> None:
+    def _complete_checks(self, checks: _Checks, links: Links | None, parts: list[Part]) -> None:
         """What is to be said of the group as a whole, and all in the order of the whole."""
         first = Findings(self.path, self.limits)
         names = self._counts.tags
         if "Id" not in names or "Job" not in names:
-            group = self._again(known[0])
+            group = self._again(parts[0])
             first.places = group.document.places
             if "Id" not in names:
                 first.add("SSS305", "Id", "a JobGroup must have an Id", path="/JobGroup", within=group.group)
@@ -364,31 +364,31 @@ class Large:
         already_told.take(first)
         already_told.take(checks.states, checks.states.overflow)
         if links is not None:
-            self._depend(links, known, checks.links)
+            self._depend(links, parts, checks.links)
         already_told.take(checks.links, checks.links.overflow)
         for some in (checks.group, checks.jobs):
             already_told.take(some, some.overflow)
         finished([f for f in already_told if f.rule != "SSS411"], names, checks=True)
         self.checks = already_told
 
-    def _depend(self, links: Links, known: list[Part], told: SectionFindings) -> None:
+    def _depend(self, links: Links, parts: list[Part], of_links: SectionFindings) -> None:
         """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults."""
         if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
         missing = links.unknown()
         named = list(islice(missing, self.limits.findings))
-        told.overflow += sum(1 for _ in missing)
-        at, section = 0, self._again(known[0])
+        of_links.overflow += sum(1 for _ in missing)
+        at, section = 0, self._again(parts[0])
         for link in named:
             while link.job >= section.job + len(section.group.jobs):
                 at += 1
                 job = section.job + len(section.group.jobs)
-                section = self._again(known[at], job)
-            told.take([_unknown(section, link)])
+                section = self._again(parts[at], job)
+            of_links.take([_unknown(section, link)])
 
-    def _again(self, known: Part, job: int = 0) -> Section:
+    def _again(self, part: Part, job: int = 0) -> Section:
         """A section that was let go."""
-        return self._section(part_at(self.file, self.frame, known), Counts(), job, self.limits, set())
+        return self._section(part_at(self.file, self.frame, part), Counts(), job, self.limits, set())
 
 
 def _unknown(section: Section, link: Unknown) -> Finding:

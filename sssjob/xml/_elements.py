@@ -159,21 +159,22 @@ class ElementReader:
         if self._jobs % _RELIEF == 0 and self.whole and gc.isenabled():
             gc.freeze()
 
-    def _without_items(self, element: Any, made: Container) -> None:
+    def _without_items(self, element: Any, container: Container) -> None:
         text = (element.text or "").strip()
-        row = CONTAINERS[made.tag]
+        row = CONTAINERS[container.tag]
         if text and row.reference and not len(element):
-            made.reference = text
-        elif text and not len(element) and made.tag == "Environment" and self.profile.packed_script:
-            made.items.extend(_packed_environment(text))
+            container.reference = text
+        elif text and not len(element) and container.tag == "Environment" and self.profile.packed_script:
+            container.items.extend(_packed_environment(text))
         elif text and not len(element):
-            self.tell("SSS107", element, made.tag, f"{made.tag} holds text where elements are expected")
-        elif made.tag == "Environment" and made.attributes:
+            self.tell("SSS107", element, container.tag, f"{container.tag} holds text where elements are expected")
+        elif container.tag == "Environment" and container.attributes:
             return          # its export says something
-        elif row.reference or not (self.profile.liberal or made.tag == "Environment"):
-            self.tell("SSS309", element, made.tag, f"{made.tag} is empty: neither a reference nor a definition")
+        elif row.reference or not (self.profile.liberal or container.tag == "Environment"):
+            self.tell("SSS309", element, container.tag,
+                      f"{container.tag} is empty: neither a reference nor a definition")
         else:
-            self.tell_once("SSS204", element, made.tag, f"{made.tag} is empty", severity="info")
+            self.tell_once("SSS204", element, container.tag, f"{container.tag} is empty", severity="info")
 
     def own_attributes(self, element: Any, own: list[tuple[str, str]], scope: Scope) -> dict[str, str]:
         """The attributes of a container, as they are kept."""
@@ -186,10 +187,10 @@ class ElementReader:
                       f"({self.limits.attributes})")
             raise RejectedError(list(self.findings))
 
-    def _repeated(self, element: Any, scope: Scope, made: Container) -> None:
+    def _repeated(self, element: Any, scope: Scope, container: Container) -> None:
         """More than one of what stands once: an alias beside its name, or a real contradiction."""
         by_name: dict[str, list[Property]] = {}
-        for item in made.items:
+        for item in container.items:
             if isinstance(item, Property) and item.tag in scope.single:
                 by_name.setdefault(item.tag, []).append(item)
         for name, same in by_name.items():
@@ -197,23 +198,24 @@ class ElementReader:
                 continue
             plain = [p for p in same if p.spelling is None]
             if plain and len(plain) < len(same):
-                self._shadowed(element, made, plain[0], [p for p in same if p.spelling is not None])
+                self._shadowed(element, container, plain[0], [p for p in same if p.spelling is not None])
             metrics = {p.attributes.get("metric") for p in same}
             measured = in_scope(scope.name)[name].attributes == CONSUMABLE and len(metrics) == len(same)
             if not self.profile.liberal:
-                self.tell("SSS304", _second(element, same), name, f"{len(same)} {name} in one {made.tag}; one may "
+                self.tell("SSS304", _second(element, same), name, f"{len(same)} {name} in one {container.tag}; one may "
                           "stand there", severity="error")
             elif len(plain) != 1 and not measured and any(p.value != same[0].value for p in same):
-                self.tell("SSS304", _second(element, same), name, f"{len(same)} {name} in one {made.tag}; the first "
+                self.tell("SSS304", _second(element, same), name,
+                          f"{len(same)} {name} in one {container.tag}; the first "
                           "is used")
 
-    def _shadowed(self, element: Any, made: Container, plain: Property, others: list[Property]) -> None:
+    def _shadowed(self, element: Any, container: Container, plain: Property, others: list[Property]) -> None:
         for other in others:
             if other.value != plain.value:
                 self.tell("SSS307", element, plain.tag, f"{other.spelling} {other.text!r} differs from {plain.tag} "
                           f"{plain.text!r}; {plain.tag} is used")
-            at = next(i for i, item in enumerate(made.items) if item is other)
-            made.items[at] = Raw(other.spelling or other.tag, other.attributes, other.text, line=made.line)
+            at = next(i for i, item in enumerate(container.items) if item is other)
+            container.items[at] = Raw(other.spelling or other.tag, other.attributes, other.text, line=container.line)
 
     # -- what is not in the cache
     def other(self, child: Any, tag: str, attributes: list[tuple[str, str]], scope: Scope, items: list[Item],
@@ -242,16 +244,16 @@ class ElementReader:
             self.tell("SSS201", child, local, f"{local} holds elements where {row.type} is expected")
             items.append(self._raw(child, depth))
             return
-        made = self._leaf(child, row, alias, attributes, scope)
-        if made is None:
+        item = self._leaf(child, row, alias, attributes, scope)
+        if item is None:
             return
-        items.append(made)
+        items.append(item)
         if alias is not None and (scope.name, tag) not in self._aliases:
             self._aliases[scope.name, tag] = texts_of(row, alias)
-        if isinstance(made, Property) and before == self.findings.told:
+        if isinstance(item, Property) and before == self.findings.told:
             texts = scope.texts.get(tag)
             if texts is not None and attributes:
-                texts.with_attributes(tuple(attributes), made.attributes)
+                texts.with_attributes(tuple(attributes), item.attributes)
 
     def _transparent(self, child: Any, scope: Scope, items: list[Item], depth: int) -> None:
         local = child.tag.rpartition("}")[2]
@@ -394,13 +396,13 @@ class ElementReader:
         if row is AWARENESS:
             return row.name, self._awareness(element, text)
         try:
-            canonical, note, known = attribute_text(row, text, self.profile.liberal)
+            canonical, note, valid = attribute_text(row, text, self.profile.liberal)
         except LexicalError as error:
             self.tell("SSS207", element, name, f"{owner}: attribute {name}: {error}")
             return row.name, text
         if note:
             self.tell("SSS202", element, name, f"{owner}: attribute {name}: {note}")
-        if not known:
+        if not valid:
             self.tell("SSS203", element, name, f"{owner}: attribute {name} has the unknown value {text!r}",
                       hint=f"known: {', '.join(row.values)}")
         return row.name, canonical
@@ -429,15 +431,15 @@ class ElementReader:
 
 def _within(name: str, allowed: Iterable[str]) -> list[str]:
     """The longest of these names that a name has in it, where it is short: ``code`` in ``exitCode``."""
-    containing = [one for one in allowed if len(one) > 2 and one.lower() in name.lower()]
+    containing = [word for word in allowed if len(word) > 2 and word.lower() in name.lower()]
     return sorted(containing, key=len)[-1:]
 
 
-def _second(element: Any, found: list[Property]) -> Any:
+def _second(element: Any, same: list[Property]) -> Any:
     """The second of the elements that these were read from; inside a wrapper: the container's."""
-    names = {p.spelling or p.tag for p in found}
-    there = [child for child in element if child.tag.rpartition("}")[2] in names]
-    return there[1] if len(there) > 1 else element
+    names = {p.spelling or p.tag for p in same}
+    children = [child for child in element if child.tag.rpartition("}")[2] in names]
+    return children[1] if len(children) > 1 else element
 
 
 def _path(element: Any) -> str:

@@ -56,10 +56,10 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
                 return False
             continue
         try:
-            canonical, _, known = attribute_text(rule, text, False)
+            canonical, _, valid = attribute_text(rule, text, False)
         except LexicalError:
             return False
-        if not known or canonical != text:
+        if not valid or canonical != text:
             return False
     units = stated.get("units")
     return all(a.name in stated for a in row.attributes if a.required) and not (

@@ -92,12 +92,12 @@ def parts(file: BinaryIO, frame: Frame, limits: Limits) -> Iterator[Part]:
     yield _part(held, begin, line, inset, frame, last=True)
 
 
-def part_at(file: BinaryIO, frame: Frame, known: Part) -> Part:
-    """A part again that was let go. known: the same without its data."""
-    file.seek(known.begin)
-    content = file.read(known.stop - known.begin)
-    line = known.lines + known.first - 1
-    return _part(content, known.begin, line, known.inset, frame, last=known.last)
+def part_at(file: BinaryIO, frame: Frame, earlier: Part) -> Part:
+    """A part again that was let go. earlier: the same without its data."""
+    file.seek(earlier.begin)
+    content = file.read(earlier.stop - earlier.begin)
+    line = earlier.lines + earlier.first - 1
+    return _part(content, earlier.begin, line, earlier.inset, frame, last=earlier.last)
 
 
 def _part(content: bytes, begin: int, line: int, inset: int, frame: Frame, *, last: bool) -> Part:

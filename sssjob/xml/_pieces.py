@@ -157,11 +157,11 @@ def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any]
     line: the number of the text's first line; depth: how many containers may stand in one another.
     """
     items: list[Any] = []
-    append, known = items.append, level.known.get
+    append, known_pieces = items.append, level.known.get
     around: list[tuple[list[Any], PieceLevel, int, Any]] = []
     pieces = iter(text.split("</"))
     for piece in pieces:
-        seen = known(piece)
+        seen = known_pieces(piece)
         if seen is not None:
             leaf, lines = seen
             if leaf is not None:
@@ -195,7 +195,7 @@ def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any]
                             items.append(more)
                     if len(around) > depth:
                         raise Thought
-                    append, known = items.append, level.known.get
+                    append, known_pieces = items.append, level.known.get
                     piece = ""                      # means something else in the container around
                 line += lines
                 head, _, content = rest.partition(">")
@@ -230,7 +230,7 @@ def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any]
         there, outer, begun, more = around.pop()
         level.made(items, begun, more, there)
         items, level = there, outer
-        append, known = items.append, level.known.get
+        append, known_pieces = items.append, level.known.get
     else:
         raise Thought           # it has no end
     if next(pieces, None) is not None:

@@ -55,8 +55,8 @@ class Plans(Generic[_T]):
 
     def of(self, parts: list[str]) -> _T | None:
         """What is known of the shape of these parts."""
-        for shape, known in self._by_length.get(len(parts), ()):
-            plan = known.get(shape(parts))
+        for shape, plans in self._by_length.get(len(parts), ()):
+            plan = plans.get(shape(parts))
             if plan is not None:
                 return plan
         return None
@@ -162,23 +162,23 @@ class _Learner:
         self.plan.steps.append((type(container), items, container.line, container.spelling, dict(container.attributes)))
         return self._leaves + len(self.plan.steps) - 1
 
-    def leaf(self, made: Property, scope: Scope) -> int | None:
+    def leaf(self, prop: Property, scope: Scope) -> int | None:
         """The number of a property: one that is told by its text, or always the same."""
-        if not self.ends or made.tag not in scope.rows:
+        if not self.ends or prop.tag not in scope.rows:
             return None
         at = self.ends.pop()
         name = self.parts[at - 1].rpartition("<")[2].split(None, 1)[0]
-        if name.rpartition(":")[2] != (made.spelling or made.tag):
+        if name.rpartition(":")[2] != (prop.spelling or prop.tag):
             return None
-        row = scope.rows[made.tag][0]
-        plain = made.attributes is NO_ATTRIBUTES and made.spelling is None
-        texts = scope.texts.get(made.tag) if plain else None
+        row = scope.rows[prop.tag][0]
+        plain = prop.attributes is NO_ATTRIBUTES and prop.spelling is None
+        texts = scope.texts.get(prop.tag) if plain else None
         if texts is None:
-            texts = Texts(row, made.attributes, made.spelling)
-        if texts[self.parts[at]] == made:
+            texts = Texts(row, prop.attributes, prop.spelling)
+        if texts[self.parts[at]] == prop:
             self.plan.leaves.append((texts, at))
             if row.verbatim:
                 self.plan.verbatim.append(at)
         else:
-            self.plan.leaves.append(({self.parts[0]: made}, 0))
+            self.plan.leaves.append(({self.parts[0]: prop}, 0))
         return len(self.plan.leaves) - 1

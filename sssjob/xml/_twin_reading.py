@@ -75,12 +75,12 @@ def _without_lines(item: Container | Raw) -> None:
             _without_lines(child)
 
 
-def _take_over(found: Iterable[Finding], into: Findings, data: Any, limits: Limits) -> None:
+def _take_over(reported: Iterable[Finding], into: Findings, data: Any, limits: Limits) -> None:
     """Add the reader's findings with pointers in place of paths: the tree is made again, places remembered."""
     builder = _Builder(Findings("", limits), limits, places=[])
     root = builder.document(data)
     places = dict(builder.places or ())
-    for f in found:
+    for f in reported:
         into.add(f.rule, f.subject, f.message, severity=f.severity, path=_pointer(root, f.path, places), hint=f.hint)
 
 
@@ -245,36 +245,36 @@ class _Builder:
                 else:
                     self.refuse(f"{pointer}/{at}", "a member of an ordered container is an object with one key")
 
-    def members(self, made: Any, name: str, value: _Object, pointer: str, depth: int) -> None:
+    def members(self, container: Any, name: str, value: _Object, pointer: str, depth: int) -> None:
         """Everything in an object."""
         self.twice(value, pointer)
         for key, inner in value.items():
-            self.member(made, name, key, inner, pointer, depth)
+            self.member(container, name, key, inner, pointer, depth)
 
-    def member(self, made: Any, name: str, key: str, value: Any, pointer: str, depth: int,
+    def member(self, container: Any, name: str, key: str, value: Any, pointer: str, depth: int,
                single: bool = False) -> None:
         """One key of a container; single: a list is the ordered form and never several values."""
         here = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
         if key.startswith("@"):
-            self.attribute(made, key[1:], value, here)
+            self.attribute(container, key[1:], value, here)
             return
         if key == "#text":
-            self.text(made, _scalar(value) or "", here)
+            self.text(container, _scalar(value) or "", here)
             return
         child = key if key == RAW else _child_container(name, key)
         several = isinstance(value, list) and not single and (
             child is None or child == RAW or child in repeating(name))
-        for at, one in enumerate(value if several else [value]):
+        for at, entry in enumerate(value if several else [value]):
             place = f"{here}/{at}" if several else here
             if child == RAW:
-                self.raw(made, one, place, depth + 1)
+                self.raw(container, entry, place, depth + 1)
             elif child is not None:
-                self.container(made, self.name(name, key, place), child, one, place, depth + 1)
+                self.container(container, self.name(name, key, place), child, entry, place, depth + 1)
             else:
                 tag = self.name(name, key, place)
-                if key == "Extension" and tag in HOMELESS and isinstance(one, _Object):
-                    one = one.get("value")      # its attributes say where the name is from
-                self.leaf(made, tag, one, place, depth + 1)
+                if key == "Extension" and tag in HOMELESS and isinstance(entry, _Object):
+                    entry = entry.get("value")      # its attributes say where the name is from
+                self.leaf(container, tag, entry, place, depth + 1)
 
     # -- leaves and what is not known
     def leaf(self, parent: Any, tag: str, value: Any, pointer: str, depth: int) -> None:
@@ -294,17 +294,17 @@ class _Builder:
         self.text(element, inner or "", pointer)
         if inner is None:
             self.refuse(f"{pointer}/value", f"the value of {tag} is not a string, number or boolean")
-        for key, one in value.items():
+        for key, entry in value.items():
             if key != "value":
-                self.part(element, key, one, f"{pointer}/{key}", depth)
+                self.part(element, key, entry, f"{pointer}/{key}", depth)
 
-    def part(self, made: Any, key: str, value: Any, pointer: str, depth: int) -> None:
+    def part(self, element: Any, key: str, value: Any, pointer: str, depth: int) -> None:
         """A further key of a property: an attribute, or an element inside something unknown."""
         if isinstance(value, (list, _Object)) and not key.startswith("@"):
-            for one in value if isinstance(value, list) else [value]:
-                self.leaf(made, key, one, pointer, depth + 1)
+            for entry in value if isinstance(value, list) else [value]:
+                self.leaf(element, key, entry, pointer, depth + 1)
         else:
-            self.attribute(made, key.removeprefix("@"), value, pointer)
+            self.attribute(element, key.removeprefix("@"), value, pointer)
 
     def raw(self, parent: Any, value: Any, pointer: str, depth: int) -> None:
         """An element of another vocabulary, with its children."""
@@ -372,5 +372,5 @@ def _child_container(container: str, key: str) -> str | None:
     children = {child for child, _, _ in CONTAINERS[container].children}
     if key in children:
         return key
-    meant = aliases(container).get(key)
-    return meant if meant in children else None
+    canonical = aliases(container).get(key)
+    return canonical if canonical in children else None

@@ -208,14 +208,14 @@ class Places:
             return None
         if (item is None and not inner) or not self._look(anchor):
             return self._located(anchor, None)
-        spot, there = self._spot(anchor, item, within, inner), anchor
+        spot, owner = self._spot(anchor, item, within, inner), anchor
         group = anchor.group
         if item is not None and (spot is None or spot.item is not item) and group is not None:
             for child in group.items:           # what a job inherits stands in the defaults of its group
                 other = self._anchors.get(id(child)) if child.tag == "JobDefaults" else None
                 if other is not None and self._look(other) and id(item) in other.own:
-                    spot, there = other.own[id(item)][0], other
-        return self._located(there, spot) or self._located(anchor, None)
+                    spot, owner = other.own[id(item)][0], other
+        return self._located(owner, spot) or self._located(anchor, None)
 
     def comments(self) -> list[int]:
         """The lines on which comments begin."""
@@ -360,10 +360,10 @@ def _spots(anchor: Container) -> Iterator[_Spot]:
                 stack.append((item, spot.steps, spot.path))
 
 
-def _alike(path: tuple[tuple[str, int], ...], wanted: list[tuple[str, int]]) -> int:
+def _alike(path: tuple[tuple[str, int], ...], steps: list[tuple[str, int]]) -> int:
     """How many steps of a path agree from the start; a step without a number agrees with all of its name."""
     count = 0
-    for (tag, number), (name, which) in zip(path, wanted, strict=False):
+    for (tag, number), (name, which) in zip(path, steps, strict=False):
         if tag != name or which not in (0, number):
             break
         count += 1

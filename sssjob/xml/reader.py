@@ -109,20 +109,20 @@ class _Reader(ElementReader):
             self._inside(raw, depth, child)
         return raw
 
-    def _inside(self, made: Raw, depth: int, child: Any) -> None:
+    def _inside(self, envelope: Raw, depth: int, child: Any) -> None:
         """Add a child of an envelope."""
         local = child.tag.rpartition("}")[2]
         name = self.root_name(local)
         if local == "File" and child.get("id"):
             self._file(child)
         elif name == local == "JobGroup" and self.text is not None and self.text.name == local:
-            made.children.append(self.group(self.text, lambda: child, InOrder(child)))
-        elif name is not None and (len(child) or made.tag == "Data"):
-            made.children.append(self.container(child, self.scope(name), None if local == name else local))
+            envelope.children.append(self.group(self.text, lambda: child, InOrder(child)))
+        elif name is not None and (len(child) or envelope.tag == "Data"):
+            envelope.children.append(self.container(child, self.scope(name), None if local == name else local))
         else:
-            made.children.append(self.envelope(child, depth + 1))
+            envelope.children.append(self.envelope(child, depth + 1))
             if (child.tail or "").strip():
-                made.children.append(child.tail)
+                envelope.children.append(child.tail)
 
     def _file(self, element: Any) -> None:
         name = element.get("id")
@@ -333,15 +333,15 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     if not small:
         with collector_paused(pause_gc):
             return document()
-    known = limits is LIMITS and not row.packed_script      # what a shape tells depends on nothing else
-    body = _by_shape(shapes, data) if known else None
+    usual = limits is LIMITS and not row.packed_script      # what a shape tells depends on nothing else
+    body = _by_shape(shapes, data) if usual else None
     if body is not None:
         result = Document(body, {}, path, row.name, Findings(path, limits), policy=policy or Policy.REJECT)
         result.places = Places(body, data, path, result.findings)
     else:
         result = document()
         reported = result.findings is not None and bool(result.findings.told)
-        if known and isinstance(result.root, Container) and not (result.files or reported):
+        if usual and isinstance(result.root, Container) and not (result.files or reported):
             shapes.learn(data.decode("utf-8", "replace"), data, result.root, scopes)
     if len(pool) < _POOLED and (next(_reads) % _LOOK or _held(scopes) < _KEPT):
         pool.append((scopes, shapes))

@@ -105,19 +105,19 @@ def _policy(element: Any) -> str:
     return str(stated[0]) if stated else "Reject"
 
 
-def _by_xsd10(root: Any, found: Findings) -> None:
+def _by_xsd10(root: Any, report: Findings) -> None:
     schema = _xsd10()
     if schema.validate(root):
         return
     for error in schema.error_log:  # type: ignore[attr-defined]
-        found.add(_rule(error.message), "", error.message, severity="error", line=error.line, path=error.path or "")
+        report.add(_rule(error.message), "", error.message, severity="error", line=error.line, path=error.path or "")
 
 
-def _by_xsd11(root: Any, found: Findings) -> None:
+def _by_xsd11(root: Any, report: Findings) -> None:
     for error in _xsd11().iter_errors(root):
         line = getattr(error.elem, "sourceline", 0) or 0
         reason = str(error.reason)
-        found.add(_rule(reason), "", reason, severity="error", line=line, path=error.path or "")
+        report.add(_rule(reason), "", reason, severity="error", line=line, path=error.path or "")
 
 
 def _rule(message: str) -> str:

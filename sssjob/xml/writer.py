@@ -133,10 +133,10 @@ class _Writer:
         append, marked, attributes_of = self.out.append, _MARKED.search, self._attribute_texts.get
         classes, bare_classes = classes_of(node.tag)
         lines = self._lines.setdefault(indent, {})
-        known = lines.get
+        line_of = lines.get
         start = len(self.out)
         for item in items:
-            line = known(id(item))
+            line = line_of(id(item))
             if line is not None:
                 append(line)
                 continue

@@ -27,12 +27,12 @@ _local = threading.local()
 def parser(huge: bool = False) -> etree.XMLParser:
     """The safe parser of this thread; parsers are reused because making one costs more than a small document."""
     name = "huge" if huge else "plain"
-    found: etree.XMLParser | None = getattr(_local, name, None)
-    if found is None:
-        found = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False,
-                                remove_comments=True, remove_pis=True, remove_blank_text=True, huge_tree=huge)
-        setattr(_local, name, found)
-    return found
+    cached: etree.XMLParser | None = getattr(_local, name, None)
+    if cached is None:
+        cached = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False,
+                                 remove_comments=True, remove_pis=True, remove_blank_text=True, huge_tree=huge)
+        setattr(_local, name, cached)
+    return cached
 
 
 class _Nobody:
@@ -44,12 +44,12 @@ class _Nobody:
 
 def checker() -> etree.XMLParser:
     """The parser of this thread that only checks that a document is well-formed: less than half of a tree's time."""
-    found: etree.XMLParser | None = getattr(_local, "checker", None)
-    if found is None:
-        found = etree.XMLParser(target=_Nobody(), resolve_entities=False,  # type: ignore[arg-type]
-                                no_network=True, load_dtd=False, dtd_validation=False)
-        _local.checker = found
-    return found
+    cached: etree.XMLParser | None = getattr(_local, "checker", None)
+    if cached is None:
+        cached = etree.XMLParser(target=_Nobody(), resolve_entities=False,  # type: ignore[arg-type]
+                                 no_network=True, load_dtd=False, dtd_validation=False)
+        _local.checker = cached
+    return cached
 
 
 def parse_tree(data: bytes, *, findings: Findings, repairs: bool = True, limits: Limits = LIMITS) -> Any:
@@ -175,13 +175,13 @@ def _bisect(starts: list[int], at: int) -> int:
 def _straight_quotes(text: str, changed: list[tuple[int, str, str, str]]) -> str:
     """Same length as before: each typographic quote is one character, as the straight one is."""
 
-    def mend(found: re.Match[str]) -> str:
+    def mend(match: re.Match[str]) -> str:
         """An attribute with straight quotes, noted as changed; text outside of tags stays."""
-        if text.rfind("<", 0, found.start()) <= text.rfind(">", 0, found.start()):
-            return found.group()        # not inside a tag
-        changed.append((found.start() + 1 + len(found.group(1)), "SSS104", found.group(2),
-                        f"typographic quotes around {found.group(2)!r} read as straight ones"))
-        return f'={found.group(1)}"{found.group(2)}"'
+        if text.rfind("<", 0, match.start()) <= text.rfind(">", 0, match.start()):
+            return match.group()        # not inside a tag
+        changed.append((match.start() + 1 + len(match.group(1)), "SSS104", match.group(2),
+                        f"typographic quotes around {match.group(2)!r} read as straight ones"))
+        return f'={match.group(1)}"{match.group(2)}"'
 
     return _CURLY.sub(mend, text)
 

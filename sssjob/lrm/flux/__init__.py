@@ -51,9 +51,9 @@ def waits_for(job: Mapping[str, Any]) -> tuple[str | None, str | None]:
     if job.get("urgency") == HOLD:
         return waits.HELD, "urgency 0"
     names = job.get("dependencies")
-    named = [str(one) for one in names] if isinstance(names, list) else []
+    named = [str(name) for name in names] if isinstance(names, list) else []
     if named:
-        begin = all(one.startswith(_BEGIN) for one in named)
+        begin = all(name.startswith(_BEGIN) for name in named)
         return waits.BEGIN if begin else waits.DEPENDENCY, ", ".join(named)[:400]
     notes = job.get("annotations")
     scheduler = notes.get("sched") if isinstance(notes, dict) else None

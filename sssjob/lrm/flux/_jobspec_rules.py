@@ -206,8 +206,8 @@ def _flux_constraint(value: object, path: str, depth: int) -> Iterator[str]:
         elif not isinstance(inner, list):
             yield f"{path}.{name}: is no list"
         elif _OPERATORS[name]:
-            for number, one in enumerate(inner):
-                yield from _flux_constraint(one, f"{path}.{name}[{number}]", depth + 1)
+            for number, constraint in enumerate(inner):
+                yield from _flux_constraint(constraint, f"{path}.{name}[{number}]", depth + 1)
 
 
 def _flux_vertices(vertices: list[Any], path: str, depth: int) -> Iterator[str]:

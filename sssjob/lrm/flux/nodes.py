@@ -53,7 +53,7 @@ def _ids(text: Any) -> set[int]:
     spans = ranges(text) if isinstance(text, str) else None
     if spans is None or sum(map(len, spans)) > _MOST:
         raise ValueError(f"{str(text)[:40]!r} is no set of ids")
-    return {one for span in spans for one in span}
+    return {number for span in spans for number in span}
 
 
 def _names(nodelist: Any) -> list[str]:

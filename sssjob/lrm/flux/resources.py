@@ -128,8 +128,8 @@ def _lite(value: object, limits: ExecLimits) -> Iterator[str | Idset]:
             continue
         seen += ranks.spans
     seen.sort()
-    for one, other in pairwise(seen):
-        if other[0] <= one[1]:
+    for earlier, other in pairwise(seen):
+        if other[0] <= earlier[1]:
             yield f"rank {other[0]} stands twice in R_lite"
             break
     listed = Idset(tuple(seen))
