@@ -80,9 +80,9 @@ class Commands(click.Group):
         """One command, imported now; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(f"sssjob.cli.{_MODULES.get(cmd_name, cmd_name)}").command
-        assert isinstance(found, click.Command)
-        return found
+        command = importlib.import_module(f"sssjob.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -84,8 +84,8 @@ class _Logs:
         from sssjob.accounting.attempts import settled
 
         whole, read = Tally(), list[Counts]()
-        made = self._one_by_one(whole, read) if self.jobs == 1 else self._side_by_side(whole, read, beside)
-        yield from settled(made, self.rates, whole, beside or None)
+        batches = self._one_by_one(whole, read) if self.jobs == 1 else self._side_by_side(whole, read, beside)
+        yield from settled(batches, self.rates, whole, beside or None)
         _counted(self.session, whole, self.rates, read)
 
     def _one_by_one(self, whole: Tally, read: list[Counts]) -> Iterable[Any]:
@@ -96,14 +96,14 @@ class _Logs:
         for name in self.names:
             with session.tolerant(name), bounded(name), self.looked.opened(name) as file:
                 context = ReadContext(name, Findings(name), session.profile, session.policy, options=self.options)
-                made = tables(file, self.source, context, self.rates)
-                for batch in made.batches:
+                table = tables(file, self.source, context, self.rates)
+                for batch in table.batches:
                     session.report(context.findings)
                     yield batch
                 session.report(context.findings)
-                _records(session, name, made.counts)
-                whole.add(made.tally)
-                read.append(made.counts)
+                _records(session, name, table.counts)
+                whole.add(table.tally)
+                read.append(table.counts)
 
     def _side_by_side(self, whole: Tally, read: list[Counts], beside: str) -> Iterable[Any]:
         """Made by several processes as Parquet, read back in the order of the logs."""
@@ -115,15 +115,15 @@ class _Logs:
             done: defaultdict[str, list[Result]] = defaultdict(list)
             awaited = Counter(self.names)
             results = in_pool(pairs, self._work(), self.jobs)
-            for name, made in pairs:
+            for name, parquet in pairs:
                 while len(done[name]) < awaited[name]:
                     result = next(results)
                     done[result.path].append(result)
                 awaited[name] = 0               # one that is named twice is there twice
                 result = done[name].pop()
-                if os.path.exists(made):
-                    yield from batches_of(made)
-                    os.unlink(made)
+                if os.path.exists(parquet):
+                    yield from batches_of(parquet)
+                    os.unlink(parquet)
                 _told(self.session, result)
                 whole.add(result.tally)
                 read.append(result.counts)
@@ -147,8 +147,8 @@ class _Logs:
         """A record a job, charges as text, exact; what is not known is left out."""
         for batch in self.batches():
             for row in batch.to_pylist():
-                known = {k: f"{v:f}" if isinstance(v, Decimal) else v for k, v in row.items() if v is not None}
-                yield json.dumps({"type": "job", **known}) + "\n"
+                columns = {k: f"{v:f}" if isinstance(v, Decimal) else v for k, v in row.items() if v is not None}
+                yield json.dumps({"type": "job", **columns}) + "\n"
 
     def parquet(self, output: str) -> int:
         """One Parquet file, in place when all logs are read; the exit status."""
@@ -172,9 +172,9 @@ class _Logs:
         pairs, whole, read = names_of(self.names, folder), Tally(), list[Counts]()
         if self.rates.attempts == "last":
             with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=folder) as beside:
-                made = names_of(self.names, beside)
-                self._made(made, dask, whole, read)
-                settle([(path, target) for (_, path), (_, target) in zip(made, pairs, strict=True)
+                targets = names_of(self.names, beside)
+                self._made(targets, dask, whole, read)
+                settle([(path, target) for (_, path), (_, target) in zip(targets, pairs, strict=True)
                         if os.path.exists(path)], self.rates, whole)
         else:
             self._made(pairs, dask, whole, read)

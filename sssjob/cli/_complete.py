@@ -45,5 +45,5 @@ def rules_or_files(context: click.Context, parameter: click.Parameter, incomplet
 
     from sssjob.rules import RULES
 
-    found = [CompletionItem(rule) for rule in RULES if incomplete and rule.startswith(incomplete.upper())]
-    return found or files(context, parameter, incomplete)
+    rules = [CompletionItem(rule) for rule in RULES if incomplete and rule.startswith(incomplete.upper())]
+    return rules or files(context, parameter, incomplete)

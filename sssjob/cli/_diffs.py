@@ -83,14 +83,14 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[list[Opcode]]:
 def _hunk(old: Side, new: Side, group: list[Opcode], reasons: Sequence[Finding], *, first: bool) -> str:
     a, b, c, d = group[0][1], group[-1][2], group[0][3], group[-1][4]
     why = "; ".join(dict.fromkeys(_reason(f) for f in reasons if a < f.line <= b or (first and not f.line)))
-    made = [f"@@ -{_range(a, b)} +{_range(c, d)} @@{f' {why}' if why else ''}\n"]
+    hunk = [f"@@ -{_range(a, b)} +{_range(c, d)} @@{f' {why}' if why else ''}\n"]
     for tag, start, end, begin, stop in group:
         if tag == "equal":
-            made += [_line(" ", line) for line in old.lines[start:end]]
+            hunk += [_line(" ", line) for line in old.lines[start:end]]
         else:
-            made += [_line("-", line) for line in old.lines[start:end]]
-            made += [_line("+", line) for line in new.lines[begin:stop]]
-    return "".join(made)
+            hunk += [_line("-", line) for line in old.lines[start:end]]
+            hunk += [_line("+", line) for line in new.lines[begin:stop]]
+    return "".join(hunk)
 
 
 def _reason(finding: Finding) -> str:

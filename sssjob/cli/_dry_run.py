@@ -43,8 +43,8 @@ def print_rehearsal(session: Session, document: Document, name: str, settings: S
         if session.status():
             return 1
         shown = list(rehearse(plan, backend))
-        emit("".join(f"{json.dumps(one.record(backend.name))}\n" for one in shown) if session.as_json
-             else "\n".join(one.text() for one in shown))
+        emit("".join(f"{json.dumps(rehearsal.record(backend.name))}\n" for rehearsal in shown) if session.as_json
+             else "\n".join(rehearsal.text() for rehearsal in shown))
     except InvalidJobException as error:
         problem(str(error), as_json=session.as_json, status=5)
         return 5

@@ -113,15 +113,15 @@ class Source:
         """All of a pipe, on the disk until nobody needs it any more."""
         import tempfile
 
-        made = tempfile.TemporaryFile(prefix=".sssjob-")     # noqa: SIM115
-        weakref.finalize(self, made.close)
+        spool = tempfile.TemporaryFile(prefix=".sssjob-")     # noqa: SIM115
+        weakref.finalize(self, spool.close)
         stream = self.stream()
         while piece := stream.read(_PIECE):
-            made.write(piece)
-            if made.tell() > limits.spool_bytes:
+            spool.write(piece)
+            if spool.tell() > limits.spool_bytes:
                 _refuse(self.name, limits, "spool_bytes")
-        made.seek(0)
-        return cast(BinaryIO, made)
+        spool.seek(0)
+        return cast(BinaryIO, spool)
 
     def _get(self, size: int) -> bytes:
         try:
@@ -143,10 +143,10 @@ class _Again(io.RawIOBase):
         """As of a file; it does not wait for more than the file has to give."""
         size = len(buffer)
         read: Callable[[int], bytes] = getattr(self._file, "read1", self._file.read)
-        made = self._head[:size] if self._head else read(size)
+        chunk = self._head[:size] if self._head else read(size)
         self._head = self._head[size:]
-        buffer[:len(made)] = made
-        return len(made)
+        buffer[:len(chunk)] = chunk
+        return len(chunk)
 
 
 def once(names: Sequence[str]) -> None:
@@ -299,9 +299,9 @@ def file_name(name: str, taken: set[str], suffix: str) -> str:
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "._@+=,-[]") else "_" for c in name[:150]) or "job"
     if safe.startswith((".", "-")):
         safe = "_" + safe[1:]
-    made, count = safe + suffix, 1
-    while made in taken:
+    candidate, count = safe + suffix, 1
+    while candidate in taken:
         count += 1
-        made = f"{safe}-{count}{suffix}"
-    taken.add(made)
-    return made
+        candidate = f"{safe}-{count}{suffix}"
+    taken.add(candidate)
+    return candidate

@@ -65,8 +65,8 @@ def problem(message: str, *, as_json: bool = False, status: int = 0) -> None:
     if as_json:
         record({"type": "error", "status": status, "message": message})
     else:
-        said = "; ".join(filter(None, map(str.strip, message.split("\n"))))     # resource managers speak in lines
-        say(f"sssjob: {escape(said, 2000)}")
+        text = "; ".join(filter(None, map(str.strip, message.split("\n"))))     # resource managers speak in lines
+        say(f"sssjob: {escape(text, 2000)}")
 
 
 def show(finding: Finding, *, as_json: bool = False, brief: bool = False) -> None:

@@ -31,22 +31,22 @@ def jobs_of(session: Session, source: str, name: str, options: Options, read: li
 
     context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
     with opened(name) as file:
-        reader, found = recognised(session, Source(file, name), source)
+        reader, recognised_source = recognised(session, Source(file, name), source)
         if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
-            large = session.large(found, checked=False) if reader.name == "sss" else None
+            large = session.large(recognised_source, checked=False) if reader.name == "sss" else None
             if large is not None:
                 if not large.findings.rejected:
                     yield from large.jobs()
                 return
-            document = reader.read(found.whole(), context)
+            document = reader.read(recognised_source.whole(), context)
             if source != AUTO:
                 options.check(reader.name)
             session.report(context.findings)
             if not context.findings.rejected:
                 yield from document.jobs()
             return
-        stream = (columns.of(found.stream(), context) if columns is not None and reader.name == "sacct" else
-                  (reader.sums or reader.stream)(found.stream(), context))
+        stream = (columns.of(recognised_source.stream(), context) if columns is not None and reader.name == "sacct" else
+                  (reader.sums or reader.stream)(recognised_source.stream(), context))
         for job in stream:
             session.report(context.findings)
             yield (job, None) if reader.sums is None else cast("Summary", job)

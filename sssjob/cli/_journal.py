@@ -150,10 +150,10 @@ def on_jobs(name: str, waits_for: str) -> Callable[[Callable[..., int]], click.C
 
 def told(client: Client, as_json: bool) -> int:
     """Print the findings; how many there were."""
-    found = list(client.findings)
-    for finding in found:
+    findings = list(client.findings)
+    for finding in findings:
         show(finding, as_json=as_json)
-    return len(found)
+    return len(findings)
 
 
 def heard(submissions: Iterable[Submission], answered: bool, as_json: bool) -> int:
@@ -161,7 +161,7 @@ def heard(submissions: Iterable[Submission], answered: bool, as_json: bool) -> i
     the one that looks after the jobs."""
     from sssjob.run.silence import told as silence
 
-    lost = [text for one in submissions if not one.owned and (text := silence(one)) is not None]
+    lost = [text for submission in submissions if not submission.owned and (text := silence(submission)) is not None]
     for text in lost:
         problem(f"{text}; this is what was known before", as_json=as_json, status=4)
     if not answered:

@@ -46,12 +46,12 @@ class _Server(LanguageServer):
     def page(self, uri: str) -> Page:
         """The script at an address as its editor shows it; one of each version is kept."""
         document = self.workspace.get_text_document(uri)
-        known = self._pages.get(uri)
-        if known is None or document.version is None or known[0] != document.version:
+        cached = self._pages.get(uri)
+        if cached is None or document.version is None or cached[0] != document.version:
             text, path = "".join(self.lines(uri)), uris.to_fs_path(uri) or uri
-            known = self._pages[uri] = document.version, Page(
+            cached = self._pages[uri] = document.version, Page(
                 text[:LIMITS.script_bytes + 1], Path(path).name, self.source, self.site, self.choice)
-        return known[1]
+        return cached[1]
 
     def lines(self, uri: str) -> list[str]:
         """The lines of a script with their ends; none where an editor asks of one that it has not opened, and that
@@ -123,10 +123,10 @@ def _hover(server: _Server, params: types.HoverParams) -> types.Hover | None:
 def _completion(server: _Server, params: types.CompletionParams) -> types.CompletionList:
     uri, (line, character) = params.text_document.uri, _place(server, params)
     return types.CompletionList(is_incomplete=False, items=[
-        types.CompletionItem(one.text.strip(), detail=one.detail, kind=types.CompletionItemKind.Property,
-                             filter_text=one.text, text_edit=types.TextEdit(
-                                 server.text_range(uri, line, character - one.taken, character), one.text))
-        for one in server.page(uri).proposals(line, character)])
+        types.CompletionItem(proposal.text.strip(), detail=proposal.detail, kind=types.CompletionItemKind.Property,
+                             filter_text=proposal.text, text_edit=types.TextEdit(
+                                 server.text_range(uri, line, character - proposal.taken, character), proposal.text))
+        for proposal in server.page(uri).proposals(line, character)])
 
 
 def _actions(server: _Server, params: types.CodeActionParams) -> list[types.CodeAction]:

@@ -129,16 +129,16 @@ def _junit(findings: Iterable[Finding], files: Sequence[str]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites>\n<testsuite name="sssjob lint" tests="{len(files)}" failures="{failures}" errors="0">\n'
     for name in files:
-        found = by_file.get(name, [])
+        of_file = by_file.get(name, [])
         yield f'<testcase classname="sssjob.lint" name={quoteattr(escape(name, 4096))}'
-        yield ">\n" if found else "/>\n"
-        for f in found:
+        yield ">\n" if of_file else "/>\n"
+        for f in of_file:
             if f.level != "note":
                 yield (f'<failure type="{f.rule}" message={quoteattr(_message(f))}>'
                        f"{xml_escape(f'{_file(f)}:{f.line}:{f.column}: {f.consequence or f.level}')}</failure>\n")
-        notes = "".join(f"{f.line}:{f.column}: {f.rule} {_message(f)}\n" for f in found if f.level == "note")
+        notes = "".join(f"{f.line}:{f.column}: {f.rule} {_message(f)}\n" for f in of_file if f.level == "note")
         yield f"<system-out>{xml_escape(notes)}</system-out>\n" if notes else ""
-        yield "</testcase>\n" if found else ""
+        yield "</testcase>\n" if of_file else ""
     yield "</testsuite>\n</testsuites>\n"
 
 

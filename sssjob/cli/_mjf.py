@@ -30,11 +30,11 @@ def mjf_options(command: Callable[..., int]) -> Callable[..., int]:
         with provided(mjf, mjf_root):
             return command(*arguments, **options)
 
-    made: Callable[..., int] = click.option(
+    decorated: Callable[..., int] = click.option(
         "--mjf-root", metavar="DIR", shell_complete=directories,
         help="The folder that they lie in, on the node (default: $TMPDIR); implies --mjf.")(inside)
     return click.option("--mjf", is_flag=True,
-                        help="Give jobs Machine/Job Features: $MACHINEFEATURES, $JOBFEATURES, $JOBSTATUS.")(made)
+                        help="Give jobs Machine/Job Features: $MACHINEFEATURES, $JOBFEATURES, $JOBSTATUS.")(decorated)
 
 
 def _check(root: str, executor: str) -> None:

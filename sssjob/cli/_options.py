@@ -138,7 +138,7 @@ class Session:
     def knows(self, finding: Finding) -> bool:
         """Whether the same was told before, by whoever looked at the document first."""
         same = (finding.rule, finding.message)
-        return any((known.rule, known.message) == same for known in self._seen.values())
+        return any((seen.rule, seen.message) == same for seen in self._seen.values())
 
     def read(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
              facts: bool = False) -> Document:
@@ -166,9 +166,9 @@ class Session:
         if self.errors:                 # they are told already
             return document
         findings = Findings(document.path)
-        made = expand(document, findings)
+        expanded = expand(document, findings)
         self.report(findings)
-        return made
+        return expanded
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Document | Large]:
@@ -188,13 +188,13 @@ class Session:
 
         with bounded(source.name):
             file = source.again(LIMITS) if self.source in (AUTO, "sss") else None
-            made = None if file is None else large(
+            group = None if file is None else large(
                 file, source.name, source=self.source, policy=self.policy, profile=self.profile, site=self.site,
                 checked=checked, limits=LIMITS)
-        if made is not None:
-            self.report(made.findings)
-            self.report(made.checks)
-        return made
+        if group is not None:
+            self.report(group.findings)
+            self.report(group.checks)
+        return group
 
     def take(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None
              ) -> Taken:
@@ -286,9 +286,9 @@ def bounded(name: str) -> Iterator[None]:
 
 
 def _exhausted(name: str, error: BaseException) -> RejectedError:
-    what = "takes more memory than there is" if isinstance(error, MemoryError) else "is nested too deep"
+    reason = "takes more memory than there is" if isinstance(error, MemoryError) else "is nested too deep"
     findings = Findings(name)
-    findings.add("SSS110", "memory", f"the input {what}")
+    findings.add("SSS110", "memory", f"the input {reason}")
     return RejectedError(list(findings))
 
 
@@ -334,15 +334,15 @@ def reading(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def pairs(given: Iterable[str], option: str) -> dict[str, str]:
+def pairs(items: Iterable[str], option: str) -> dict[str, str]:
     """The values of an option of the form NAME=VALUE that may repeat."""
-    made = {}
-    for item in given:
+    values = {}
+    for item in items:
         name, sign, value = item.partition("=")
         if not sign or not name:
             raise UsageError(f"{option} {item!r}: not of the form NAME=VALUE")
-        made[name] = value
-    return made
+        values[name] = value
+    return values
 
 
 def zone_of(name: str) -> ZoneInfo:

@@ -57,15 +57,15 @@ def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:
     try:
         rates = read_rates(read_bytes(name), name)
     except RatesError as error:
-        for what in error.problems:
-            problem(f"{name}: {what}", as_json=session.as_json, status=1)
+        for fault in error.problems:
+            problem(f"{name}: {fault}", as_json=session.as_json, status=1)
         return None
     if doubts:
         from sssjob.accounting.doubts import doubts as doubtful
 
-        found = doubtful(rates)
-        session.warnings += len(found)
-        for doubt in found if not session.quiet else ():
+        doubts_found = doubtful(rates)
+        session.warnings += len(doubts_found)
+        for doubt in doubts_found if not session.quiet else ():
             problem(f"{escape(name)}: {doubt} (sssjob rates check)", as_json=session.as_json)
     return rates
 
@@ -80,13 +80,13 @@ def quoted(job: Job, rates: RateSet, defaults: JobDefaults | None, start: int | 
     return price, False
 
 
-def options_of(reader: Translator, given: Sequence[str]) -> Options:
+def options_of(reader: Translator, items: Sequence[str]) -> Options:
     """The values of ``--option``. UsageError for one that a format of logs does not have: such a format asks for all
     of its options when it is opened. Of other formats they are to be checked when the document is read."""
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
 
-    options = Options(pairs(given, "--option"))
+    options = Options(pairs(items, "--option"))
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
         reader.stream(io.BytesIO(), ReadContext("-", Findings("-"), options=options.view({})))
         options.check(reader.name)
@@ -110,8 +110,8 @@ def hinted(session: Session, name: str, source: str) -> Iterator[None]:
 
 def nothing_taken(read: Iterable[Counts]) -> bool:
     """Whether there were records in the logs, and none became a job; of one log among many that is no matter."""
-    found = list(read)
-    return any(counts.read for counts in found) and not any(counts.given for counts in found)
+    counts_of_logs = list(read)
+    return any(counts.read for counts in counts_of_logs) and not any(counts.given for counts in counts_of_logs)
 
 
 @dataclass(slots=True)
@@ -127,27 +127,27 @@ class Tally:
     total: Fraction = Fraction(0)
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, job: Job, made: Charge | Uncharged) -> dict[str, Any]:
+    def add(self, job: Job, result: Charge | Uncharged) -> dict[str, Any]:
         """Count a job, tell what was assumed and why it has no charge; its record."""
         self.jobs += 1
         name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
         findings = Findings(self.file)
-        for note in made.notes:
+        for note in result.notes:
             findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job",
                          policy=self.session.policy or Policy.WARN)
         self.session.report(findings, again=False)
-        if isinstance(made, Charge):
+        if isinstance(result, Charge):
             self.done += 1
-            self.total += Fraction(made.amount)
+            self.total += Fraction(result.amount)
         else:
-            self.reasons[made.reason] += 1
-            self._refused(name, job, made)
-        return {"type": self.what, "id": name, **made.record()}
+            self.reasons[result.reason] += 1
+            self._refused(name, job, result)
+        return {"type": self.what, "id": name, **result.record()}
 
-    def _refused(self, name: str, job: Job, made: Uncharged) -> None:
+    def _refused(self, name: str, job: Job, result: Uncharged) -> None:
         where = f"{escape(self.file)}:{job.line}" if job.line else escape(self.file)
         if not (self.session.as_json or self.session.quiet):
-            say(f"{where}: {escape(name)}: not {self.what}: {made.reason} ({escape(made.detail, 400)})")
+            say(f"{where}: {escape(name)}: not {self.what}: {result.reason} ({escape(result.detail, 400)})")
 
     @property
     def amount(self) -> Decimal:

@@ -59,15 +59,16 @@ def load_ids(name: str | None) -> Mapping[str, str]:
         text = read_bytes(name).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise IdMapError(f"{shown}: not UTF-8") from None
-    made: dict[str, str] = {}
+    new_ids: dict[str, str] = {}
     for where, old, new in _object(text, shown) if text.lstrip().startswith("{") else _rows(text, shown):
         old = old[7:-1] if old.startswith("@JOBID:") and old.endswith("@") else old
-        for one in (old, new):
-            if not _ID.fullmatch(one):
-                raise IdMapError(f"{shown}:{where}: {escape(one, 80)!r} is no id of a job")
-        if made.setdefault(old, new) != new:
-            raise IdMapError(f"{shown}:{where}: {escape(old, 80)} has two new ids, {made[old]} and {escape(new, 80)}")
-    return made
+        for ident in (old, new):
+            if not _ID.fullmatch(ident):
+                raise IdMapError(f"{shown}:{where}: {escape(ident, 80)!r} is no id of a job")
+        if new_ids.setdefault(old, new) != new:
+            raise IdMapError(f"{shown}:{where}: {escape(old, 80)} has two new ids, {new_ids[old]} and "
+                             f"{escape(new, 80)}")
+    return new_ids
 
 
 def _object(text: str, shown: str) -> Iterator[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Looked", "recognised"]
 
 
-def recognised(session: Session, found: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
+def recognised(session: Session, source_file: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
     """The format of a file, which is told where it is ``auto``, and the file as it is to be read from now on.
 
     told False: the format of a document, and of what is taken for one, is not told.
@@ -30,30 +30,30 @@ def recognised(session: Session, found: Source, source: str, told: bool = True) 
     from sssjob.translators.registry import get
 
     if source != AUTO:
-        return get(source), found
+        return get(source), source_file
     from sssjob.conversion.intake import format_of
     from sssjob.translators.recognise import begun
     from sssjob.translators.records._packed import LONGEST, PackedError, packing, unpacked
 
-    if packing(found.head(LONGEST)) is not None:
-        found = Source(unpacked(found.stream()), found.name)
+    if packing(source_file.head(LONGEST)) is not None:
+        source_file = Source(unpacked(source_file.stream()), source_file.name)
     try:
-        head = found.head(LIMITS.recognise_bytes)
+        head = source_file.head(LIMITS.recognise_bytes)
     except PackedError as error:
-        raise AccessError(escape(found.name), str(error)) from None
+        raise AccessError(escape(source_file.name), str(error)) from None
     fit = None
     if len(head) == LIMITS.recognise_bytes:
-        fit = begun(head, found.name) or _group(head, found.name)
+        fit = begun(head, source_file.name) or _group(head, source_file.name)
     if fit is None:
-        data = found.whole()
-        found = Source(io.BytesIO(data), found.name)
-        reader, why = format_of(data, found.name)
+        data = source_file.whole()
+        source_file = Source(io.BytesIO(data), source_file.name)
+        reader, why = format_of(data, source_file.name)
         if reader.kind != "document" or (told and why):
-            session.recognised(found.name, reader, why)
-        return reader, found
+            session.recognised(source_file.name, reader, why)
+        return reader, source_file
     if told or fit[0].kind != "document":
-        session.recognised(found.name, fit[0], fit[1].why)
-    return fit[0], found
+        session.recognised(source_file.name, fit[0], fit[1].why)
+    return fit[0], source_file
 
 
 def _group(head: bytes, name: str) -> tuple[Translator, Fit] | None:
@@ -76,15 +76,15 @@ class Looked:
         formats: dict[str, str] = {}
         for name in names:
             with ExitStack() as files:
-                reader, found = recognised(session, Source(files.enter_context(opened(name)), name), AUTO,
-                                           told=False)
+                reader, source_file = recognised(session, Source(files.enter_context(opened(name)), name), AUTO,
+                                                 told=False)
                 if not os.path.isfile(name):
-                    self._kept[name] = found
+                    self._kept[name] = source_file
                     self._files.push(files.pop_all())
             formats.setdefault(reader.name, name)
         if len(formats) > 1:
-            (one, first), (other, second) = list(formats.items())[:2]
-            raise UsageError(f"{escape(first)} is {one}, but {escape(second)} is {other}: one format at a time")
+            (this, first), (other, second) = list(formats.items())[:2]
+            raise UsageError(f"{escape(first)} is {this}, but {escape(second)} is {other}: one format at a time")
         return next(iter(formats))
 
     @property

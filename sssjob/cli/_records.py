@@ -50,7 +50,8 @@ def records(document: Document | Large, *, origins: bool, secrets: bool, inherit
 
     findings = Findings()               # what is wrong with a sweep was told when the document was read
     if not isinstance(document, Document):
-        jobs = (one for number, job in enumerate(document.group_jobs()) for one in jobs_of(job, number, {}, findings))
+        jobs = (record for number, job in enumerate(document.group_jobs())
+                for record in jobs_of(job, number, {}, findings))
         yield from _group(document.group, jobs, origins=origins, secrets=secrets, inherited=inherited)
         return
     document = expand(document, findings)
@@ -231,7 +232,7 @@ def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterato
 
 
 def _speaks(view: View[Any]) -> bool:
-    return any(one.origin.own for slot in _SLOTS for one in view.resolved(slot))
+    return any(entry.origin.own for slot in _SLOTS for entry in view.resolved(slot))
 
 
 def _resolved(level: str, view: View[Any], secrets: bool) -> Iterator[dict[str, str]]:

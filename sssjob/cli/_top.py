@@ -82,12 +82,12 @@ class Top(App[None]):
         worker = get_current_worker()
         while not worker.is_cancelled:
             while self.wanted:
-                told = self.asked(*self.wanted.pop(0))
-                self.call_from_thread(self.tell, told)
-            found = refreshed(self.client)
+                answer = self.asked(*self.wanted.pop(0))
+                self.call_from_thread(self.tell, answer)
+            overviews = refreshed(self.client)
             if worker.is_cancelled:
                 return
-            self.call_from_thread(self.show, found)
+            self.call_from_thread(self.show, overviews)
             until = time.monotonic() + self.interval
             while time.monotonic() < until and not (worker.is_cancelled or self.wanted):
                 time.sleep(0.05)
@@ -105,12 +105,13 @@ class Top(App[None]):
         """Show a line at the bottom."""
         self.query_one("#told", Static).update(escape(text, 200))
 
-    def show(self, found: list[Overview]) -> None:
+    def show(self, overviews: list[Overview]) -> None:
         """Draw both tables again; the cursors stay where they are."""
-        self.found = found
+        self.found = overviews
         now = time.time()
-        groups = {f"@{one.number}": cells(one) for one in found}
-        jobs = {job.row.key: job_cells(job, now) for one in found for job in one.jobs if job.row.outcome is None}
+        groups = {f"@{overview.number}": cells(overview) for overview in overviews}
+        jobs = {job.row.key: job_cells(job, now) for overview in overviews for job in overview.jobs
+                if job.row.outcome is None}
         for name, rows in (("#groups", groups), ("#jobs", jobs)):
             drawn = self.query_one(name, DataTable)
             row = drawn.cursor_row

@@ -82,9 +82,9 @@ class Tree:
     # -- in this process
     def found(self) -> Iterator[Outcome | str]:
         """The files in order of their names, or what became of them already; hidden ones and the output left out."""
-        for found in walked(self.root, self.out):
-            name = self.named(found.path)
-            yield Outcome(name, found.outcome, message=found.why) if found.outcome else name
+        for walked_file in walked(self.root, self.out):
+            name = self.named(walked_file.path)
+            yield Outcome(name, walked_file.outcome, message=walked_file.why) if walked_file.outcome else name
 
     def named(self, path: Path) -> str:
         """A path from the root of the tree."""
@@ -94,29 +94,29 @@ class Tree:
     def convert(self, file: str) -> Outcome:
         """One file, read, converted and written."""
         findings = Findings(file)
-        made = Outcome(file, "converted")
+        outcome = Outcome(file, "converted")
         try:
-            self._convert(file, findings, made)
+            self._convert(file, findings, outcome)
         except (RejectedError, UsageError) as error:
-            made.outcome = "rejected"
-            made.message = "" if isinstance(error, RejectedError) else str(error)
+            outcome.outcome = "rejected"
+            outcome.message = "" if isinstance(error, RejectedError) else str(error)
         except (Exception, RecursionError) as error:
             status, why = status_of(error)
-            made.outcome = "unreadable" if isinstance(error, OSError) else "rejected" if status == 1 else "failed"
-            made.message = why
-        made.findings, made.overflow = list(findings), findings.overflow
-        return made
+            outcome.outcome = "unreadable" if isinstance(error, OSError) else "rejected" if status == 1 else "failed"
+            outcome.message = why
+        outcome.findings, outcome.overflow = list(findings), findings.overflow
+        return outcome
 
-    def _convert(self, file: str, findings: Findings, made: Outcome) -> None:
+    def _convert(self, file: str, findings: Findings, outcome: Outcome) -> None:
         how = self.how
         path = self.root / file
         data = read_bytes(str(path))
         try:
             reader, _ = how.reader(data, file)
         except NoFormatError:
-            made.outcome, made.message = "skipped", "no format is recognised in it"
+            outcome.outcome, outcome.message = "skipped", "no format is recognised in it"
             return
-        made.format = reader.name
+        outcome.format = reader.name
         how.options.bodies(reader, how.writer)
         if self.diff:
             wants_scripts(reader, how.writer)
@@ -129,12 +129,12 @@ class Tree:
             texts = self._texts(document, file, how, findings, reader)
             how.options.check(how.source, how.target)
         except UsageError:
-            made.usage = True
+            outcome.usage = True
             raise
         findings.raise_if_rejected()
         if self.diff:
             (name, text), = texts.items()
-            made.diff = difference((file, reader.name, data), (name, how.target, text), findings)
+            outcome.diff = difference((file, reader.name, data), (name, how.target, text), findings)
             return
         mode = stat.S_IMODE(path.stat().st_mode) & 0o777
         for name, text in texts.items():
@@ -142,9 +142,9 @@ class Tree:
             try:
                 self._write(name, text, mode | 0o100 if runs else mode)
             except OSError as error:
-                made.outcome, made.message = "unwritten", status_of(error)[1]
+                outcome.outcome, outcome.message = "unwritten", status_of(error)[1]
                 return
-            made.outputs.append(name)
+            outcome.outputs.append(name)
 
     def _texts(self, document: Document, file: str, how: Conversion, findings: Findings, reader: Translator
                ) -> dict[str, str]:
@@ -158,8 +158,8 @@ class Tree:
                         findings, policy, file_name(job, taken, ""))).items()}
         if how.writer.files is not None:
             stem = os.path.basename(os.path.splitext(file)[0])
-            made = how.files(document, how.writing(findings, policy, stem))
-            return {os.path.join(os.path.dirname(file), n): text for n, text in made.items()}
+            files = how.files(document, how.writing(findings, policy, stem))
+            return {os.path.join(os.path.dirname(file), n): text for n, text in files.items()}
         return {name: how.text(document, how.writing(findings, policy, os.path.splitext(os.path.basename(name))[0]))}
 
     def _write(self, name: str, text: str, mode: int) -> None:
@@ -185,23 +185,23 @@ def output_name(file: str, writer: Translator, suffixes: frozenset[str]) -> str:
     stem, suffix = os.path.splitext(file)
     if writer.files is not None:
         return stem + writer.suffixes[0]
-    known = suffix == ".sh" or suffix in suffixes
-    if writer.kind == "script" and (not known or suffix == ".sh" or suffix in writer.suffixes):
+    recognised = suffix == ".sh" or suffix in suffixes
+    if writer.kind == "script" and (not recognised or suffix == ".sh" or suffix in writer.suffixes):
         return file
-    return (stem if known else file) + (writer.suffixes[0] if writer.suffixes else ".txt")
+    return (stem if recognised else file) + (writer.suffixes[0] if writer.suffixes else ".txt")
 
 
 def all_suffixes() -> frozenset[str]:
     """The suffixes of all formats that can be loaded."""
     from sssjob.translators.registry import get, names
 
-    found: set[str] = set()
+    suffixes: set[str] = set()
     for name in names():
         try:
-            found.update(get(name).suffixes)
+            suffixes.update(get(name).suffixes)
         except UsageError:
             continue                # a third party's that cannot be loaded; asked for, it is told
-    return frozenset(found)
+    return frozenset(suffixes)
 
 
 # -- telling
@@ -210,12 +210,12 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
     if not tree.diff:
         _apart(tree)
     session.brief = True
-    found = list(tree.found())
-    left = [made for made in found if isinstance(made, Outcome)]
-    named = {file: output_name(file, tree.how.writer, tree.suffixes) for file in found if isinstance(file, str)}
+    files_found = list(tree.found())
+    decided = [outcome for outcome in files_found if isinstance(outcome, Outcome)]
+    named = {file: output_name(file, tree.how.writer, tree.suffixes) for file in files_found if isinstance(file, str)}
     times = Counter(named.values())
-    left += [Outcome(file, "collision", message=f"{name} would be the result of another file too")
-             for file, name in named.items() if times[name] > 1]
+    decided += [Outcome(file, "collision", message=f"{name} would be the result of another file too")
+                for file, name in named.items() if times[name] > 1]
     files = [file for file, name in named.items() if times[name] == 1]
     try:
         tree.out.mkdir(parents=True, exist_ok=True)
@@ -224,15 +224,15 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
     tally = _Tally()
     try:
         with stoppable() as stops, _Report(report, tree) as written, _bar(session, len(files)) as advance:
-            for made in left:
-                _tell(session, made, tally, written)
-            for made in in_order(tree.convert, _died, files, processes(jobs, len(files)), stops):
-                if made.usage:
-                    raise UsageError(made.message)
-                _once(made, tally)
-                _tell(session, made, tally, written)
+            for outcome in decided:
+                _tell(session, outcome, tally, written)
+            for outcome in in_order(tree.convert, _died, files, processes(jobs, len(files)), stops):
+                if outcome.usage:
+                    raise UsageError(outcome.message)
+                _once(outcome, tally)
+                _tell(session, outcome, tally, written)
                 if not session.as_json:
-                    emit(made.diff)
+                    emit(outcome.diff)
                 advance()
             written.counts = dict(tally.outcomes)
     except Stopped as error:
@@ -251,13 +251,13 @@ def _died(file: str) -> Outcome:
     return Outcome(file, "failed", message="the process that converted it died")
 
 
-def _once(made: Outcome, tally: _Tally) -> None:
+def _once(outcome: Outcome, tally: _Tally) -> None:
     """Tell of a result that another file has too, as only the format that names its files could know."""
-    owners = [(name, tally.owners.setdefault(name, made.file)) for name in made.outputs]
-    shared = next(((name, other) for name, other in owners if other != made.file), None)
+    owners = [(name, tally.owners.setdefault(name, outcome.file)) for name in outcome.outputs]
+    shared = next(((name, other) for name, other in owners if other != outcome.file), None)
     if shared is not None:
-        made.outcome = "collision"
-        made.message = f"the result {shared[0]} is that of {shared[1]} too, and holds one of them"
+        outcome.outcome = "collision"
+        outcome.message = f"the result {shared[0]} is that of {shared[1]} too, and holds one of them"
 
 
 def _apart(tree: Tree) -> None:
@@ -288,34 +288,34 @@ class _Tally:
     def fresh(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
         """The findings that are to be shown, and those that say what was said of a file before; errors are shown of
         every file."""
-        told = self.told
-        shown = [f for f in findings if f.rejects or (f.rule, f.message) not in told]
+        shown_before = self.told
+        shown = [f for f in findings if f.rejects or (f.rule, f.message) not in shown_before]
         kept = {id(f) for f in shown}
-        told.update((f.rule, f.message) for f in shown)
+        shown_before.update((f.rule, f.message) for f in shown)
         return shown, [f for f in findings if id(f) not in kept]
 
 
-def _tell(session: Session, made: Outcome, tally: _Tally, report: _Report) -> None:
-    tally.outcomes[made.outcome] += 1
+def _tell(session: Session, outcome: Outcome, tally: _Tally, report: _Report) -> None:
+    tally.outcomes[outcome.outcome] += 1
     causes = [_Cause(worst_first(f.severity, f.consequence), "refuses" if f.rejects else f.consequence, f.rule, f.kind,
-                     f.subject) for f in made.findings if f.kind != "exact"]
+                     f.subject) for f in outcome.findings if f.kind != "exact"]
     tally.findings.update(causes)
     tally.files.update(set(causes))
-    report.add(made)
+    report.add(outcome)
     if session.as_json:
-        session.report(made.findings, again=False)
+        session.report(outcome.findings, again=False)
     else:
-        shown, again = tally.fresh(made.findings)
+        shown, again = tally.fresh(outcome.findings)
         session.report_once(shown)
         session.warnings += sum(f.severity == "warning" for f in again)
         tally.repeated += len(again)
-    if made.overflow and not session.quiet:
-        problem(f"{made.file}: {made.overflow} more findings are not shown", as_json=session.as_json)
-    if made.message and (OUTCOMES[made.outcome] or not session.quiet):
-        message = made.message if made.message.startswith(made.file) else f"{made.file}: {made.message}"
-        problem(message, as_json=session.as_json, status=OUTCOMES[made.outcome])
+    if outcome.overflow and not session.quiet:
+        problem(f"{outcome.file}: {outcome.overflow} more findings are not shown", as_json=session.as_json)
+    if outcome.message and (OUTCOMES[outcome.outcome] or not session.quiet):
+        message = outcome.message if outcome.message.startswith(outcome.file) else f"{outcome.file}: {outcome.message}"
+        problem(message, as_json=session.as_json, status=OUTCOMES[outcome.outcome])
     if session.as_json:
-        emit(json.dumps({"type": "file"} | made.record()) + "\n")
+        emit(json.dumps({"type": "file"} | outcome.record()) + "\n")
 
 
 def _summary(session: Session, tally: _Tally) -> None:
@@ -355,10 +355,10 @@ class _Report:
         self.file.write(json.dumps(head)[:-1] + ', "files": [')
         return self
 
-    def add(self, made: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Write down what became of one file."""
         if self.name is not None:
-            self.file.write(self.separator + json.dumps(made.record()))
+            self.file.write(self.separator + json.dumps(outcome.record()))
             self.separator = ",\n"
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

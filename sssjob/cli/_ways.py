@@ -142,19 +142,19 @@ def explain(how: Conversion, document: Document, *, as_json: bool) -> None:
 def _directives(origins: Mapping[int, tuple[Property, Option]], options: Sequence[Option], ways: _Ways,
                 as_json: bool) -> None:
     """The way of every directive of a script, in the order in which they stand there."""
-    said: dict[Option, list[str]] = {option: [] for option in options}
+    properties: dict[Option, list[str]] = {option: [] for option in options}
     for prop, option in origins.values():
-        said.setdefault(option, []).append(" ".join([prop.tag, *filter(None, [prop.attributes.get("name")])]))
-    for option in sorted(said, key=lambda o: (o.line, o.column)):
-        way, why = ways.places.get((option.line, option.column)) or _silent(option, said)
-        names = ", ".join(dict.fromkeys(said[option])) or ALONE
+        properties.setdefault(option, []).append(" ".join([prop.tag, *filter(None, [prop.attributes.get("name")])]))
+    for option in sorted(properties, key=lambda o: (o.line, o.column)):
+        way, why = ways.places.get((option.line, option.column)) or _silent(option, properties)
+        names = ", ".join(dict.fromkeys(properties[option])) or ALONE
         _told({"line": option.line, "column": option.column, "directive": option.shown, "name": names},
               f"{option.line}:{option.column}: {option.shown} -> {names}:", way, why, as_json)
 
 
-def _silent(option: Option, said: Mapping[Option, Sequence[str]]) -> tuple[str, str]:
+def _silent(option: Option, properties: Mapping[Option, Sequence[str]]) -> tuple[str, str]:
     """The way of a directive that no finding is about."""
-    after = replaced(option, list(said)) if not said[option] else None
+    after = replaced(option, list(properties)) if not properties[option] else None
     return ("exact", "") if after is None else ("replaced", again(after))
 
 

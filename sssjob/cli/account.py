@@ -80,7 +80,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.translators.registry import get
 
     once([*names, *filter(None, (rates_file, privacy_file, capacity_file))])
-    given = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
+    read_options = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
         return 1
@@ -106,17 +106,17 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     with last_runs() as waiting:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
-                for found in jobs_of(session, source, name, given, read, None if last else columns):
-                    if last and not isinstance(found, Summary):
-                        waiting.add(*found)
+                for job_or_sum in jobs_of(session, source, name, read_options, read, None if last else columns):
+                    if last and not isinstance(job_or_sum, Summary):
+                        waiting.add(*job_or_sum)
                     else:
-                        adding.add(found)
+                        adding.add(job_or_sum)
         for job, defaults, earlier in waiting:
             adding.add((job, defaults), earlier=earlier)
     if session.errors:
         return session.status()
     if source == AUTO:
-        given.check("the formats that were recognised")
+        read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged)
     if cube is not None:
@@ -137,25 +137,25 @@ class _Adding:
     uncharged: Counter[str]
     refuse: Callable[[], None]
 
-    def add(self, found: Summary | tuple[Job, JobDefaults | None], *, earlier: bool = False) -> None:
+    def add(self, job_or_sum: Summary | tuple[Job, JobDefaults | None], *, earlier: bool = False) -> None:
         """Add a job, or a sum over jobs. earlier: a later run of it is there, and only that one is charged."""
         from sssjob.accounting import Uncharged
         from sssjob.accounting.attempts import EARLIER
 
         totals, *others = self.sums
-        if not isinstance(found, tuple):
+        if not isinstance(job_or_sum, tuple):
             self.refuse()
-            totals.add(found.job(), jobs=found.jobs)
+            totals.add(job_or_sum.job(), jobs=job_or_sum.jobs)
             return
-        job, made = _charged(*found, self.rates)
+        job, result = _charged(*job_or_sum, self.rates)
         if earlier:
-            made = made if isinstance(made, Uncharged) else EARLIER
+            result = result if isinstance(result, Uncharged) else EARLIER
             job.set_as_is("Charge", None)
         user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
         for more in others:
             more.add(job)
-        if totals.add(self.privacy.applied(job) if self.privacy else job, user) and isinstance(made, Uncharged):
-            self.uncharged[str(made.reason)] += 1
+        if totals.add(self.privacy.applied(job) if self.privacy else job, user) and isinstance(result, Uncharged):
+            self.uncharged[str(result.reason)] += 1
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:
@@ -192,10 +192,10 @@ def _charged(job: Job, defaults: JobDefaults | None,
     whole = job if defaults is None else effective(job, defaults).fold()
     if rates is None:
         return whole, None
-    made = charge(job, rates, defaults)
+    result = charge(job, rates, defaults)
     units = {"units": rates.currency} if rates.currency else {}
-    whole.set_as_is("Charge", new_property("Charge", made.amount, units) if isinstance(made, Charge) else None)
-    return whole, made
+    whole.set_as_is("Charge", new_property("Charge", result.amount, units) if isinstance(result, Charge) else None)
+    return whole, result
 
 
 def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
@@ -205,9 +205,9 @@ def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
             period = {"period": g.period} if g.period else {}
             key = dict(zip(totals.by, g.key, strict=True))
             emit(json.dumps({"type": "total", **period, "key": key, **g.record(whole)}) + "\n")
-        left = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
+        omitted = {"left_out": dict(sorted(totals.left_out.items()))} if totals.left_out else {}
         none = {"not_charged": dict(sorted(uncharged.items()))} if uncharged else {}
-        emit(json.dumps({"type": "whole", **totals.record(), **left, **none}) + "\n")
+        emit(json.dumps({"type": "whole", **totals.record(), **omitted, **none}) + "\n")
         return
     if groups:
         rows, titles = _rows(totals)

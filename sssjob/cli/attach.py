@@ -31,18 +31,18 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], executor: str |
 
     Exit status 5: it knows no such job. 4: it has not said so yet; the job is in the journal all the same.
     """
-    wanted = []
-    for given in ids:
-        name, colon, native_id = given.partition(":")
+    native = []
+    for ident in ids:
+        name, colon, native_id = ident.partition(":")
         if executor is None and not colon:
-            raise UsageError(f"{given}: whose job is it? (--executor NAME, or NAME:{given})")
-        wanted.append((executor, given) if executor is not None else (name, native_id))
-    made = [client.attach(*one) for one in wanted]
+            raise UsageError(f"{ident}: whose job is it? (--executor NAME, or NAME:{ident})")
+        native.append((executor, ident) if executor is not None else (name, native_id))
+    submissions = [client.attach(*pair) for pair in native]
     told(client, as_json)
-    rows = [job.row for submission in made for job in submission.jobs]
+    rows = [job.row for submission in submissions for job in submission.jobs]
     emit(lines([r.record() for r in rows]) if as_json else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
     if any(r.outcome is None and r.state == "Idle" and job.seen[0].status is None
-           for r, job in zip(rows, (j for s in made for j in s.jobs), strict=True)):
+           for r, job in zip(rows, (j for s in submissions for j in s.jobs), strict=True)):
         problem(_OPEN, as_json=as_json, status=4)
         return 4
-    return ended_badly(made, as_json)
+    return ended_badly(submissions, as_json)

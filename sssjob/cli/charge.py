@@ -58,7 +58,7 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
     from sssjob.translators.registry import get
 
     reader = get(source)
-    given = options_of(reader, options)
+    read_options = options_of(reader, options)
     rates = load(session, rates_file)
     if rates is None:
         return 1
@@ -67,20 +67,20 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
             raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
         from sssjob.cli._charge_tables import charge_logs
 
-        all_options = {**session.defaults(reader), **given.given}
+        all_options = {**session.defaults(reader), **read_options.given}
         return charge_logs(session, names, rates, source, all_options, output, jobs, dask, looked)
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
     charging = _Charging(session, file, rates, itemise)
     with looked.opened(file) as opened:
-        found = Source(opened, file)
-        large = session.large(found) if source == "sss" else None
+        source_file = Source(opened, file)
+        large = session.large(source_file) if source == "sss" else None
         if large is not None:
-            given.check(source)
+            read_options.check(source)
             return 1 if session.errors else charging.of_large(large, output)
         with hinted(session, file, source):
-            document = session.read(file, found.whole(), source=source, options=given, facts=True)
+            document = session.read(file, source_file.whole(), source=source, options=read_options, facts=True)
     return 1 if session.errors else charging.of_document(document, output)
 
 
@@ -142,14 +142,14 @@ class _Charging:
         from sssjob.accounting import Uncharged, charge
         from sssjob.accounting.attempts import EARLIER
 
-        made = EARLIER if self.tally.jobs in self.earlier else charge(job, self.rates, defaults)
-        record = self.tally.add(job, made)
+        result = EARLIER if self.tally.jobs in self.earlier else charge(job, self.rates, defaults)
+        record = self.tally.add(job, result)
         if self.itemise or self.session.as_json:
             self.items.add(page([record], as_json=self.session.as_json, itemise=True))
-        if isinstance(made, Uncharged):
+        if isinstance(result, Uncharged):
             self.session.warnings += 1
         else:
-            _fill(self.session, self.file, job, made)
+            _fill(self.session, self.file, job, result)
 
     def _end(self, text: Results, findings: Findings, output: str) -> int:
         """Write what was made, and the counts; gives the exit status."""
@@ -168,11 +168,11 @@ class _Charging:
         return session.status()
 
 
-def _fill(session: Session, file: str, job: Job, made: Charge) -> None:
+def _fill(session: Session, file: str, job: Job, new_charge: Charge) -> None:
     """Write the charge into the job; another one that stood there is told."""
     from sssjob.document.element import new_property
 
-    new = new_property("Charge", made.amount, {"units": made.currency} if made.currency else {})
+    new = new_property("Charge", new_charge.amount, {"units": new_charge.currency} if new_charge.currency else {})
     old = job.first("Charge")
     if old is not None and (old.value, old.get("units")) != (new.value, new.get("units")):
         findings = Findings(file)

@@ -20,6 +20,6 @@ def command(shell: str) -> int:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    made = kind(cli, {}, "sssjob", "_SSSJOB_COMPLETE")
-    click.echo(made.source_template % made.source_vars())
+    completion = kind(cli, {}, "sssjob", "_SSSJOB_COMPLETE")
+    click.echo(completion.source_template % completion.source_vars())
     return 0

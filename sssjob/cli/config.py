@@ -30,12 +30,12 @@ def show(site_name: str | None, as_json: bool) -> int:
     That is ``default``, a file with its line, a site profile, or a variable of the environment. Settings of one
     executor follow those of all, as executors.NAME.SETTING.
     """
-    found = list(settings_for(site_name).shown())
+    settings = list(settings_for(site_name).shown())
     if as_json:
-        emit("".join(json.dumps({"name": name, "value": one.value, "source": one.source}) + "\n"
-                     for name, one in found))
+        emit("".join(json.dumps({"name": name, "value": setting.value, "source": setting.source}) + "\n"
+                     for name, setting in settings))
     else:
-        rows = [[name, _shown(one.value), one.source] for name, one in found]
+        rows = [[name, _shown(setting.value), setting.source] for name, setting in settings]
         emit("\n".join([*table(rows, ["setting", "value", "from"], width(sys.stdout)), ""]))
     return 0
 

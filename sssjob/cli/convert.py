@@ -78,10 +78,10 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         raise UsageError("--diff and --out exclude each other")
     if queue is not None and (directory is not None or output != "-" or diff or explain):
         raise UsageError("--queue excludes --out, --output, --diff and --explain")
-    given = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
+    values = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
         {"body": body} if body else {}) | ({"layout": layout} if layout else {}) | (
         {"comments": "yes"} if comments else {})
-    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(given),
+    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(values),
                      load_site(site_file)[0],
                      load_ids(id_map))
     _ = how.writer                                      # an unknown name is told first
@@ -100,29 +100,29 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         return convert_tree(session, Tree(Path(file), Path(directory or file), how, diff=diff), jobs, report)
     if jobs is not None or report is not None:
         raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
-    one = _One(session, how, file, explain, load_privacy(privacy_file), diff)
-    return one.run(directory, output) if queue is None else _queued(one, queue)
+    conversion = _One(session, how, file, explain, load_privacy(privacy_file), diff)
+    return conversion.run(directory, output) if queue is None else _queued(conversion, queue)
 
 
-def _queued(one: _One, queue: str) -> int:
+def _queued(conversion: _One, queue: str) -> int:
     """Convert a file to messages, and put them into a directory queue."""
     import tempfile
 
     from sssjob.cli._queues import enqueue, messages
 
-    header = getattr(one.how.writer, "header", None)
+    header = getattr(conversion.how.writer, "header", None)
     if header is None:
-        raise UsageError(f"--queue is for messages (apel, apel-summary, apel-sync), not for {one.how.target}")
+        raise UsageError(f"--queue is for messages (apel, apel-summary, apel-sync), not for {conversion.how.target}")
     with tempfile.TemporaryDirectory(prefix="sssjob-") as folder:
         text = Path(folder) / "messages"
-        status = one.run(None, str(text))
+        status = conversion.run(None, str(text))
         if not text.is_file():
             return status
         with open(text, "rb") as lines:
             names = enqueue(queue, messages(lines, header))
-    if one.session.as_json:
+    if conversion.session.as_json:
         record({"type": "messages", "queue": queue, "names": names})
-    elif not one.session.quiet:
+    elif not conversion.session.quiet:
         say(f"{escape(queue)}: {len(names)} message{'s' * (len(names) != 1)}")
     return status
 
@@ -179,10 +179,11 @@ class _One:
         with bounded(self.name):
             data = source.whole()
             document = how.read(reader, data, context)
-        found = [*context.findings, *how.gate(reader, document)]
-        by_line = reader.kind == "script" and directory is None and not any(finding.rejects for finding in found)
+        findings_read = [*context.findings, *how.gate(reader, document)]
+        by_line = reader.kind == "script" and directory is None and not any(finding.rejects
+                                                                            for finding in findings_read)
         if not self.reported and not by_line:
-            session.report(found)
+            session.report(findings_read)
             session.report(context.findings)
         if session.errors:
             return 1
@@ -194,7 +195,7 @@ class _One:
             text = self._blob(document, policy) or self._text(document, policy, output, findings)
         finally:
             if by_line:
-                session.report_once([*found, *findings], again=True)
+                session.report_once([*findings_read, *findings], again=True)
                 session.report(context.findings)        # they are shown; those that were too many are told
             session.report(findings)
         if self.explain:
@@ -268,10 +269,10 @@ class _One:
                          policy=session.policy or Policy.WARN, within=group, path="/JobGroup")
         session.report(findings)
         taken: set[str] = set()
-        made: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for name, single in singles(document):
             findings = Findings(document.path)
-            made |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
+            texts |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
             session.report(findings)
             if self.explain:
                 self._explained(single)
@@ -282,7 +283,7 @@ class _One:
             Path(directory).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise AccessError(escape(directory), error.strerror or str(error)) from None
-        for name, text in made.items():
+        for name, text in texts.items():
             runs = how.writer.files is not None and text.startswith("#!")      # the manager starts it as it is
             write_file(str(Path(directory) / name), text.encode("utf-8", "surrogateescape"),
                        mode=0o700 if runs else 0o600)

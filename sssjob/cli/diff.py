@@ -52,16 +52,16 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
             for name, source in ((one, first), (other, rest[0] if rest else first)))
     if session.errors:
         return 1
-    found, same = differences(a, b, script=not no_script, habits=_habits())
+    unequal, same = differences(a, b, script=not no_script, habits=_habits())
     if session.as_json:
-        emit(json.dumps({"equal": not found, "same": same, "differences": [
-            {"subject": d.subject, "a": d.one, "b": d.other} for d in found], "patch": _patch(a, b)}) + "\n")
-    elif found:
-        long = [d for d in found if d.one and d.other and "\n" in d.one + d.other]
-        rows = [[d.subject, *_cells(d)] for d in found if d not in long]
+        emit(json.dumps({"equal": not unequal, "same": same, "differences": [
+            {"subject": d.subject, "a": d.one, "b": d.other} for d in unequal], "patch": _patch(a, b)}) + "\n")
+    elif unequal:
+        long = [d for d in unequal if d.one and d.other and "\n" in d.one + d.other]
+        rows = [[d.subject, *_cells(d)] for d in unequal if d not in long]
         lines = table(rows, ("about", one, other), width(sys.stdout, LONG)) if rows else []
         emit("".join(f"{line}\n" for line in [*lines, *_unified(long, one, other)]))
-    return 1 if found else session.status()
+    return 1 if unequal else session.status()
 
 
 def _patch(a: Document, b: Document) -> dict[str, Any] | None:
@@ -97,10 +97,11 @@ def _cells(d: Difference) -> list[list[str]]:
     return [["-"] if text is None else (text or '""').split("\n") for text in (d.one, d.other)]
 
 
-def _unified(differences: Iterable[Difference], one: str, other: str) -> Iterator[str]:
+def _unified(differences: Iterable[Difference], first: str, other: str) -> Iterator[str]:
     """Texts of several lines as unified diffs, which say where in the text the lines stand."""
     for d in differences:
         if d.one is not None and d.other is not None:
-            lines = unified_diff(d.one.split("\n"), d.other.split("\n"), f"{one}: {d.subject}", f"{other}: {d.subject}",
+            lines = unified_diff(d.one.split("\n"), d.other.split("\n"), f"{first}: {d.subject}",
+                                 f"{other}: {d.subject}",
                                  lineterm="")
             yield from map(escape, lines)

@@ -36,13 +36,13 @@ def command(as_json: bool, check: bool, timeout: float | None) -> int:
     if not check:
         emit(json.dumps(names) + "\n" if as_json else "".join(f"{name}\n" for name in names))
         return 0
-    found = [(name, trouble(name, timeout or _PATIENCE_S)) for name in names]
+    checked = [(name, trouble(name, timeout or _PATIENCE_S)) for name in names]
     if as_json:
         emit("".join(json.dumps({"executor": name, "works": not why, "why": why or None}) + "\n"
-                     for name, why in found))
+                     for name, why in checked))
     else:
         widest = max(map(len, names))
-        emit("".join(f"{name:{widest}}  {why or 'works'}\n" for name, why in found))
+        emit("".join(f"{name:{widest}}  {why or 'works'}\n" for name, why in checked))
     return 0
 
 

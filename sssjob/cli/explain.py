@@ -56,11 +56,11 @@ def command(session: Session, subject: str) -> int:
 
 
 def _rule(name: str) -> Rule:
-    found = RULES.get(name)
-    if found is None:
+    rule = RULES.get(name)
+    if rule is None:
         close = difflib.get_close_matches(name, RULES, 3)
         raise UsageError(f"unknown rule {name} (close: {', '.join(close)})" if close else f"unknown rule {name}")
-    return found
+    return rule
 
 
 def _record(rule: Rule) -> dict[str, object]:
@@ -92,22 +92,23 @@ def _script(session: Session, title: str, document: Document) -> int:
     options: Sequence[Option] = document.options  # type: ignore[attr-defined]
     lone = {o: replaced(o, options) for o in options if o not in used}
     dead += [(o.line, o.shown, again(after)) for o, after in lone.items() if after is not None]
-    said = [(scope, p, origins[id(p)][1]) for job, _ in document.jobs() for scope, p in _leaves(job, "job")
-            if id(p) in origins]
-    said.sort(key=lambda row: (row[2].line, row[2].column))
+    properties = [(scope, p, origins[id(p)][1]) for job, _ in document.jobs() for scope, p in _leaves(job, "job")
+                  if id(p) in origins]
+    properties.sort(key=lambda row: (row[2].line, row[2].column))
     totals = list(_in_all(document))
     if session.as_json:
         emit(json.dumps({"format": title, "asks": [
             *({"line": o.line, "directive": o.shown, "of": scope, "property": _called(p), "value": p.text}
-              | ({"units": p.get("units")} if p.get("units") else {}) for scope, p, o in said),
+              | ({"units": p.get("units")} if p.get("units") else {}) for scope, p, o in properties),
             *({"line": o.line, "directive": o.shown, "of": "job"} for o, after in lone.items() if after is None)],
             "dead": [{"line": line, "text": text, "message": why} for line, text, why in sorted(dead)],
             "totals": [total.record() for total in totals]}) + "\n")
         return session.status()
-    found = [(o, scope, _called(p), _value(p)) for scope, p, o in said]
-    found += [(o, "job", ALONE, o.value or "") for o, after in lone.items() if after is None]
-    found.sort(key=lambda row: (row[0].line, row[0].column))
-    rows = [[str(o.line) if o.line else "--set", f"{o.name} {o.value or ''}".rstrip(), *rest] for o, *rest in found]
+    directives = [(o, scope, _called(p), _value(p)) for scope, p, o in properties]
+    directives += [(o, "job", ALONE, o.value or "") for o, after in lone.items() if after is None]
+    directives.sort(key=lambda row: (row[0].line, row[0].column))
+    rows = [[str(o.line) if o.line else "--set", f"{o.name} {o.value or ''}".rstrip(), *rest] for o,
+            *rest in directives]
     if rows:
         emit("\n".join(table(rows, ("line", title.removesuffix(" batch script"), "of", "property", "value"),
                              width(sys.stdout, LONG))) + "\n")
@@ -163,7 +164,8 @@ def _value(p: Property) -> str:
 def _document(session: Session, document: Document) -> int:
     from sssjob.request.explaining import explained
 
-    texts = (json.dumps(one.record()) + "\n" if session.as_json else str(one) for one in explained(document))
+    texts = (json.dumps(explanation.record()) + "\n" if session.as_json else str(explanation)
+             for explanation in explained(document))
     while some := "".join(islice(texts, 200)):
         emit(some)
     return session.status()

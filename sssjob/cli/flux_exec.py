@@ -51,9 +51,9 @@ def serve(executor: str | None, simulate: bool, path: str | None, stdio: bool, b
     from sssjob.fluxexec.server import Server
     from sssjob.lrm.flux.errors import ProtocolError
 
-    said = _Said()
+    messages = _Said()
     logger = logging.getLogger("sssjob.fluxexec")
-    logger.addHandler(said)
+    logger.addHandler(messages)
     try:
         server = Server(None if simulate else executor or "local", state=Path(state) if state else None, name=name,
                         partial=partial)
@@ -64,7 +64,7 @@ def serve(executor: str | None, simulate: bool, path: str | None, stdio: bool, b
         problem(str(error), status=5)
         return 5
     finally:
-        logger.removeHandler(said)
+        logger.removeHandler(messages)
 
 
 @command.command("check")
@@ -80,14 +80,14 @@ def check(stream: str, profile: Profile, as_json: bool) -> int:
     """
     from sssjob.fluxexec.check import StreamCheck
 
-    checked, found = StreamCheck(profile), 0
+    checked, violations = StreamCheck(profile), 0
     with opened(stream) as source:
         for violation in checked.check(source):
-            found += 1
+            violations += 1
             emit(json.dumps(violation.record()) + "\n" if as_json else escape(f"{stream}:{violation}", 1000) + "\n")
     if checked.open and not as_json:
         say(f"jobs without a final release, where the stream ends: {len(checked.open)}")
-    return int(found > 0)
+    return int(violations > 0)
 
 
 class _Said(logging.Handler):

@@ -50,8 +50,8 @@ def prune_command(before: str | None, keep: int, dry_run: bool, as_json: bool) -
                          "freed": pruned.freed, "dry_run": dry_run}) + "\n")
     else:
         stay = f"; {pruned.kept} stay, which jobs that wait or clients need" if pruned.kept else ""
-        what = f"{_counted(pruned.submissions, 'submission')} of {_counted(pruned.jobs, 'job')}"
-        emit(f"{'would go' if dry_run else 'gone'}: {what}{stay}\n")
+        pruned_text = f"{_counted(pruned.submissions, 'submission')} of {_counted(pruned.jobs, 'job')}"
+        emit(f"{'would go' if dry_run else 'gone'}: {pruned_text}{stay}\n")
     if pruned.trouble is not None:
         problem(f"the room was not given back: {pruned.trouble}", as_json=as_json)
     return 0
@@ -98,8 +98,8 @@ def _texts(journal: Journal, entry: Entry, target: str) -> Iterator[str]:
 
     if target == "records":
         now = time.time()
-        for one in listed(journal, Filter(ended=True, group=f"@{entry.number}")):
-            yield json.dumps(one.record(now)) + "\n"
+        for row in listed(journal, Filter(ended=True, group=f"@{entry.number}")):
+            yield json.dumps(row.record(now)) + "\n"
         return
     submission = Client(journal).standing(entry)
     if submission.document.files:

@@ -70,16 +70,16 @@ def command(session: Session, scripts: tuple[str, ...], source: str, select: tup
         from sssjob.translators.lint import lint
 
         lint(source, b"")                   # an unknown format is told before any file is opened
-    told = _Told(session, form)
+    report = _Told(session, form)
     try:
         for result in _results(how, list(named(scripts, skip_others)), jobs):
             if result.usage:
                 raise UsageError(result.message)
-            told.add(result)
+            report.add(result)
     except Stopped as error:
         problem(f"ended by {error}", as_json=session.as_json, status=error.status)
         return error.status
-    told.end(output)
+    report.end(output)
     return 0 if exit_zero and not (session.failures or session.unknown) else session.status()
 
 

@@ -105,33 +105,33 @@ def _listed(client: Client, as_json: bool, chosen: Filter, offline: bool, timeou
         numbers = client.journal.unclosed()
         submissions, answered = client.look([client.journal.entry(number) for number in numbers], timeout)
     told(client, as_json)
-    found = listed(client.journal, chosen)
+    jobs = listed(client.journal, chosen)
     now = time.time()
     if as_json:
-        emit(lines([one.record(now) for one in found]))
-    elif found:
-        emit(list_text(found, now))
+        emit(lines([job.record(now) for job in jobs]))
+    elif jobs:
+        emit(list_text(jobs, now))
     tell_held_back(submissions, as_json)
     return heard(submissions, answered, as_json)
 
 
-def list_text(found: list[Listed], now: float) -> str:
+def list_text(jobs: list[Listed], now: float) -> str:
     """The table, without columns in which nothing stands, and its totals. now: seconds since the epoch."""
     from sssjob.run.listing import totals
 
-    rows = [job_cells(one, now) for one in found]
+    rows = [job_cells(job, now) for job in jobs]
     used = [n for n, _ in enumerate(TITLES) if n in _ALWAYS or any(row[n] for row in rows)]
     shown = table([[row[n] for n in used] for row in rows], [TITLES[n] for n in used], width(sys.stdout))
-    return "\n".join([*shown, totals(found), ""])
+    return "\n".join([*shown, totals(jobs), ""])
 
 
-def job_cells(one: Listed, now: float) -> list[str]:
+def job_cells(job: Listed, now: float) -> list[str]:
     """A line of the table, for TITLES."""
-    row, details = one.row, one.details
+    row, details = job.row, job.details
     code = "" if row.exit_code is None else f" {row.exit_code}"
     submitted = "" if details.submitted is None else \
         datetime.fromtimestamp(details.submitted, UTC).strftime("%m-%d %H:%M:%S")
-    elapsed, waited = one.elapsed(now), one.waited(now)
+    elapsed, waited = job.elapsed(now), job.waited(now)
     shown = spell(elapsed) if elapsed is not None else "" if waited is None else f"waits {spell(waited)}"
     return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.site or "", row.executor,
             details.queue or "", row.state if row.outcome is None else f"{row.outcome}{code}", submitted, shown,

@@ -28,11 +28,11 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...]) -> int:
 
     Nobody is asked: this is what the journal holds.
     """
-    found: dict[int, dict[int, str]] = {}
+    labels_by_number: dict[int, dict[int, str]] = {}
     for name in ids:
         for row in client.journal.find(name):
-            found.setdefault(row.submission, {})[row.job] = row.id or row.key
-    for number, labels in found.items():
+            labels_by_number.setdefault(row.submission, {})[row.job] = row.id or row.key
+    for number, labels in labels_by_number.items():
         events = [e for e in client.journal.entry(number).events() if e.job in labels or e.kind in _OF_ALL]
         labels |= {e.job: f"@{number}" for e in events if e.job not in labels}
         if as_json:

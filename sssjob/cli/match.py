@@ -38,16 +38,16 @@ def command(session: Session, file: str, offers: tuple[str, ...], explain: bool,
     0: one of them meets, 1: none does, and why.
     """
     once([file, *offers])
-    wanted = session.swept(session.read(file))
+    request = session.swept(session.read(file))
     if session.errors:
         return 1
     meeting = []
     for name in offers:
         errors = session.errors
         with session.tolerant(name):
-            given = session.swept(session.read(name, source=AUTO))
-            for offer in offered(given, name, len(offers) > 1) if session.errors == errors else ():
-                answer = _verdict(wanted, offer.given, delivered)
+            offer_document = session.swept(session.read(name, source=AUTO))
+            for offer in offered(offer_document, name, len(offers) > 1) if session.errors == errors else ():
+                answer = _verdict(request, offer.given, delivered)
                 session.report([f if f.file else replace(f, file=file) for f in answer.findings
                                 if not session.knows(f)])
                 if not any(f.rejects for f in answer.findings):
@@ -57,11 +57,11 @@ def command(session: Session, file: str, offers: tuple[str, ...], explain: bool,
     return session.status() or (0 if meeting and enough else 1)
 
 
-def _verdict(wanted: Document, given: Document | Container, delivered: bool) -> Match:
+def _verdict(request: Document, offer: Document | Container, delivered: bool) -> Match:
     """The answer to one offer. delivered: it is held against the request as what came, not as what there is."""
     from sssjob.request import match
 
-    return match(wanted, given, delivered=delivered)
+    return match(request, offer, delivered=delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ def offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
     from sssjob.document.arrays import label_of
     from sssjob.document.inherit import effective
 
-    found: list[tuple[str, Container]] = [
+    bodies: list[tuple[str, Container]] = [
         (label_of(job, number), job if defaults is None else effective(job, defaults).fold())
         for number, (job, defaults) in enumerate(document.jobs())]
     others = [b for b in document.bodies() if b.tag not in ("Job", "JobGroup") and b.reference is None]
-    found += [(f"{body.tag} {number}", body) for number, body in enumerate(others, 1)]
-    if len(found) < 2:
+    bodies += [(f"{body.tag} {number}", body) for number, body in enumerate(others, 1)]
+    if len(bodies) < 2:
         yield _Offer(file, "", document, not several)
         return
-    for name, given in found:
+    for name, given in bodies:
         yield _Offer(file, name, given, False)
 
 

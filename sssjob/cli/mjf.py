@@ -61,10 +61,10 @@ def _reader(metadata: str | None = None) -> Reader:
         return Reader.from_environment(os.environ)
     if not metadata.startswith(("http://", "https://")):
         raise UsageError(f"--metadata {escape(metadata)!r} is no http: or https: URL")
-    made = Reader.from_environment(os.environ, ask_metadata=True, url=metadata)
-    if not made.places.keys() & {"machine", "job"}:
+    reader = Reader.from_environment(os.environ, ask_metadata=True, url=metadata)
+    if not reader.places.keys() & {"machine", "job"}:
         say(f"{escape(metadata, 200)}: no Machine/Job Features in the metadata, or no answer")
-    return made
+    return reader
 
 
 def _told(note: Note, as_json: bool) -> None:
@@ -92,18 +92,20 @@ def _show(as_json: bool, metadata: str | None) -> int:
     return 0
 
 
-def _left(left: TimeLeft | None) -> Iterator[str]:
-    if left is not None:
-        unsure = f"; not known: {', '.join(left.unsure)}" if left.unsure else ""
-        yield f"{_until(left.seconds, left.by)}{unsure}"
+def _left(time_left: TimeLeft | None) -> Iterator[str]:
+    if time_left is not None:
+        unsure = f"; not known: {', '.join(time_left.unsure)}" if time_left.unsure else ""
+        yield f"{_until(time_left.seconds, time_left.by)}{unsure}"
 
 
 def _of_a_pilot(figures: Figures) -> Iterator[str]:
-    said = (("expected to end in", figures.remaining_expected, "s"), ("at the latest in", figures.remaining_max, "s"),
-            ("draining wastes", figures.draining_waste, "cpu s"), ("killing wastes", figures.kill_waste, "cpu s"))
-    known = [f"{text} {value:.0f} {unit}" for text, value, unit in said if value is not None]
-    if known:
-        yield f"pilot: {', '.join(known)}"
+    figures_shown = (("expected to end in", figures.remaining_expected, "s"),
+                     ("at the latest in", figures.remaining_max, "s"),
+                     ("draining wastes", figures.draining_waste, "cpu s"),
+                     ("killing wastes", figures.kill_waste, "cpu s"))
+    parts = [f"{text} {value:.0f} {unit}" for text, value, unit in figures_shown if value is not None]
+    if parts:
+        yield f"pilot: {', '.join(parts)}"
 
 
 def _until(seconds: float, by: str) -> str:
@@ -154,21 +156,21 @@ def wait(reader: Reader, before: float, limit: bool, interval: float, timeout: f
         problem("neither MACHINEFEATURES nor JOBFEATURES is set", as_json=as_json, status=3)
         return 3
     end = math.inf if timeout is None else reader.ticks() + timeout
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     while True:
         features = reader.read(force=True)
         for note in features.notes:
-            if "shutdown" in note.key and (note.code, note.key) not in told:
-                told.add((note.code, note.key))
+            if "shutdown" in note.key and (note.code, note.key) not in reported:
+                reported.add((note.code, note.key))
                 _told(note, as_json)
         shutdown = features.shutdown()
-        found: list[tuple[float, str]] = []
+        ends: list[tuple[float, str]] = []
         if isinstance(shutdown.value, int | float):
-            found.append((shutdown.value - features.now, shutdown.key.name))
-        left = features.remaining() if limit else None
-        if left is not None:
-            found.append((left.seconds, left.by))
-        near = min(found, default=None)
+            ends.append((shutdown.value - features.now, shutdown.key.name))
+        time_left = features.remaining() if limit else None
+        if time_left is not None:
+            ends.append((time_left.seconds, time_left.by))
+        near = min(ends, default=None)
         if near is not None and near[0] <= before:
             emit(json.dumps({"type": "result", "seconds": near[0], "by": near[1]}) + "\n" if as_json
                  else f"{_until(*near)}\n")
@@ -205,12 +207,12 @@ def write(directory: str, file: str | None, values: tuple[str, ...], gone: tuple
         made.remove()
         return 0
     session = Session(as_json=as_json)
-    given = (_values(session, file) if file is not None else {}) | _given(values)
+    values_stated = (_values(session, file) if file is not None else {}) | _given(values)
     if session.errors:
         return session.status()
     made.make()
-    times = {name: given.pop(name) for name in ("shutdowntime", "shutdowntime_job") if name in given}
-    made.set(given)
+    times = {name: values_stated.pop(name) for name in ("shutdowntime", "shutdowntime_job") if name in values_stated}
+    made.set(values_stated)
     for name, when in times.items():
         near = made.announce(name, when)
         if near != when:
@@ -223,13 +225,13 @@ def write(directory: str, file: str | None, values: tuple[str, ...], gone: tuple
 def _given(values: tuple[str, ...]) -> dict[str, Any]:
     from sssjob.mjf import KEYS, read_value
 
-    made: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for name, text in pairs(values, "--set").items():
         try:
-            made[name] = read_value(KEYS[name].kind, text) if name in KEYS else text
+            parsed[name] = read_value(KEYS[name].kind, text) if name in KEYS else text
         except ValueError as error:
             raise UsageError(f"--set {name}: {error}") from None
-    return made
+    return parsed
 
 
 def _values(session: Session, file: str) -> dict[str, Any]:
@@ -252,8 +254,8 @@ def serve(machine: str | None, job: str | None, status: str | None, bind: str, p
     from sssjob.mjf import VARIABLES, Server
 
     asked = dict(zip(VARIABLES, (machine, job, status), strict=True))
-    found = {area: asked[area] or os.environ.get(name, "") for area, name in VARIABLES.items()}
-    served = {area: os.path.abspath(path) for area, path in found.items() if asked[area] or path.startswith("/")}
+    bases = {area: asked[area] or os.environ.get(name, "") for area, name in VARIABLES.items()}
+    served = {area: os.path.abspath(path) for area, path in bases.items() if asked[area] or path.startswith("/")}
     for area, path in served.items():
         if not os.path.isdir(path):
             raise UsageError(f"{f'--{area}' if asked[area] else f'${VARIABLES[area]}'}: {escape(path)} is no directory")

@@ -33,9 +33,9 @@ def command(session: Session, file: str, patch_file: str, output: str) -> int:
     if session.errors:
         return 1
     findings = Findings(patch_file)
-    made = apply(document, patch, findings)
+    patched = apply(document, patch, findings)
     session.report(findings)
     if findings.rejected:
         return 1
-    emit(write_document(made, policy=session.policy), output)
+    emit(write_document(patched, policy=session.policy), output)
     return session.status()

@@ -52,35 +52,36 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
     rates = load(session, rates_file, doubts=False)
     if rates is None:
         return 1
-    told = doubts(rates)
-    _tell(session, rates_file, told)
+    rate_doubts = doubts(rates)
+    _tell(session, rates_file, rate_doubts)
     if not logs:
-        if not told and not (session.quiet or session.as_json):
+        if not rate_doubts and not (session.quiet or session.as_json):
             count = len(rates.paths)
             say(f"{escape(rates_file)}: {count} rate{'s' * (count != 1)}, none of them doubtful")
-        return 1 if told else session.status()
+        return 1 if rate_doubts else session.status()
     usage = RateUse(rates)
-    given = Options(pairs(options, "--option")) if session.source == AUTO else options_of(get(session.source), options)
+    read_options = Options(pairs(options, "--option")) if session.source == AUTO else \
+        options_of(get(session.source), options)
     read: list[Counts] = []
     for name in logs:
         with session.tolerant(name), bounded(name), hinted(session, name, session.source):
-            for one in jobs_of(session, session.source, name, given, read):
-                if isinstance(one, Summary):
+            for job_or_sum in jobs_of(session, session.source, name, read_options, read):
+                if isinstance(job_or_sum, Summary):
                     raise UsageError(f"{escape(name)} holds sums over jobs, and rates are for jobs")
-                usage.add(*one)
+                usage.add(*job_or_sum)
     if session.source == AUTO:
-        given.check("the formats that were recognised")
+        read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     unmet = list(usage.doubts())
     _print(session, rates, usage)
     _tell(session, rates_file, unmet)
-    return 1 if told or unmet else session.status()
+    return 1 if rate_doubts or unmet else session.status()
 
 
-def _tell(session: Session, file: str, told: list[Doubt]) -> None:
+def _tell(session: Session, file: str, rate_doubts: list[Doubt]) -> None:
     """Print doubts, each on a line."""
-    session.warnings += len(told)
-    for doubt in told:
+    session.warnings += len(rate_doubts)
+    for doubt in rate_doubts:
         if session.as_json:
             emit(json.dumps({"type": "doubt", "path": doubt.path, "message": doubt.message, "hint": doubt.hint}) + "\n")
         else:

@@ -31,15 +31,15 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float 
     asked or did not take a job, and trying again may help; 7: some of what was submitted anew is still to be
     submitted, as of `submit`.
     """
-    wanted = hooks(on_end)
+    end_hooks = hooks(on_end)
     rows = list({row.key: row for name in ids for row in client.journal.find(name)}.values())
     going = [row.key for row in rows if row.outcome is None]
-    if going and wanted:
+    if going and end_hooks:
         raise UsageError(f"--on-end is for jobs that have ended and are submitted anew: {', '.join(going)} has not; "
                          "`sssjob wait --on-end` is for a job that goes on")
     status = asked(client, as_json, "rerun", going, timeout) if going else 0
     ended = [row for row in rows if row.outcome is not None]
-    return max(status, _anew(client, as_json, ended, wanted)) if ended else status
+    return max(status, _anew(client, as_json, ended, end_hooks)) if ended else status
 
 
 def _anew(client: Client, as_json: bool, rows: list[Row], on_end: list[Hook]) -> int:

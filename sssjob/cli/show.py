@@ -73,8 +73,8 @@ def _first(values: Values, name: str) -> str:
     return values[name][0] if name in values else "·"
 
 
-def _pair(asked: list[str] | None, given: list[str] | None) -> str:
-    return " → ".join((asked or ["·"])[:1] + (given or [])[:1])
+def _pair(asked: list[str] | None, delivered: list[str] | None) -> str:
+    return " → ".join((asked or ["·"])[:1] + (delivered or [])[:1])
 
 
 # --- pages --------------------------------------------------------------------------------------------------------

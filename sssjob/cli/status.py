@@ -51,12 +51,12 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
     silent = refresh and _refreshed(client, as_json, ids, since)
     if not ids:
         return 4 if silent else 0
-    found = [client.journal.find(name) for name in ids]
-    numbers = dict.fromkeys(row.submission for rows in found for row in rows)
+    rows_by_name = [client.journal.find(name) for name in ids]
+    numbers = dict.fromkeys(row.submission for rows in rows_by_name for row in rows)
     entries = [client.journal.entry(number) for number in numbers]
     submissions, answered = client.look(entries, timeout)
     standing = dict(zip(numbers, submissions, strict=True))
-    jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in found]
+    jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in rows_by_name]
     for job in {id(job): job for several in jobs for job in several}.values():
         job.refresh()
     told(client, as_json)
@@ -79,17 +79,18 @@ def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str |
     """Ask accounting; of the whole journal print what it told. Whether some of it gave no answer."""
     from sssjob.cli._ledger import moment_of
 
-    found = client.refresh(ids, moment_of(since, "UTC", "--since"))
+    refreshed_jobs = client.refresh(ids, moment_of(since, "UTC", "--since"))
     if not ids:
         told(client, as_json)
         if as_json:
-            emit(lines([found.jobs[key].row.record() | {"added": added} for key, added in found.facts.items()]))
+            emit(lines([refreshed_jobs.jobs[key].row.record() | {"added": added} for key,
+                        added in refreshed_jobs.facts.items()]))
         else:
-            emit("".join(f"{key} {escape(found.jobs[key].plan.label)}: {escape(_listed(added), 1000)}\n"
-                         for key, added in found.facts.items()))
-    for name in found.silent:
+            emit("".join(f"{key} {escape(refreshed_jobs.jobs[key].plan.label)}: {escape(_listed(added), 1000)}\n"
+                         for key, added in refreshed_jobs.facts.items()))
+    for name in refreshed_jobs.silent:
         problem(f"accounting of {name} does not answer, or not for all jobs", as_json=as_json, status=4)
-    return bool(found.silent)
+    return bool(refreshed_jobs.silent)
 
 
 def _listed(added: dict[str, str]) -> str:

@@ -54,27 +54,27 @@ def command(session: Session, trees: tuple[str, ...], source: str, top: int, dra
 
         lint(source, b"")                   # a format that is none of scripts is told first
     how = _Surveying(source, load_site(site_file)[0])
-    survey, left = Survey(), _Left()
+    survey, omitted = Survey(), _Left()
     files = list(named(trees, skip_others=True))
     try:
         with stoppable() as stops:
             for result in in_order(how.surveyed, _died, files, processes(jobs, len(files)), stops):
                 if result.uses is None:
-                    left.add(result)
+                    omitted.add(result)
                 else:
                     survey.add(result.dialect, result.name, result.uses)
     except Stopped as error:
         problem(f"ended by {error}", as_json=session.as_json, status=error.status)
         return error.status
-    left.tell(session)
+    omitted.tell(session)
     if draft_file is not None:
         emit(draft(survey), draft_file)
     if session.as_json:
         emit("".join(json.dumps(record) + "\n" for record in (
-            *survey.records(), {"type": "summary", "scripts": survey.formats, "left_out": dict(left.counts)})))
+            *survey.records(), {"type": "summary", "scripts": survey.formats, "left_out": dict(omitted.counts)})))
     elif draft_file != "-":
         emit(_tables(survey, top))
-    return 3 if left.failures else 0
+    return 3 if omitted.failures else 0
 
 
 @dataclass(slots=True)

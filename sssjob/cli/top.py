@@ -74,10 +74,10 @@ def cells(one: Overview) -> list[str]:
             "" if one.remaining is None else f"~{spell(one.remaining)}", one.why]
 
 
-def text_of(found: list[Overview]) -> str:
+def text_of(overviews: list[Overview]) -> str:
     """Both tables."""
-    if not found:
+    if not overviews:
         return "no job waits or runs\n"
-    open_ones = [job for one in found for job in one.jobs if job.row.outcome is None]
-    groups = table([cells(one) for one in found], TITLES, width(sys.stdout))
+    open_ones = [job for one in overviews for job in one.jobs if job.row.outcome is None]
+    groups = table([cells(one) for one in overviews], TITLES, width(sys.stdout))
     return "\n".join([*groups, "", list_text(open_ones, time.time())])

@@ -44,9 +44,9 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, max_
     from sssjob.run.signals import STOPS
     from sssjob.run.standing import exit_code
 
-    wanted = hooks(on_end)
+    end_hooks = hooks(on_end)
     with opened(progress=not (quiet or as_json), max_queued=max_queued, settings=settings_for(site_name)) as client:
-        jobs, done = client.wait(ids, timeout, wanted)
+        jobs, done = client.wait(ids, timeout, end_hooks)
         told(client, as_json)
         if as_json:
             emit(lines([job.row.record() | (job.outcome.record() if job.outcome else {}) for job in jobs]))
