@@ -28,17 +28,17 @@ guard = threading.RLock()
 _told: WeakSet[Forked] = WeakSet()
 
 
-def tell(one: Forked) -> None:
+def tell(listener: Forked) -> None:
     """Have an object told when it finds itself in a forked child."""
-    _told.add(one)
+    _told.add(listener)
 
 
 def _forked() -> None:
     global count, guard
     count += 1
     guard = threading.RLock()
-    for one in list(_told):
-        one._forked()
+    for listener in list(_told):
+        listener._forked()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -84,10 +84,10 @@ def _load_module(name: str, file: Path) -> ModuleType:
     """The module in that file and no other, under its dotted name."""
     if name.split(".")[0] == "psij" and file.is_relative_to(_OWN_ROOT):
         return importlib.import_module(name)
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == file:
-        return known
-    return _execute(name, file, register=known is None)
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) and Path(str(loaded.__file__)).resolve() == file:
+        return loaded
+    return _execute(name, file, register=loaded is None)
 
 
 def _execute(name: str, file: Path, register: bool) -> ModuleType:
@@ -118,12 +118,12 @@ class Registry:
         """Add a plugin. The same file again is ignored; another class of the same version raises ValueError."""
         plugin = Plugin(descriptor, Path(root))
         versions = self.plugins.setdefault(descriptor.name.lower(), [])
-        for known in versions:
-            if known.descriptor.version == descriptor.version:
-                if known.file == plugin.file and known.descriptor.cls == descriptor.cls:
+        for other in versions:
+            if other.descriptor.version == descriptor.version:
+                if other.file == plugin.file and other.descriptor.cls == descriptor.cls:
                     return
                 raise ValueError(f"{self.kind} {descriptor.name} {descriptor.version} is described twice: "
-                                 f"{known.descriptor.path} and {descriptor.path}")
+                                 f"{other.descriptor.path} and {descriptor.path}")
         versions.append(plugin)
         versions.sort(key=lambda item: item.descriptor.version)
         for alias in descriptor.aliases or ():
@@ -157,8 +157,8 @@ class Registry:
     def descriptor_of(self, cls: type) -> Descriptor | None:
         """The newest descriptor that names this class."""
         dotted = f"{cls.__module__}.{cls.__qualname__}"
-        found = [plugin for plugin in self.all() if plugin.cls is cls or plugin.descriptor.cls == dotted]
-        return found[-1].descriptor if found else None
+        matching = [plugin for plugin in self.all() if plugin.cls is cls or plugin.descriptor.cls == dotted]
+        return matching[-1].descriptor if matching else None
 
     def _choose(self, name: str, constraint: str | None) -> Plugin:
         _scan()
@@ -172,8 +172,8 @@ class Registry:
             raise ValueError(f"version_constraint {constraint!r} is none (it is like '>= 0.2, < 1'; PEP 440)") from e
         fitting = [plugin for plugin in versions if specifiers.contains(plugin.descriptor.version, prereleases=True)]
         if not fitting:
-            known = ", ".join(str(plugin.descriptor.version) for plugin in versions)
-            raise ValueError(f"No version of {self.kind} {name!r} satisfies {constraint!r} (known: {known})")
+            versions_there = ", ".join(str(plugin.descriptor.version) for plugin in versions)
+            raise ValueError(f"No version of {self.kind} {name!r} satisfies {constraint!r} (known: {versions_there})")
         return fitting[-1]
 
     def canonical(self, name: str) -> str:
@@ -188,16 +188,16 @@ class Registry:
 
     def misspelt(self, name: str, *others: str) -> str | None:
         """The name that is meant by one that is no plugin's but much like one, or like one of the others."""
-        known = [*self.plugins, *self.aliases, *others]
+        candidates = [*self.plugins, *self.aliases, *others]
         key = self.canonical(name)
-        if key in known:
+        if key in candidates:
             return None
-        swapped = [one for one in known if sorted(one) == sorted(key)]
-        close = swapped or difflib.get_close_matches(key, known, 1, _CLOSE)
+        swapped = [candidate for candidate in candidates if sorted(candidate) == sorted(key)]
+        close = swapped or difflib.get_close_matches(key, candidates, 1, _CLOSE)
         return close[0] if close else None
 
     def _unknown(self, name: str) -> str:
-        available = sorted(known for known in self.names() if not known.startswith("_"))
+        available = sorted(public for public in self.names() if not public.startswith("_"))
         close = difflib.get_close_matches(name.lower(), [*available, *self.aliases], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         return f"No such {self.kind}: {name!r}. Available {self.kind}s: {', '.join(available) or 'none'}.{hint}"
@@ -237,9 +237,10 @@ def _scan_element(element: str) -> None:
 
 def _warn_of_other_psij(root: Path) -> None:
     """Say so when psij-python is installed there. (importlib.metadata would cost more than all the rest.)"""
-    found = next(root.glob("psij_python-*.*-info"), None)
-    if found is not None and "+sssjob" not in found.name:       # a wheel of ``python -m psij alias`` has no code
-        version = found.stem.partition("-")[2]
+    metadata_folder = next(root.glob("psij_python-*.*-info"), None)
+    # A wheel of ``python -m psij alias`` has no code
+    if metadata_folder is not None and "+sssjob" not in metadata_folder.name:
+        version = metadata_folder.stem.partition("-")[2]
         warnings.warn(f"psij-python {version} is installed in {root}, beside the psij of sssjob. Both have a package "
                       "named psij, so that each may run the other's code: uninstall one of them, or use an environment "
                       "for each.", RuntimeWarning, stacklevel=2)

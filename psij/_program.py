@@ -79,9 +79,9 @@ def differences_of(program: ast.Module) -> list[Touched]:
     """The places that differences touch, by line; each name once a line."""
     texts = _documentation(program)
     nodes = [node for node in ast.walk(program) if id(node) not in texts]
-    found = [*(one for node in nodes for look in _LOOKS for one in look(node)), *_metadata(nodes), *_forks(nodes),
-             *(one for scope in _scopes(program) for one in _one_by_one(scope))]
-    return sorted({(one.line, one.name): one for one in found}.values())
+    places = [*(place for node in nodes for look in _LOOKS for place in look(node)), *_metadata(nodes), *_forks(nodes),
+              *(place for scope in _scopes(program) for place in _one_by_one(scope))]
+    return sorted({(place.line, place.name): place for place in places}.values())
 
 
 def _documentation(program: ast.Module) -> set[int]:
@@ -132,15 +132,15 @@ def _has(module: str, name: str) -> bool:
         return False
     if _public(module) != module or module.rpartition(".")[2].startswith("_"):
         return True         # nobody knows: what is private is not loaded
-    found = __import__(module, fromlist=[name])
-    return hasattr(found, name) or _is_there(f"{module}.{name}")
+    module_there = __import__(module, fromlist=[name])
+    return hasattr(module_there, name) or _is_there(f"{module}.{name}")
 
 
 def _calls(node: ast.AST) -> Iterator[Touched]:
     if not isinstance(node, ast.Call):
         return
     name = _last(node.func)
-    keywords = {one.arg: one.value for one in node.keywords if one.arg is not None}
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
     first = _text(node.args[0]) if node.args else _text(keywords.get("name"))
     if name == "get_instance" and first == "rp":
         yield Touched(node.lineno, "executor-rp", 'get_instance("rp")')
@@ -149,9 +149,9 @@ def _calls(node: ast.AST) -> Iterator[Touched]:
     if name == "ResourceSpecV1":
         if "process_count" in keywords and not {"node_count", "processes_per_node"} & keywords.keys():
             yield Touched(node.lineno, "processes", "process_count alone")
-        for one in sorted(_COUNTS & keywords.keys()):
-            if _is_zero(keywords[one]):
-                yield Touched(node.lineno, "zero-count", f"{one}=0")
+        for keyword in sorted(_COUNTS & keywords.keys()):
+            if _is_zero(keywords[keyword]):
+                yield Touched(node.lineno, "zero-count", f"{keyword}=0")
     directory = _text(keywords.get("directory"))
     if name == "JobSpec" and directory and not directory.startswith(("/", "~/")):
         yield Touched(node.lineno, "directory", f"directory={directory!r}")
@@ -161,15 +161,15 @@ def _calls(node: ast.AST) -> Iterator[Touched]:
     yield from _custom(name, node, keywords.get("custom_attributes"))
 
 
-def _custom(name: str, call: ast.Call, given: ast.expr | None) -> Iterator[Touched]:
+def _custom(name: str, call: ast.Call, attributes: ast.expr | None) -> Iterator[Touched]:
     """Custom attributes that no executor takes."""
-    names = given.keys if isinstance(given, ast.Dict) else []
+    names = attributes.keys if isinstance(attributes, ast.Dict) else []
     if name == "set_custom_attribute":
         names = [*names, *call.args[:1]]
-    for one in names:
-        text = _text(one)
-        if one is not None and text is not None and "." not in text:
-            yield Touched(one.lineno, "custom-prefix", repr(text))
+    for key in names:
+        text = _text(key)
+        if key is not None and text is not None and "." not in text:
+            yield Touched(key.lineno, "custom-prefix", repr(text))
 
 
 def _one_by_one(nodes: list[ast.AST]) -> Iterator[Touched]:
@@ -209,7 +209,7 @@ def _members(kind: str, stated: dict[str, ast.Assign]) -> Iterator[Touched]:
 
 def _is_no_time(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _last(node.func) == "timedelta" \
-        and all(_is_zero(one) for one in (*node.args, *(word.value for word in node.keywords)))
+        and all(_is_zero(argument) for argument in (*node.args, *(word.value for word in node.keywords)))
 
 
 def _metadata(nodes: list[ast.AST]) -> Iterator[Touched]:

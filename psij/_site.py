@@ -92,19 +92,19 @@ def site_of(executor: str, config: type[JobExecutorConfig]) -> Site:
     (below XDG_CONFIG_DIRS), in each the table of the executor before what is said for all. Raises ValueError for a file
     that cannot be read, keys that are not known and values that cannot be, with file and key.
     """
-    known = _parameters(config)
+    types = _parameters(config)
     jobs: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     for path, needed in _files():
         table = _read(path, needed)
         for prefix, values in (("", table), *_tables(table.pop(_TABLE, {}), executor, path)):
             for name, value in values.items():
-                taken = _taken(name, value, known, prefix, path)
+                taken = _taken(name, value, types, prefix, path)
                 if name == "custom_attributes":
                     taken = {**jobs.get(name, {}), **taken}
                 (jobs if name in _OF_JOBS else settings)[name] = taken
     return Site(jobs, {name: value for name, value in settings.items()
-                       if name in known and _VARIABLES.get(name, "") not in os.environ})
+                       if name in types and _VARIABLES.get(name, "") not in os.environ})
 
 
 def _files() -> list[tuple[Path, bool]]:
@@ -134,7 +134,7 @@ def _read(path: Path, needed: bool) -> dict[str, Any]:
 
 def _tables(tables: Any, executor: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The tables of an executor, by its name or an alias, each with what stands before its keys."""
-    if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise ValueError(f"{path}: {_TABLE} is to be a table of tables, as [{_TABLE}.slurm]")
     for name, values in tables.items():
         if close := EXECUTORS.misspelt(name):
@@ -156,16 +156,16 @@ def _hints(make: Callable[..., None]) -> dict[str, Any]:
     return get_type_hints(make)
 
 
-def _taken(name: str, value: Any, known: Mapping[str, Any], prefix: str, path: Path) -> Any:
+def _taken(name: str, value: Any, types: Mapping[str, Any], prefix: str, path: Path) -> Any:
     """A value as it is meant. Raises ValueError. At the top there may be settings that this executor has not."""
     if name in _OF_JOBS:
         kinds: tuple[type, ...] = (dict,) if name == "custom_attributes" else (str,)
-    elif name in known:
-        kinds = tuple(kind for kind in get_args(known[name]) or (known[name],) if kind in _KINDS)
+    elif name in types:
+        kinds = tuple(kind for kind in get_args(types[name]) or (types[name],) if kind in _KINDS)
     elif not prefix and name in _parameters(BatchSchedulerExecutorConfig):      # for others than this executor
         return value
     else:
-        names = [*_OF_JOBS, *known]
+        names = [*_OF_JOBS, *types]
         close = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
         raise ValueError(f"{path}: {prefix}{name}: no such setting ({hint})")
@@ -186,7 +186,7 @@ def _taken(name: str, value: Any, known: Mapping[str, Any], prefix: str, path: P
 
 def _fits(value: Any, kinds: Collection[type]) -> bool:
     if isinstance(value, dict):
-        return dict in kinds and not any(isinstance(one, dict) for one in value.values())
+        return dict in kinds and not any(isinstance(entry, dict) for entry in value.values())
     if isinstance(value, str):
         return str in kinds and value != ""
     return type(value) in kinds or (type(value) is int and float in kinds)

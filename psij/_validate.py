@@ -176,7 +176,7 @@ def _check_owner(name: str, value: Any) -> None:
         raise InvalidJobException(f"custom attribute {name!r}: no executor is called {owner!r}; did you mean "
                                   f"'{close}.{option}'?")
     if not option and EXECUTORS.is_own(owner):
-        keys = [one.get("key") for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+        keys = [pair.get("key") for pair in value if isinstance(pair, dict)] if isinstance(value, list | tuple) else []
         raise InvalidJobException(f"custom attribute {name!r} names an executor and none of its options; write "
                                   f"'{owner}.{keys[0] if keys else '<option>'}'")
 

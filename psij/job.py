@@ -141,11 +141,11 @@ class Job:
                     deliver(self._id, partial(self._cb.job_news, self, status))
 
     def _advance(self, status: JobStatus) -> None:
-        told = self._cb is not None or (self.executor is not None and self.executor._cb is not None)
-        if told:
+        has_callback = self._cb is not None or (self.executor is not None and self.executor._cb is not None)
+        if has_callback:
             self.__dict__[_DUE] = status        # first: who sees the status is to see that callbacks are due
         self._status = status
-        if told:
+        if has_callback:
             deliver(self._id, partial(self._notify, status))
 
     def _notify(self, status: JobStatus) -> None:
@@ -271,8 +271,8 @@ class Job:
         return status
 
     def _is_told(self, status: JobStatus) -> bool:
-        told: JobStatus | None = self.__dict__.get(_TOLD)
-        return told is not None and not status.state.is_greater_than(told.state)
+        announced: JobStatus | None = self.__dict__.get(_TOLD)
+        return announced is not None and not status.state.is_greater_than(announced.state)
 
     def _sleep(self, over: Callable[[], bool], deadline: float | None) -> bool:
         """Until it is over, which every change of status may bring about; False when the time was up."""
@@ -367,8 +367,8 @@ def _stages(spec: JobSpec | None) -> tuple[JobState, ...]:
     """The states between QUEUED and the end that are only for some jobs, as far as they are for this one."""
     if spec is None or not (spec.stage_in or spec.stage_out or spec.cleanup):
         return ()
-    given = {JobState.STAGE_IN: spec.stage_in, JobState.STAGE_OUT: spec.stage_out, JobState.CLEANUP: spec.cleanup}
-    return tuple(state for state, value in given.items() if value)
+    stages = {JobState.STAGE_IN: spec.stage_in, JobState.STAGE_OUT: spec.stage_out, JobState.CLEANUP: spec.cleanup}
+    return tuple(state for state, value in stages.items() if value)
 
 
 @cache
@@ -383,8 +383,8 @@ def _skipped(current: JobState, new: JobState, ran: bool, stages: tuple[JobState
 def _time_of(state: JobState, status: JobStatus) -> float:
     """Best known time of a filled-in state, seconds since the epoch."""
     metadata: dict[str, Any] = status.metadata or {}
-    known = {JobState.QUEUED: ("submit_time",), JobState.STAGE_IN: ("submit_time",), JobState.ACTIVE: ("start_time",)}
-    for key in known.get(state, ("end_time",)):
+    keys = {JobState.QUEUED: ("submit_time",), JobState.STAGE_IN: ("submit_time",), JobState.ACTIVE: ("start_time",)}
+    for key in keys.get(state, ("end_time",)):
         if isinstance(metadata.get(key), int | float):
             return float(metadata[key])
     return status.time

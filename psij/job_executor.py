@@ -108,16 +108,16 @@ class JobExecutor(ABC):
         if errors:
             raise ExceptionGroup(f"{len(errors)} of {len(listed)} jobs were not submitted", errors)
 
-    def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
-        """Submit jobs, in an order that may be faster. told: of each with what ``submit`` raises, None where it is
+    def _submit_all(self, jobs: Iterable[Job], on_job: Callable[[Job, Exception | None], None]) -> None:
+        """Submit jobs, in an order that may be faster. on_job: of each with what ``submit`` raises, None where it is
         well."""
         for job in jobs:
             try:
                 self.submit(job)
             except Exception as error:
-                told(job, error)
+                on_job(job, error)
             else:
-                told(job, None)
+                on_job(job, None)
 
     @abstractmethod
     def cancel(self, job: Job) -> None:

@@ -119,16 +119,16 @@ class JobSpec:
     @arguments.setter
     def arguments(self, arguments: Iterable[str | os.PathLike[str] | float] | None) -> None:
         """Have these arguments; an iterator is read once, here."""
-        given: Any = arguments
-        kept = isinstance(given, list | tuple | str | bytes | Set | Mapping) or not isinstance(given, Iterable)
-        self._arguments: Any = given if kept else list(given)
+        stated: Any = arguments
+        kept = isinstance(stated, list | tuple | str | bytes | Set | Mapping) or not isinstance(stated, Iterable)
+        self._arguments: Any = stated if kept else list(stated)
 
     def _argument_texts(self) -> list[str] | None:
         """The arguments as a program gets them: paths and numbers as text."""
-        given: Any = self._arguments
-        if not isinstance(given, list | tuple) or all(type(one) is str for one in given):
+        stated: Any = self._arguments
+        if not isinstance(stated, list | tuple) or all(type(argument) is str for argument in stated):
             return self.arguments
-        return [_as_text(one) for one in given]
+        return [_as_text(argument) for argument in stated]
 
     @property
     def environment(self) -> dict[str, str] | None:
@@ -140,9 +140,9 @@ class JobSpec:
     def environment(self, env: Mapping[str, str | os.PathLike[str] | float] | None) -> None:
         """Have these variables; numbers and paths become text."""
         self._environment: Any = env
-        given = env if isinstance(env, Mapping) else {}
-        if given is env and not (isinstance(env, dict) and all(type(value) is str for value in given.values())):
-            self._environment = {key: _as_text(value) for key, value in given.items()}
+        stated = env if isinstance(env, Mapping) else {}
+        if stated is env and not (isinstance(env, dict) and all(type(value) is str for value in stated.values())):
+            self._environment = {key: _as_text(value) for key, value in stated.items()}
 
     @property
     def stage_in(self) -> set[StageIn] | None:
@@ -183,5 +183,5 @@ class JobSpec:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        given = (f"{name}={value!r}" for name, value in self._values().items() if value is not None)
-        return f"JobSpec({', '.join(given)})"
+        stated = (f"{name}={value!r}" for name, value in self._values().items() if value is not None)
+        return f"JobSpec({', '.join(stated)})"

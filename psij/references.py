@@ -22,16 +22,16 @@ def pieces(text: str) -> list[str]:
     """The text as literal, name, literal, name, ..., literal: what is at an odd index is the name of a variable."""
     if "${" not in text:
         return [text]
-    literal, end, found = "", 0, []
+    literal, end, parts = "", 0, []
     for match in _REFERENCE.finditer(text):
         literal += text[end:match.start()]
         if match[1]:
             literal += match[0][1:]
         else:
-            found += [literal, match[2]]
+            parts += [literal, match[2]]
             literal = ""
         end = match.end()
-    return [*found, literal + text[end:]]
+    return [*parts, literal + text[end:]]
 
 
 def expand(text: str, environment: Mapping[bytes, bytes], kept: bool = False) -> str:

@@ -61,12 +61,12 @@ def read(source: Readable, *, format: str = AUTO, profile: str = "liberal", poli
     """
     data, path = _data(source)
     how = Conversion(format, "sss", _policy(policy), profile, options=Options(options), site=_site(site))
-    document, found = _read(how, data, path)
+    document, read_findings = _read(how, data, path)
     how.options.check(format)
     if findings is None:
-        found.raise_if_rejected()
+        read_findings.raise_if_rejected()
     else:
-        findings.extend(found)
+        findings.extend(read_findings)
     return document
 
 
@@ -175,10 +175,10 @@ def explain(source: Source, *, findings: Findings | None = None) -> str:
     """
     from sssjob.request.explaining import explained
 
-    document, found = _given(source)
-    found.raise_if_rejected()
+    document, read_findings = _given(source)
+    read_findings.raise_if_rejected()
     if findings is not None:
-        findings.extend(found)
+        findings.extend(read_findings)
         _gate(document, findings)
     return "".join(map(str, explained(_expanded(document))))
 
@@ -361,8 +361,8 @@ def _gate(document: Document, findings: Findings, profile: str = "liberal") -> N
     findings.extend(gate(document, profile))
 
 
-def _refuse(findings: Findings, told: int) -> None:
-    new = list(findings)[told:]
+def _refuse(findings: Findings, reported: int) -> None:
+    new = list(findings)[reported:]
     if any(f.rejects for f in new):
         raise RejectedError(new)
 

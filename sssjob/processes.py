@@ -101,8 +101,8 @@ def in_order(work: Callable[[N], T], died: Callable[[N], T], names: Sequence[N],
             return
         for name in names:
             with stops.whole():
-                one = work(name)
-            yield one
+                result = work(name)
+            yield result
     finally:
         if ours:
             gc.unfreeze()

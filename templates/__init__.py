@@ -39,11 +39,11 @@ def environment() -> SandboxedEnvironment:
     from jinja2 import PackageLoader, StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment
 
-    made = SandboxedEnvironment(
+    jinja = SandboxedEnvironment(
         loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined, finalize=_only_quoted,
         auto_reload=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    made.filters.update(FILTERS)
-    return made
+    jinja.filters.update(FILTERS)
+    return jinja
 
 
 @cache

@@ -85,7 +85,7 @@ def are_kept() -> bool:
 def _files() -> list[Path]:
     """Where ends may have been kept, the last ones first."""
     name = _name()
-    return [folder / one for folder in _folders() if name and _is_ours(folder) for one in (name, f"{name}.old")]
+    return [folder / base for folder in _folders() if name and _is_ours(folder) for base in (name, f"{name}.old")]
 
 
 def _ends(path: Path, pid: int) -> Iterator[End]:
@@ -114,10 +114,10 @@ def _folders() -> list[Path]:
 def _is_ours(folder: Path) -> bool:
     """Whether only this user can have put something there."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 @cache

@@ -336,10 +336,10 @@ class Engine:
 
     def _look(self, watched: Watched) -> None:
         """Without a descriptor: look whether the process has ended, again and again."""
-        gone = False
+        ended = False
         with suppress(OSError):         # not known now (no descriptors left): it is looked at again
-            gone = self._gone(watched)
-        if gone:
+            ended = self._gone(watched)
+        if ended:
             self._exited(watched)
         else:
             self.later(partial(self._look, watched))
@@ -427,23 +427,23 @@ class Engine:
         session = watched.pid if watched.own_session else None
         if watched.ended is not None and snapshot.stranger(watched.pid, watched.known):
             session = None          # the id, which was free, has become another's
-        left = snapshot.members(session, watched.known, watched.tag)
+        living = snapshot.members(session, watched.known, watched.tag)
         if watched.killing:
             number = signal.SIGKILL
             if not snapshot.whole and time.monotonic() > watched.killed + _ZOMBIES_S:
-                left = {}           # only zombies, which nobody reaps, can have survived that
+                living = {}           # only zombies, which nobody reaps, can have survived that
         if number is not None:
-            self._signal(watched, number, left)
+            self._signal(watched, number, living)
         if watched.ended is None:
             return
-        if not left and watched.empty:
+        if not living and watched.empty:
             self._finish(watched)
-        elif not left:
+        elif not living:
             for group in (snapshot.groups(session) | {session}) if session is not None else ():
                 _kill_group(group, signal.SIGKILL)      # one that forks and ends all the time hides from a look
             self._look_at_members(watched)
-        watched.empty = not left
-        for pid in left:
+        watched.empty = not living
+        for pid in living:
             if pid not in watched.watching:
                 self._watch_member(watched, pid)
 

@@ -40,8 +40,8 @@ class _Status:
                 os.close(self.fd)
 
     def _place(self) -> tuple[int, int]:
-        found = os.fstat(self.fd)
-        return found.st_dev, found.st_ino
+        status = os.fstat(self.fd)
+        return status.st_dev, status.st_ino
 
     def inherited(self) -> list[bytes]:
         """The facts now. Raises OSError, ValueError when the descriptor has become another's."""

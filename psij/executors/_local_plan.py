@@ -86,9 +86,10 @@ def _set_option(result: Options, option: str, value: object) -> None:
                                   + (f"; did you mean 'local.{close[0]}'?" if close else f" (known: {_KNOWN})"))
 
 
-def _one_of(option: str, value: object, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise InvalidJobException(f"custom attribute 'local.{option}' must be one of {', '.join(known)}, not {value!r}")
+def _one_of(option: str, value: object, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidJobException(f"custom attribute 'local.{option}' must be one of {', '.join(choices)}, "
+                                  f"not {value!r}")
     return value
 
 

@@ -121,13 +121,13 @@ class Snapshot:
     def __init__(self) -> None:
         self.whole = usable()
         names = os.listdir("/proc") if self.whole else []
-        found = (process(int(name)) for name in names if name.isdigit())
-        self._all = {one.pid: one for one in found if one is not None}
+        processes = (process(int(name)) for name in names if name.isdigit())
+        self._all = {each.pid: each for each in processes if each is not None}
         self._sessions: dict[int, set[int]] = defaultdict(set)
         self._children: dict[int, list[int]] = defaultdict(list)
-        for one in self._all.values():
-            self._sessions[one.session].add(one.pid)
-            self._children[one.parent].append(one.pid)
+        for each in self._all.values():
+            self._sessions[each.session].add(each.pid)
+            self._children[each.parent].append(each.pid)
 
     @cached_property
     def _tagged(self) -> dict[bytes, list[int]]:
@@ -139,15 +139,15 @@ class Snapshot:
                     result[variable[len(prefix):]].append(pid)
         return result
 
-    def members(self, session: int | None, known: set[tuple[int, int]], tag: str | None) -> dict[int, Process]:
+    def members(self, session: int | None, members_before: set[tuple[int, int]], tag: str | None) -> dict[int, Process]:
         """Living processes of a job by id.
 
-        Those in the job's session (if it has its own), those seen as members before (known: id and start, added to),
-        those that have the job's tag in their environment, and all descendants of any of these.
+        Those in the job's session (if it has its own), those seen as members before (members_before: id and start,
+        added to), those that have the job's tag in their environment, and all descendants of any of these.
         """
         if not self.whole:
-            return _known_members(session, known)
-        chosen = {pid for pid, start in known if pid in self._all and self._all[pid].start == start}
+            return _known_members(session, members_before)
+        chosen = {pid for pid, start in members_before if pid in self._all and self._all[pid].start == start}
         if session is not None:
             chosen |= self._sessions.get(session, set())
         if tag:
@@ -159,13 +159,13 @@ class Snapshot:
             pending.extend(fresh)
         chosen -= {0, 1, os.getpid()}
         living = {pid: self._all[pid] for pid in chosen if pid in self._all and self._all[pid].living}
-        known.update((one.pid, one.start) for one in living.values())
+        members_before.update((each.pid, each.start) for each in living.values())
         return living
 
 
-    def stranger(self, pid: int, known: set[tuple[int, int]]) -> bool:
-        """Whether the id is that of a process that is not among the known ones."""
-        return pid in self._all and (pid, self._all[pid].start) not in known
+    def stranger(self, pid: int, members_before: set[tuple[int, int]]) -> bool:
+        """Whether the id is that of a process that is not among the members seen before."""
+        return pid in self._all and (pid, self._all[pid].start) not in members_before
 
     def groups(self, session: int) -> set[int]:
         """The process groups of a session, also those of which only zombies can be seen."""
@@ -174,11 +174,11 @@ class Snapshot:
         return {self._all[pid].group for pid in self._sessions.get(session, ())}
 
 
-def _known_members(session: int | None, known: set[tuple[int, int]]) -> dict[int, Process]:
+def _known_members(session: int | None, members_before: set[tuple[int, int]]) -> dict[int, Process]:
     """As ``Snapshot.members``, without /proc: known processes; the process group of the session's leader stands under
     the leader's id."""
-    candidates = (process(pid) for pid, _ in known)
-    members = {one.pid: one for one in candidates if one is not None and one.living}
+    candidates = (process(pid) for pid, _ in members_before)
+    members = {each.pid: each for each in candidates if each is not None and each.living}
     if session is not None and _group_lives(session):
         members.setdefault(session, Process(session, "S", 0, session, session, 0))
     return members

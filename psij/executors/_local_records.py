@@ -50,9 +50,9 @@ class Record:
         return f"{self.pid}@{self.start}@{self.head.get('boot', '')}"
 
 
-def head(**known: Any) -> bytes:
+def head(**fields: Any) -> bytes:
     """The first line."""
-    return json.dumps({**known, "boot": proc.boot_id()}).encode() + b"\n"
+    return json.dumps({**fields, "boot": proc.boot_id()}).encode() + b"\n"
 
 
 def bar(path: Path) -> bool:
@@ -76,19 +76,19 @@ def read(path: Path) -> Record | None:
         return None
     whole = [line.split() for line in lines if line.endswith("\n")]
     with suppress(ValueError, IndexError):      # half a record says no more than that there is one
-        known = json.loads(lines[0])
+        fields = json.loads(lines[0])
         if len(whole) == 1:
-            return Record(known, age_s=age)
+            return Record(fields, age_s=age)
         pid, start, began = int(whole[1][0]), int(whole[1][1]), float(whole[1][2])
         if len(whole) == 2:
-            return Record(known, pid, start, age_s=age)
+            return Record(fields, pid, start, age_s=age)
         status, cpu, peak, ended = whole[2]
-        return Record(known, pid, start, int(status), float(cpu), int(peak), max(float(ended) - began, 0.0), age)
+        return Record(fields, pid, start, int(status), float(cpu), int(peak), max(float(ended) - began, 0.0), age)
     return Record(age_s=age)
 
 
 def by_us(path: bytes, head: bytes, pid: int, began: float) -> None:
     """Record the start of a process that this process has started itself. began: by CLOCK_BOOTTIME."""
-    found = proc.process(pid)
+    started = proc.process(pid)
     with suppress(OSError), open(path, "xb") as stream:     # it runs already; without a record nobody else can adopt it
-        stream.write(head + b"%d %d %f\n" % (pid, found.start if found else 0, began))
+        stream.write(head + b"%d %d %f\n" % (pid, started.start if started else 0, began))

@@ -156,11 +156,11 @@ def _flags(append: bool) -> int:
     return os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, other: str) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, other)
     except OSError:         # one of them is not there yet
-        return one == other
+        return first == other
 
 
 def check_directory(directory: str) -> None:
@@ -187,8 +187,8 @@ def _wrapped(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, b
 
 def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
     """The command for a text file without ``#!``, which exec refuses and a shell would run; None for other files."""
-    found = [Path(plan.directory, os.fsdecode(one)) for one in starters.candidates(command[0], plan.environment)]
-    path = next((candidate for candidate in found if candidate.is_file()), found[0])
+    paths = [Path(plan.directory, os.fsdecode(one)) for one in starters.candidates(command[0], plan.environment)]
+    path = next((candidate for candidate in paths if candidate.is_file()), paths[0])
     try:
         with open(path, "rb") as stream:
             return None if b"\0" in stream.read(512) else [b"/bin/sh", os.fsencode(path), *command[1:]]

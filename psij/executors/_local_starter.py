@@ -238,7 +238,7 @@ class Starter:
             data = b""
         if not data:
             raise EOFError
-        return [Report(*one) for one in marshal.loads(data)]
+        return [Report(*report) for report in marshal.loads(data)]
 
     def let_go(self) -> None:
         """Have it end when its jobs have."""
@@ -288,13 +288,14 @@ def _new() -> Starter:
     gets, place = inherited(), group()
     with ExitStack() as stack:
         (channel, reports, bell), its = zip(*(_pair(stack) for _ in range(3)), strict=True)
-        given = [one.fileno() for one in its]
+        descriptors = [end.fileno() for end in its]
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_MAIN), *map(str, given), file_to_write()], cwd="/", pass_fds=given,
+            [sys.executable, "-I", "-S", str(_MAIN), *map(str, descriptors), file_to_write()], cwd="/",
+                                 pass_fds=descriptors,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         popen.returncode = 0        # we wait for it ourselves
-        for one in its:
-            one.close()
+        for end in its:
+            end.close()
         if not _ready(channel):
             with suppress(OSError):         # it has ended; that it is of no use is raised
                 os.kill(popen.pid, signal.SIGKILL)
@@ -307,8 +308,8 @@ def _new() -> Starter:
 
 
 def _pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return stack.enter_context(one), stack.enter_context(other)
+    ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return stack.enter_context(ours), stack.enter_context(other)
 
 
 def _ready(channel: socket.socket) -> bool:
@@ -331,14 +332,14 @@ class _Starters:
         self.starter: Starter | None = None
 
     def ask(self, request: bytes, streams: Sequence[int],
-            made: Callable[[Starter], None]) -> tuple[Starter, _Answer] | None:
-        """A starter and its answer, None when there can be none. made: is to be told of a new starter."""
+            on_new: Callable[[Starter], None]) -> tuple[Starter, _Answer] | None:
+        """A starter and its answer, None when there can be none. on_new: is to be told of a new starter."""
         if not self.tries:
             return None
         with self.lock:
             for _ in range(2):
                 try:
-                    starter = self._current(made)
+                    starter = self._current(on_new)
                     answer = starter.ask(request, streams)
                     if len(request) > _BIG:     # its memory, which counts for the jobs to come, has grown
                         self.retire()
@@ -355,14 +356,14 @@ class _Starters:
                     break
         return None
 
-    def send(self, request: bytes, streams: Sequence[int], made: Callable[[Starter], None],
+    def send(self, request: bytes, streams: Sequence[int], on_new: Callable[[Starter], None],
              unchanged: bool) -> Asked | None:
         """A request that a starter is given, to be answered when it has done those before it. None: ask instead."""
         if not self.tries or len(request) > _BIG:
             return None
         with self.lock:
             try:
-                starter = self.starter if unchanged and self.starter is not None else self._current(made)
+                starter = self.starter if unchanged and self.starter is not None else self._current(on_new)
                 starter.send(request, streams)
             except BaseException as e:          # half of the request may have been sent
                 self.retire()
@@ -385,14 +386,14 @@ class _Starters:
             raise asked.error
         return asked.answer
 
-    def _current(self, made: Callable[[Starter], None]) -> Starter:
+    def _current(self, on_new: Callable[[Starter], None]) -> Starter:
         if self.starter is not None and self.starter.stale():
             self.retire()
         if self.starter is None:
             if not _hooked:
                 _hook()
             self.starter = _new()
-            made(self.starter)
+            on_new(self.starter)
         return self.starter
 
     def retire(self) -> None:
@@ -452,22 +453,24 @@ def request_of(command: Sequence[bytes], environment: Mapping[bytes, bytes], dir
     streams: descriptors of stdin, stdout and stderr, None for /dev/null. limits: by name in ``resource``. record: file
     and first line of the job's record, if it is to have one.
     """
-    given = [fd for fd in dict.fromkeys(streams) if fd is not None]
+    descriptors = [fd for fd in dict.fromkeys(streams) if fd is not None]
     request: tuple[Any, ...] = (
-        [-1 if fd is None else given.index(fd) for fd in streams], candidates(command[0], environment), list(command),
+        [-1 if fd is None else descriptors.index(fd) for fd in streams], candidates(command[0], environment),
+                                list(command),
         dict(environment), os.fsencode(directory),
         [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
         [(name, getattr(resource, name), *pair) for name, pair in limits.items()], nice, *record)
-    return marshal.dumps(request), given
+    return marshal.dumps(request), descriptors
 
 
-def start(request: bytes, given: Sequence[int], made: Callable[[Starter], None]) -> tuple[Starter, int, float] | None:
+def start(request: bytes, descriptors: Sequence[int],
+          on_new: Callable[[Starter], None]) -> tuple[Starter, int, float] | None:
     """Have a request carried out: the starter that reports the end, the process id, and when it was begun.
 
-    made: is told of a starter made for this, so that it listens to its reports and its end. None: there can be no
+    on_new: is told of a starter made for this, so that it listens to its reports and its end. None: there can be no
     starter here. Raises StartError.
     """
-    answered = _starters.ask(request, given, made)
+    answered = _starters.ask(request, descriptors, on_new)
     if answered is None:
         return None
     starter, answer = answered
@@ -476,12 +479,13 @@ def start(request: bytes, given: Sequence[int], made: Callable[[Starter], None])
     return starter, answer.pid, answer.when
 
 
-def send(request: bytes, given: Sequence[int], made: Callable[[Starter], None], unchanged: bool) -> Asked | None:
+def send(request: bytes, descriptors: Sequence[int], on_new: Callable[[Starter], None],
+         unchanged: bool) -> Asked | None:
     """As ``start``, but only begun: ``settle`` completes it. Meanwhile the next one can be sent. None: ``start`` it.
 
     unchanged: the program has done nothing since the last one was sent.
     """
-    return _starters.send(request, given, made, unchanged)
+    return _starters.send(request, descriptors, on_new, unchanged)
 
 
 def settle(asked: Asked) -> tuple[Starter, int, float] | None:

@@ -83,12 +83,12 @@ def fork(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict
     if pid == 0:
         become(candidates, arguments, environment, mask, streams, limits, nice, write)
     posix.close(write)
-    said = posix.read(report, _PACKET)
+    report_bytes = posix.read(report, _PACKET)
     posix.close(report)
-    if not said:
+    if not report_bytes:
         return pid, 0, "", ""
     posix.waitpid(pid, 0)
-    return 0, *marshal.loads(said)
+    return 0, *marshal.loads(report_bytes)
 
 
 def become(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dict[bytes, bytes]", mask: "list[int]",
@@ -129,23 +129,23 @@ def execute(candidates: "list[bytes]", arguments: "list[bytes]", environment: "d
     raise error_of(errors)
 
 
-def serve(request: "tuple[Any, ...]", given: "Sequence[int]") -> "tuple[int, int, str, str]":
+def serve(request: "tuple[Any, ...]", descriptors: "Sequence[int]") -> "tuple[int, int, str, str]":
     """Start a job; the answer to the request. Returns when the executable runs or is known not to.
 
-    given: descriptors; the request begins with the place of each standard stream among them, -1 for /dev/null.
+    descriptors: descriptors; the request begins with the place of each standard stream among them, -1 for /dev/null.
     """
-    places, *said, record, head = request
+    places, *arguments, record, head = request
     try:
-        if len(given) <= max(places):
+        if len(descriptors) <= max(places):
             raise OSError(_EMFILE, "Too many open files")
-        streams = [number if place < 0 else given[place] for number, place in enumerate(places)]
+        streams = [number if place < 0 else descriptors[place] for number, place in enumerate(places)]
         if not record:
-            return start(streams, *said)
+            return start(streams, *arguments)
         fd = posix.open(record, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600)
         try:
             posix.write(fd, head)
             began = time.clock_gettime(time.CLOCK_BOOTTIME)     # before the job can do anything: it is not to be short
-            answer = start(streams, *said)
+            answer = start(streams, *arguments)
             if answer[0]:
                 _records[answer[0]] = record
                 posix.write(fd, b"%d %d %f\n" % (answer[0], ticks(answer[0]), began))
@@ -305,7 +305,7 @@ def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
     packet, extra, _, _ = channel.recvmsg(_PACKET, _socket.CMSG_SPACE(_THREE), _socket.MSG_CMSG_CLOEXEC)
     if not packet:
         return False
-    given = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
+    descriptors = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
     size = int.from_bytes(packet[:_HEADER], "little")
     body = bytearray(packet[_HEADER:])
     while len(body) < size:
@@ -314,13 +314,13 @@ def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
             return False
         body += more
     request, began, before = marshal.loads(body), time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
-    answer = serve(request, given)
+    answer = serve(request, descriptors)
     if answer[0]:
         _running[answer[0]] = before, time.clock_gettime(time.CLOCK_BOOTTIME)
     channel.send(marshal.dumps((number, *answer, began)))
     outbox.answers += 1
     outbox.note(time.monotonic())
-    for fd in given:
+    for fd in descriptors:
         posix.close(fd)
     posix.chdir("/")
     return True

@@ -111,10 +111,10 @@ class LocalJobExecutor(JobExecutor):
         return Rendered(tuple(map(os.fsdecode, command)), {}, plan.directory,
                         {os.fsdecode(name): os.fsdecode(value) for name, value in changed.items()}, streams)
 
-    def _submit_all(self, jobs: Iterable[Job], told: Callable[[Job, Exception | None], None]) -> None:
+    def _submit_all(self, jobs: Iterable[Job], on_job: Callable[[Job, Exception | None], None]) -> None:
         """Submit many: while some are being started the next is made ready. Not for the main thread, where a signal
         handler may raise between a start and its answer."""
-        many = _Many(self, told)
+        many = _Many(self, on_job)
         try:
             for job in jobs:
                 many.submit(job)
@@ -238,10 +238,10 @@ class LocalJobExecutor(JobExecutor):
         except OSError as e:
             raise SubmitException(f"records of jobs cannot be kept in {self.records}: {e.strerror}", e,
                                   transient=True) from e
-        found = read(self.records / job_id)
-        if found is not None and not found.pid and not found.barred and found.age_s < _STARTING_S:
+        record = read(self.records / job_id)
+        if record is not None and not record.pid and not record.barred and record.age_s < _STARTING_S:
             raise SubmitException(f"job {job_id} is being started", transient=True)
-        return None if found is None or found.barred else found.reference
+        return None if record is None or record.barred else record.reference
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a running process.
@@ -290,27 +290,27 @@ class LocalJobExecutor(JobExecutor):
 
     def _attach_recorded(self, job: Job, record: Record) -> None:
         """Follow a job that a process which is gone has started; its time limit still holds."""
-        found = None if record.wait_status is not None else _find(record.reference)
+        process = None if record.wait_status is not None else _find(record.reference)
         run = Run(self, job, float(record.head["submitted"]))
         run.started, run.processors = float(record.head["started"]), int(record.head["processors"])
         run.watched = Watched(run, record.pid, own_session=True, tag=job.id, limit=record.head["limit"],
-                              started=time.monotonic() - (0.0 if found is None else _age(found)))
+                              started=time.monotonic() - (0.0 if process is None else _age(process)))
         self._runs[job.id] = run
         run.announce(run.submitted)
-        if found is None:
+        if process is None:
             engine().post(lambda: run.ended(Outcome(None, None, None, record.wall_s, None)))
             return
-        run.watched.known.add((found.pid, found.start))
+        run.watched.known.add((process.pid, process.start))
         engine().watch(run.watched)
 
     def _attach_foreign(self, job: Job, native_id: str) -> None:
         """Follow a process that this object has not started, or tell how it ended."""
         pid, start = _numbers(native_id)
-        found = _find(native_id)
-        if found is not None:
-            run = self._run_of(job, found)
-            end = None if start is not None or run.watched.teller is not None else _local_ends.find(found.pid)
-            if end is None or proc.is_tagged(found.pid):
+        process = _find(native_id)
+        if process is not None:
+            run = self._run_of(job, process)
+            end = None if start is not None or run.watched.teller is not None else _local_ends.find(process.pid)
+            if end is None or proc.is_tagged(process.pid):
                 self._runs[job.id] = run
                 run.announce(run.started)
                 engine().watch(run.watched)
@@ -320,14 +320,14 @@ class LocalJobExecutor(JobExecutor):
         else:
             self._tell_end(job, native_id, pid, start, time.monotonic() + _WRITING_S)
 
-    def _run_of(self, job: Job, found: proc.Process) -> Run:
+    def _run_of(self, job: Job, process: proc.Process) -> Run:
         """A run for a process that this object has not started."""
-        run = Run(self, job, _start_time(found))
+        run = Run(self, job, _start_time(process))
         run.started = run.submitted
-        run.watched = Watched(run, found.pid, own_session=found.session == found.pid,
+        run.watched = Watched(run, process.pid, own_session=process.session == process.pid,
                               started=time.monotonic() - (time.time() - run.started))
-        run.watched.known.add((found.pid, found.start))
-        run.watched.told_by(found.parent)
+        run.watched.known.add((process.pid, process.start))
+        run.watched.told_by(process.parent)
         return run
 
     def _tell_end(self, job: Job, native_id: str, pid: int, start: int | None, until: float) -> None:
@@ -367,10 +367,10 @@ class _Many:
         if len(self.begun) >= _AHEAD:
             self.complete(_FEWER)
 
-    def complete(self, left: int = 0) -> None:
+    def complete(self, most_open: int = 0) -> None:
         """Wait until no more starts than that are open."""
         try:
-            while len(self.begun) > left:
+            while len(self.begun) > most_open:
                 run = self.begun.popleft()
                 try:
                     self.executor._step(run, run.complete)
@@ -405,8 +405,8 @@ class _Many:
 
 
 def _reference(pid: int) -> str:
-    found = proc.process(pid)
-    return "" if found is None or not found.start else f"{pid}@{found.start}@{proc.boot_id()}"
+    process = proc.process(pid)
+    return "" if process is None or not process.start else f"{pid}@{process.start}@{proc.boot_id()}"
 
 
 def _numbers(native_id: str) -> tuple[int | None, int | None]:
@@ -431,28 +431,28 @@ def _find(native_id: str) -> proc.Process | None:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):       # no such process, or none that we may signal
         return None
-    found = proc.process(pid)
-    return found if found is not None and found.living and start in (None, found.start) else None
+    process = proc.process(pid)
+    return process if process is not None and process.living and start in (None, process.start) else None
 
 
 def _may_be_written(pid: int, until: float) -> bool:
     """Whether a starter that has just waited for a process may be about to keep its end. until: how long that may
     take, by the monotonic clock."""
-    found = proc.process(pid)
-    return (found is None or not found.living) and time.monotonic() < until and _local_ends.are_kept()
+    process = proc.process(pid)
+    return (process is None or not process.living) and time.monotonic() < until and _local_ends.are_kept()
 
 
-def _start_time(found: proc.Process) -> float:
+def _start_time(process: proc.Process) -> float:
     """When a process started, seconds since the epoch."""
-    return time.time() - _age(found)
+    return time.time() - _age(process)
 
 
-def _age(found: proc.Process) -> float:
+def _age(process: proc.Process) -> float:
     """Seconds since a process started; 0 where nobody knows."""
-    if not found.start:
+    if not process.start:
         return 0.0
     with suppress(OSError, AttributeError, ValueError):     # not Linux: the time of attaching has to do
-        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - found.start / os.sysconf("SC_CLK_TCK"), 0.0)
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - process.start / os.sysconf("SC_CLK_TCK"), 0.0)
     return 0.0
 
 

@@ -130,9 +130,9 @@ def _options(job: Job, command: str, joined: bool) -> Iterator[str]:
     from psij.executors.batch.lrm import custom_directives
 
     prefix = f"{command}."
-    for given in custom_directives(job.spec, "launcher", {}):
-        option, value, field = given.option.removeprefix(prefix), given.value, given.field
-        if option == given.option:          # of another launcher
+    for directive in custom_directives(job.spec, "launcher", {}):
+        option, value, field = directive.option.removeprefix(prefix), directive.value, directive.field
+        if option == directive.option:          # of another launcher
             continue
         if not _OPTION.fullmatch(option):
             raise InvalidJobException(f"{field} cannot be used: an option is letters, digits and -, with none "

@@ -81,12 +81,12 @@ class Habits:
     exports: Callable[[str], str] = lambda dialect: ""
 
 
-def differences(one: Document, other: Document, *, script: bool = True, habits: Habits = Habits(),
+def differences(first: Document, other: Document, *, script: bool = True, habits: Habits = Habits(),
                 ) -> tuple[list[Difference], int]:
     """What differs, in the order of the first document, and how many things are the same. script: whether the commands
     of scripts are compared too."""
-    a, b = (_table(facts(d, script=script, habits=habits)) for d in (one, other))
-    for mine, its, document in ((a, b, one), (b, a, other)):
+    a, b = (_table(facts(d, script=script, habits=habits)) for d in (first, other))
+    for mine, its, document in ((a, b, first), (b, a, other)):
         for name in [n for n in its if n.endswith(_EXPORT) and n not in mine]:
             if its[name] == habits.exports(_dialect(next((job for job, _ in document.jobs()), None))):
                 mine[name] = its[name]      # one says what the other does without a word
@@ -95,10 +95,10 @@ def differences(one: Document, other: Document, *, script: bool = True, habits: 
                                                                                          for n in names)
 
 
-def _table(found: Iterable[Fact]) -> dict[str, str]:
+def _table(all_facts: Iterable[Fact]) -> dict[str, str]:
     """Subject -> value; several values of one subject are a set, in order of their texts."""
     values_of: dict[str, list[str]] = {}
-    for fact in found:
+    for fact in all_facts:
         values_of.setdefault(fact.subject, []).append(fact.value)
     return {subject: ", ".join(sorted(set(values))) for subject, values in values_of.items()}
 
@@ -117,14 +117,14 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
             yield from _of_scope(body, body.tag, frozenset())
 
 
-def _files(found: list[Fact], job: Job, scope: str, merges: Callable[[str], bool]) -> Iterator[Fact]:
+def _files(facts_of_files: list[Fact], job: Job, scope: str, merges: Callable[[str], bool]) -> Iterator[Fact]:
     """The same with files as they become: the job's own name in their names, both streams in one, and the directory of
     the submission left out, which a script says by a command or not at all."""
     name, dialect = job.value("Name"), _dialect(job)
-    words = {fact.name.split(" ")[0] for fact in found}
+    words = {fact.name.split(" ")[0] for fact in facts_of_files}
     if "OutputFile" in words and "ErrorFile" not in words and merges(dialect):
-        found.append(Fact(scope, _MERGED, "in the output file"))
-    for fact in found:
+        facts_of_files.append(Fact(scope, _MERGED, "in the output file"))
+    for fact in facts_of_files:
         word = fact.name.split(" ")[0]
         if word == "ErrorFile" and fact.name.endswith("redirectList=Merge") and not fact.value:
             yield Fact(fact.scope, _MERGED, "in the output file")
@@ -176,17 +176,18 @@ def _commands(text: str, here: frozenset[str]) -> list[str]:
 _GOES: Final = re.compile(r"""cd\s+"?\$\{?(\w+)\}?"?;?""", re.ASCII)
 
 
-def _of_scope(scope: Container, where: str, left: frozenset[int], groups: Iterable[Container] = ()) -> Iterator[Fact]:
-    """The properties of a scope and of those in it, but for those in left and in groups."""
+def _of_scope(scope: Container, where: str, left_out: frozenset[int],
+              groups: Iterable[Container] = ()) -> Iterator[Fact]:
+    """The properties of a scope and of those in it, but for those in left_out and in groups."""
     skipped = {id(g) for g in groups}
     for item in scope.items:
-        if id(item) in left or id(item) in skipped:
+        if id(item) in left_out or id(item) in skipped:
             continue
         if isinstance(item, Container):
             inner = where
             if item.tag in ("Delivered", "TaskGroupDefaults", "TaskDefaults", "Task", "JobDefaults"):
                 inner = f"{where}, {item.tag}"
-            yield from _of_scope(item, inner, left)
+            yield from _of_scope(item, inner, left_out)
             if item.tag == "Environment" and item.attributes.get("export") is not None:
                 yield Fact(inner, _EXPORT, item.attributes["export"])
         elif isinstance(item, Property):
@@ -249,9 +250,9 @@ def _array(text: str) -> str:
     if indices is None or not all(indices) or (percent and not throttle.isdecimal()):
         return text
     parts = []
-    for one in indices:
-        end = "" if len(one) == 1 else f"-{one[-1]}"
-        parts.append((one[0], f"{one[0]}{end}{f':{one.step}' if len(one) > 1 and one.step > 1 else ''}"))
+    for span in indices:
+        end = "" if len(span) == 1 else f"-{span[-1]}"
+        parts.append((span[0], f"{span[0]}{end}{f':{span.step}' if len(span) > 1 and span.step > 1 else ''}"))
     return ",".join(part for _, part in sorted(parts)) + percent + throttle
 
 
@@ -274,19 +275,19 @@ class _Layout:
     @classmethod
     def of(cls, scopes: list[Container]) -> _Layout | None:
         """The layout of a job and its one group, or of one of several groups; None: it is no plain demand."""
-        made, taken = cls(), set[int]()
+        layout, taken = cls(), set[int]()
         for scope in scopes:
             for p, level in _asked(scope):
                 gpu = p.tag == "Resource" and p.attributes.get("name") == "GPU"
                 chunks = p.tag == "Extension" and p.attributes.get("name") == "ChunkCount"
                 if p.tag not in _LAYOUT and not gpu and not chunks:
                     continue
-                if not made._take(p, level):
+                if not layout._take(p, level):
                     return None
                 taken.add(id(p))
-        made.taken = frozenset(taken)
-        made._follow()
-        return made
+        layout.taken = frozenset(taken)
+        layout._follow()
+        return layout
 
     def _take(self, p: Property, level: str) -> bool:
         """Note one property; False for a condition, or for the second of its kind."""

@@ -96,8 +96,8 @@ class Conversion:
             return get(self.source), ""
         from sssjob.translators.recognise import guess
 
-        found, fit = guess(data, path)
-        return found, fit.why
+        translator, fit = guess(data, path)
+        return translator, fit.why
 
     def reading(self, reader: Translator, path: str) -> ReadContext:
         """The context to read with."""
@@ -147,7 +147,7 @@ class Conversion:
         if writer.pieces is not None:
             pieces = self._guarded(writer.pieces, large, context)
         elif isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
-            pieces = self._guarded(lambda document, given: write(effective_jobs(document), given), large, context)
+            pieces = self._guarded(lambda document, writing: write(effective_jobs(document), writing), large, context)
         return pieces
 
     @property

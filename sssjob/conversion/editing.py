@@ -148,8 +148,8 @@ class Page:
         """The option of a directive at a place, and from where to where it stands."""
         if self.document is None:
             return None
-        there = sorted((o for o in self.document.options if o.line == line + 1), key=lambda o: o.column)
-        for option, after in zip(there, [*there[1:], None], strict=False):
+        options = sorted((o for o in self.document.options if o.line == line + 1), key=lambda o: o.column)
+        for option, after in zip(options, [*options[1:], None], strict=False):
             text = self.lines[line]
             start, end = option.column - 1, len(text.rstrip()) if after is None else after.column - 1
             if start <= character <= end:
@@ -162,8 +162,8 @@ class Page:
         if place is None or self.document is None or self.dialect is None:
             return None
         option, start, end = place
-        asked = [f"- {condition_in_words(p)}" for p, said in self.document.origins.values()
-                 if isinstance(p, Property) and said is option]
+        asked = [f"- {condition_in_words(p)}" for p, origin in self.document.origins.values()
+                 if isinstance(p, Property) and origin is option]
         text = f"**{option.name}** of {self.dialect.title}\n\n" + ("\n".join(asked) or "- nothing that a document says")
         elsewhere = "\n".join(self._elsewhere(option))
         return Hover(line, start, end, text + (f"\n\n```\n{elsewhere}\n```" if elsewhere else ""))

@@ -90,12 +90,12 @@ _OF_JOBS: Final = frozenset(("Job", "JobDefaults", "TaskGroupDefaults", "TaskDef
 def _files(document: Document, other: Document, findings: Findings, prefer: Prefer) -> None:
     """The Files that came back, by id."""
     for name, file in other.files.items():
-        here = document.files.get(name)
-        if here is None:
+        own_file = document.files.get(name)
+        if own_file is None:
             document.files[name] = file
-        elif here != file:
+        elif own_file != file:
             _Merge(findings, prefer, "File", other.path).conflict(
-                escape(name, 80), f"of {len(here.text)} characters", f"of {len(file.text)} characters",
+                escape(name, 80), f"of {len(own_file.text)} characters", f"of {len(file.text)} characters",
                 partial(document.files.__setitem__, name, file))
 
 
@@ -109,13 +109,13 @@ class _Merge:
     def __init__(self, findings: Findings, prefer: Prefer, label: str, origin: str) -> None:
         self.findings, self.prefer, self.label, self.origin = findings, prefer, label, origin
 
-    def scopes(self, target: Container, asked: Container, given: Container, path: str = "") -> None:
-        """The properties and containers of one scope. asked: the target with its defaults; given: what came back."""
-        further = _step(given) > _step(asked)
-        for names, mine, theirs in _by_identity(asked, given):
+    def scopes(self, target: Container, asked: Container, returned: Container, path: str = "") -> None:
+        """The properties and containers of one scope. asked: the target with its defaults; returned: what came back."""
+        further = _step(returned) > _step(asked)
+        for names, mine, theirs in _by_identity(asked, returned):
             if mine == theirs or not theirs:
                 continue
-            if names[0] in _WITH_STATE and _step(given) != _step(asked):
+            if names[0] in _WITH_STATE and _step(returned) != _step(asked):
                 if further:
                     _put(target, names, theirs)
             elif not mine:
@@ -124,19 +124,19 @@ class _Merge:
             else:
                 self.conflict(f"{path}{' '.join(filter(None, names))}", mine, theirs,
                               partial(_put, target, names, theirs))
-        for name, value in given.attributes.items():
+        for name, value in returned.attributes.items():
             if name != "awarenessPolicy" and asked.attributes.get(name, value) != value:
                 self.conflict(f"{path}{name}", asked.attributes[name], value,
                               partial(target.attributes.__setitem__, name, value))
-        for tag in dict.fromkeys(c.tag for c in given.containers()):
-            self.containers(tag, target, asked, given, f"{path}{tag}")
-        for raw in given.unknown():
+        for tag in dict.fromkeys(c.tag for c in returned.containers()):
+            self.containers(tag, target, asked, returned, f"{path}{tag}")
+        for raw in returned.unknown():
             if raw not in list(asked.unknown()):
                 target.items.append(raw)
 
-    def containers(self, tag: str, target: Container, asked: Container, given: Container, path: str) -> None:
+    def containers(self, tag: str, target: Container, asked: Container, returned: Container, path: str) -> None:
         """The containers of one name."""
-        here, mine, theirs = (list(scope.containers(tag)) for scope in (target, asked, given))
+        targets, mine, theirs = (list(scope.containers(tag)) for scope in (target, asked, returned))
         if mine == theirs:
             return
         if not mine:
@@ -144,12 +144,12 @@ class _Merge:
         elif tag in _WHOLE or len(mine) != len(theirs):
             self.conflict(path, mine, theirs, partial(_put, target, (tag,), theirs))
         else:
-            for number, (inner, one, other) in enumerate(zip_longest(here, mine, theirs), 1):
+            for number, (inner, before, other) in enumerate(zip_longest(targets, mine, theirs), 1):
                 if inner is None:               # of the defaults alone: it becomes the job's own
                     inner = CLASSES[tag]()
                     target.items.append(inner)
-                if one is not None and other is not None and one != other:
-                    self.scopes(inner, one, other, f"{path}{f'[{number}]' if len(mine) > 1 else ''}/")
+                if before is not None and other is not None and before != other:
+                    self.scopes(inner, before, other, f"{path}{f'[{number}]' if len(mine) > 1 else ''}/")
 
     def conflict(self, what: str, mine: object, theirs: object, take: Callable[[], None]) -> None:
         """Tell a conflict, and take what came back where that is preferred."""
@@ -163,10 +163,10 @@ class _Merge:
 Names = tuple[str, ...]
 
 
-def _by_identity(asked: Container, given: Container) -> Iterator[tuple[Names, list[Property], list[Property]]]:
+def _by_identity(asked: Container, returned: Container) -> Iterator[tuple[Names, list[Property], list[Property]]]:
     """Each property that came back by what parts it from others: as it is here, and as it came."""
     sides: dict[Names, tuple[list[Property], list[Property]]] = {}
-    for place, scope in enumerate((asked, given)):
+    for place, scope in enumerate((asked, returned)):
         for p in scope.properties():
             sides.setdefault(_names(p), ([], []))[place].append(p)
     for names, (mine, theirs) in sides.items():

@@ -39,14 +39,14 @@ _STEPS: Final = re.compile(f"(?:{_STEP.pattern})*")
 
 # --- making one ---------------------------------------------------------------------------------------------------
 
-def patch_of(one: Document, other: Document) -> dict[str, Any]:
+def patch_of(first: Document, other: Document) -> dict[str, Any]:
     """The patch that makes the other document of the first. Raises RejectedError for what cannot be written."""
-    before, after = canonical_tree(one), canonical_tree(other)
+    before, after = canonical_tree(first), canonical_tree(other)
     if _head(before) != _head(after):
         edits: list[dict[str, Any]] = [{"at": "/", "old": [_text(before)], "new": [_text(after)]}]
     else:
         edits = list(_edits(before, after, f"/{_local(before)}"))
-    return {"patch": _VERSION, "from": digest(one), "to": digest(other), "edits": edits}
+    return {"patch": _VERSION, "from": digest(first), "to": digest(other), "edits": edits}
 
 
 def _edits(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:

@@ -64,8 +64,8 @@ def _head(facts: SiteFacts) -> Iterator[str]:
 
 def _queues(facts: SiteFacts) -> Iterator[str]:
     """The queues that take jobs, with the longest run; those without a limit and those that are closed as comments."""
-    there = {queue for node in facts.nodes for queue in node.shapes} - {ANYWHERE}
-    for queue in sorted(filter(_usable, {*facts.queues, *there} - {ANYWHERE})):
+    queues = {queue for node in facts.nodes for queue in node.shapes} - {ANYWHERE}
+    for queue in sorted(filter(_usable, {*facts.queues, *queues} - {ANYWHERE})):
         limits = facts.queues.get(queue)
         if limits is not None and not limits.open:
             yield f"# {_shown(queue)} takes no jobs now"

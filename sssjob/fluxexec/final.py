@@ -85,17 +85,17 @@ def _message(managed: ManagedJob) -> str | None:
 
 def _spans(managed: ManagedJob, cores: int, start: float, end: float) -> list[list[float]]:
     """[processors, seconds] for each group of ranks that was given back at one time, the longest first."""
-    left, spans = managed.ranks, []
+    held_ranks, spans = managed.ranks, []
     for (name, context), when in zip(managed.events, managed.times, strict=True):
         if name != "release" or context is None or context["final"]:
             continue
         try:
-            freed = left & Idset.parse(context["ranks"])
+            freed = held_ranks & Idset.parse(context["ranks"])
         except LexicalError:
             continue            # the manager takes what it gets
         if freed:
-            left -= freed
+            held_ranks -= freed
             spans.append([freed.count * cores, max(0.0, when - start)])
-    if left:
-        spans.append([left.count * cores, max(0.0, end - start)])
+    if held_ranks:
+        spans.append([held_ranks.count * cores, max(0.0, end - start)])
     return spans[::-1]

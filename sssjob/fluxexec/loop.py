@@ -149,9 +149,9 @@ class Loop:
                 key.data(events)
         elif not self._calls:
             self._jump()
-        calls, left = self._calls, _BATCH
-        while calls and left and not self.stopped:
-            left -= 1
+        calls, calls_left = self._calls, _BATCH
+        while calls and calls_left and not self.stopped:
+            calls_left -= 1
             calls.popleft()()
         self._due()
 

@@ -143,12 +143,12 @@ class StreamRules:
 
     def _release(self, data: dict[str, Any]) -> Broken | None:
         released, final = data["ranks"], data["final"]
-        problem, left = self._ranks(released, final)
+        problem, ranks_left = self._ranks(released, final)
         if problem is not None:
             return problem
         if final and not self.fatal and self.begun and not self.seen & {"finish", "canceled"}:
             return _broken("final-early", "final release before finish")
-        self.ended, self.left = final, left
+        self.ended, self.left = final, ranks_left
         return None
 
     def _ranks(self, text: str, final: bool) -> tuple[Broken | None, Idset | None]:

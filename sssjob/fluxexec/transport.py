@@ -73,9 +73,9 @@ class End:
 
 def pair(loop: Loop) -> tuple[End, End]:
     """The two ends of a connection."""
-    one, two = End(loop), End(loop)
-    one.other, two.other = two, one
-    return one, two
+    client, two = End(loop), End(loop)
+    client.other, two.other = two, client
+    return client, two
 
 
 class FdChannel:
@@ -263,16 +263,16 @@ def _check_path(path: str) -> None:
         raise AccessError(escape(path) or "''", "no socket can have this name")
 
 
-def _bind(made: socket.socket, path: str) -> None:
+def _bind(listening: socket.socket, path: str) -> None:
     before = os.umask(0o177)
     try:
         try:
-            made.bind(path)
+            listening.bind(path)
         except OSError:
             if not _stale(path):
                 raise
             os.unlink(path)
-            made.bind(path)
+            listening.bind(path)
     finally:
         os.umask(before)
 

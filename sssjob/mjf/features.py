@@ -137,19 +137,19 @@ class Features:
             else:
                 yield from self._compared(key, value, values[key.of], stated.value)
 
-    def _compared(self, key: Key, value: Value, given: float, stated: Value) -> Iterator[Note]:
+    def _compared(self, key: Key, value: Value, draft_value: float, stated: Value) -> Iterator[Note]:
         """A draft key beside the note's: equal within what the draft's unit can say."""
         assert not isinstance(stated, str) and not isinstance(value, str)
         factor = self.value("cpufactor_lrms") if key.normalised else None
         slack = 1 + 1 / factor if factor else key.factor - 1
-        if abs(given - stated) <= slack:
+        if abs(draft_value - stated) <= slack:
             return
         if factor and abs(value * factor - stated) <= 1 + factor:
             yield Note("mjf-factor-inverted", "warning", key.name,
                        f"{value} is {key.of} divided by cpufactor_lrms, not multiplied; {key.of} is trusted")
             return
         yield Note("mjf-conflict", "warning", key.of,
-                   f"{stated} {KEYS[key.of].unit}, but {key.name} = {value} gives {given:g}")
+                   f"{stated} {KEYS[key.of].unit}, but {key.name} = {value} gives {draft_value:g}")
 
     # --- what is doubtful
 
@@ -213,11 +213,11 @@ class Features:
 
     def record(self) -> dict[str, Any]:
         """Every key with value and state, what follows, and the notes, as a JSON object."""
-        left, shutdown, pilot = self.remaining(), self.shutdown(), self.figures()
+        time_left, shutdown, pilot = self.remaining(), self.shutdown(), self.figures()
         derived = {
             "elapsed_s": self.elapsed(),
-            "remaining_s": left and left.seconds, "remaining_by": left and left.by,
-            "unsure": list(left.unsure) if left else [],
+            "remaining_s": time_left and time_left.seconds, "remaining_by": time_left and time_left.by,
+            "unsure": list(time_left.unsure) if time_left else [],
             "shutdown_state": shutdown.state,
             "shutdown_s": None if shutdown.value is None else shutdown.value - self.now,  # type: ignore[operator]
             "pilot_remaining_expected_s": pilot.remaining_expected, "pilot_remaining_max_s": pilot.remaining_max,

@@ -130,13 +130,13 @@ def record_usage(job: Job, usage: Usage, last: Figures | None = None) -> None:
             delivered.add_as_is("Extension", str(_rounded(waste)), name=name, type="MJF")
 
 
-def record_pilot(job: Job, said: Mapping[str, float], ended_badly: bool) -> None:
+def record_pilot(job: Job, pilot_metadata: Mapping[str, float], ended_badly: bool) -> None:
     """Write what the metadata of a final status has of a pilot (``pilot``) into Delivered; the wastes of a job that was
     killed or drained."""
-    usage = Usage(said.get("cores_max"))
-    usage.take(0.0, said.get("cores_mean"))
-    usage.greatest = said.get("cores_max", usage.greatest)
-    wastes = Figures(None, None, said.get("draining_waste"), said.get("kill_waste"))
+    usage = Usage(pilot_metadata.get("cores_max"))
+    usage.take(0.0, pilot_metadata.get("cores_mean"))
+    usage.greatest = pilot_metadata.get("cores_max", usage.greatest)
+    wastes = Figures(None, None, pilot_metadata.get("draining_waste"), pilot_metadata.get("kill_waste"))
     record_usage(job, usage, wastes if ended_badly else None)
 
 

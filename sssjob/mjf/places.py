@@ -46,8 +46,8 @@ _ABSENT: Final = Answer("absent")
 class Place(Protocol):
     """A directory of keys."""
 
-    def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
-        """An answer for every name. known: earlier answers, which a server may confirm instead of repeating them."""
+    def read(self, names: Iterable[str], earlier: Mapping[str, Answer]) -> dict[str, Answer]:
+        """An answer for every name. earlier: earlier answers, which a server may confirm instead of repeating them."""
         ...
 
     def names(self) -> list[str] | None:
@@ -62,7 +62,7 @@ class Nowhere:
     reason: str
     absent: bool = False
 
-    def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
+    def read(self, names: Iterable[str], earlier: Mapping[str, Answer]) -> dict[str, Answer]:
         """The same answer for every name."""
         return dict.fromkeys(names, Answer("absent" if self.absent else "unreadable", reason=self.reason))
 
@@ -77,7 +77,7 @@ class InMetadata:
 
     values: Mapping[str, str]
 
-    def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
+    def read(self, names: Iterable[str], earlier: Mapping[str, Answer]) -> dict[str, Answer]:
         """What the metadata say."""
         return {name: self._answer(name) for name in names}
 
@@ -99,12 +99,12 @@ class Here:
     path: str
     limits: Limits = LIMITS
 
-    def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
+    def read(self, names: Iterable[str], earlier: Mapping[str, Answer]) -> dict[str, Answer]:
         """The contents of the files of these names; nothing outside the directory is read."""
         try:
             directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:
-            return Nowhere(f"{escape(self.path)}: {why(error)}").read(names, known)
+            return Nowhere(f"{escape(self.path)}: {why(error)}").read(names, earlier)
         try:
             return {name: self._answer(directory, name) for name in names}
         finally:

@@ -236,9 +236,9 @@ def _tell_once(executor: str) -> None:
                 "alone, and programs on others do not see them", executor)
 
 
-def _pilot(usage: Usage, known: Mapping[str, float | None], now: float) -> dict[str, Any]:
+def _pilot(usage: Usage, figures_read: Mapping[str, float | None], now: float) -> dict[str, Any]:
     """Metadata: ``pilot``, with mean and greatest number of cores in use, and the wastes at the end."""
-    wastes = figures(known, now)
+    wastes = figures(figures_read, now)
     measured = {"cores_mean": usage.mean, "cores_max": usage.greatest, "kill_waste": wastes.kill_waste,
             "draining_waste": wastes.draining_waste}
     return {"pilot": {name: float(value) for name, value in measured.items() if value is not None}}

@@ -128,9 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, area: Area, body: bool) -> None:
         directory = self.server.directories[area]
-        there = set(Here(directory).names() or ())
+        names = set(Here(directory).names() or ())
         links = "".join(f'<li><a href="/{PATHS[area]}/{html.escape(k.name)}">{html.escape(k.name)}</a></li>\n'
-                        for k in keys_of(area) if k.name in there)
+                        for k in keys_of(area) if k.name in names)
         page = f"<!doctype html>\n<title>{PATHS[area]}</title>\n<ul>\n{links}</ul>\n"
         self._send(HTTPStatus.OK, page.encode(), self._seconds(True), body, kind="text/html; charset=utf-8")
 

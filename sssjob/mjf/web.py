@@ -45,12 +45,12 @@ class Web:
     def __post_init__(self) -> None:
         self.tree = urlsplit(self.base)
 
-    def read(self, names: Iterable[str], known: Mapping[str, Answer]) -> dict[str, Answer]:
+    def read(self, names: Iterable[str], earlier: Mapping[str, Answer]) -> dict[str, Answer]:
         """What the server says within the limits of time; a name that is no key is never sent."""
         requested = list(names)
         keys = [name for name in requested if NAME.fullmatch(name)]
         connection = _Connection(self)
-        answers = _in_time(connection, connection.fetched(keys, known), keys, self.limits)
+        answers = _in_time(connection, connection.fetched(keys, earlier), keys, self.limits)
         return {name: answers.get(name) or Answer("unreadable", reason="this name is no key") for name in requested}
 
     def names(self) -> None:
@@ -76,54 +76,55 @@ class _Connection:
             if self.http.sock is not None:
                 self.http.sock.shutdown(socket.SHUT_RDWR)
 
-    def fetched(self, names: list[str], known: Mapping[str, Answer]) -> Iterator[tuple[str, Answer]]:
+    def fetched(self, names: list[str], earlier: Mapping[str, Answer]) -> Iterator[tuple[str, Answer]]:
         """One connection for all of them. A server that is not there or too slow (OSError) is not asked further."""
         try:
             for name in names:
                 try:
-                    yield name, self._twice(f"{self.base}/{name}", known.get(name))
+                    yield name, self._twice(f"{self.base}/{name}", earlier.get(name))
                 except (http.client.HTTPException, ValueError) as error:
                     self.http.close()
                     yield name, Answer("unreadable", reason=why(error))
         finally:
             self.http.close()
 
-    def _twice(self, url: str, known: Answer | None) -> Answer:
+    def _twice(self, url: str, earlier: Answer | None) -> Answer:
         """A server may close a connection that was kept; that alone is no failure."""
         kept = self.http.sock is not None
         try:
-            return self.get(url, known)
+            return self.get(url, earlier)
         except (http.client.RemoteDisconnected, ConnectionError):
             self.http.close()
             if not kept:
                 raise
-            return self.get(url, known)
+            return self.get(url, earlier)
 
-    def get(self, url: str, known: Answer | None = None, redirects: int = 1) -> Answer:
+    def get(self, url: str, earlier: Answer | None = None, redirects: int = 1) -> Answer:
         """Raises OSError, HTTPException or ValueError where the server gives no answer."""
         path = urlsplit(url)
         headers = {"Accept": "text/plain, */*", "Accept-Encoding": "identity", "User-Agent": "sssjob-mjf"}
-        tags = known.tags if known is not None and known.state == "value" else ()
+        tags = earlier.tags if earlier is not None and earlier.state == "value" else ()
         self.http.request("GET", path.path + (f"?{path.query}" if path.query else ""), headers=headers | dict(tags))
         response = self.http.getresponse()
-        if response.status == 304 and tags and known is not None:
+        if response.status == 304 and tags and earlier is not None:
             response.read()
-            return replace(known, keep_s=_keep(response, self.limits))
+            return replace(earlier, keep_s=_keep(response, self.limits))
         raw = response.read(self.most + 1)
         whole = not response.length and len(raw) <= self.most
         if not whole:
             self.http.close()
         if response.status in (301, 302, 303, 307, 308):
-            return self._redirected(url, response, known, redirects)
+            return self._redirected(url, response, earlier, redirects)
         return self._answer(response, raw, whole or len(raw) > self.most)
 
-    def _redirected(self, url: str, response: http.client.HTTPResponse, known: Answer | None, left: int) -> Answer:
+    def _redirected(self, url: str, response: http.client.HTTPResponse, earlier: Answer | None,
+                    redirects: int) -> Answer:
         target = urljoin(url, response.headers.get("Location", ""))
         if urlsplit(target)[:2] != self.origin:
             return Answer("unreadable", reason=f"a redirect to another origin: {escape(target, 100)}")
-        if not left:
+        if not redirects:
             return Answer("unreadable", reason="more than one redirect")
-        return self.get(target, known, left - 1)
+        return self.get(target, earlier, redirects - 1)
 
     def _answer(self, response: http.client.HTTPResponse, raw: bytes, whole: bool) -> Answer:
         keep = _keep(response, self.limits)

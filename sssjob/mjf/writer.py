@@ -120,9 +120,9 @@ class Directories:
     def expire(self) -> tuple[str, ...]:
         """Take shutdown times away that have arrived, as the draft asks, and say which."""
         now = self.clock()
-        gone = tuple(n for n in _GRACE if isinstance(t := self._stated(n), int | float) and t <= now)
-        self.unset(*gone)
-        return gone
+        expired = tuple(n for n in _GRACE if isinstance(t := self._stated(n), int | float) and t <= now)
+        self.unset(*expired)
+        return expired
 
     def remove(self) -> None:
         """Remove the whole tree, the pilot's files too; AccessError where it was not made here."""
@@ -199,14 +199,14 @@ def provide(parent: str, job: str, values: Mapping[str, Value], *, owner: tuple[
 
 def sweep(parent: str, age_s: float, now: float) -> list[str]:
     """Remove the trees of jobs that crashed: our own, made here, and untouched for age_s seconds. Gives their names."""
-    gone = []
+    removed = []
     for root in Path(parent).glob("mjf-*"):
         try:
             status, mark = root.lstat(), (root / MARK).lstat()
             touched = max(path.lstat().st_mtime for path in (root, *(root / a for a in AREAS)) if path.exists())
             if status.st_uid == mark.st_uid == os.getuid() and not root.is_symlink() and now - touched > age_s:
                 Directories(str(root)).remove()
-                gone.append(root.name)
+                removed.append(root.name)
         except OSError:
             continue                # somebody else is at it, or it is not ours
-    return gone
+    return removed
