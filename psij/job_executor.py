@@ -92,6 +92,7 @@ class JobExecutor(ABC):
         stopped: list[bool] = []
 
         def note(job: Job, error: Exception | None) -> None:
+            """Keep the error of a job, with a note that names it."""
             if error is not None:
                 error.add_note(f"Job {getattr(job, 'id', job)}")
                 errors.append(error)

@@ -219,6 +219,7 @@ def _kind(value: object) -> str:
 
 def _of(kind: type, expected: str) -> _Reader:
     def read(value: Any) -> Any:
+        """The value, if it is of just this type. Raises _Bad."""
         if type(value) is not kind:
             raise _Bad(f"must be {expected}, not {_kind(value)}")
         return value
@@ -334,6 +335,7 @@ def _flags(value: Any) -> StageOutFlags:
 
 def _staged(kind: type, readers: dict[str, _Reader]) -> _Reader:
     def read(value: Any) -> Any:
+        """The staging that an object describes. Raises _Bad where source or target is missing."""
         if missing := [key for key in ("source", "target") if key not in _dict(value)]:
             raise _Bad(f"{missing[0]!r} is missing")
         return kind(**_members(value, readers))

@@ -189,6 +189,7 @@ def whole_lines(file: BinaryIO) -> tuple[BinaryIO, list[int]]:
     half: list[int] = []
 
     def pieces() -> Iterator[bytes]:
+        """Pieces that end with whole lines; a line that is too long comes in parts."""
         rest = b""
         for piece in _again(b"", file):
             whole, end, rest = (rest + piece).rpartition(b"\n")

@@ -82,9 +82,15 @@ class _Cursor(Protocol):
     """What both databases give for a statement."""
 
     @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
+    def rowcount(self) -> int:
+        """How many rows the statement has changed."""
+
+    def fetchone(self) -> Any:
+        """The next row; None after the last one."""
+
+    def fetchall(self) -> list[Any]:
+        """All rows that are left."""
+
     def __iter__(self) -> Iterator[Any]: ...
 
 

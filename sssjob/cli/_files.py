@@ -137,6 +137,7 @@ class _Again(io.RawIOBase):
         self._head, self._file = memoryview(head), file
 
     def readable(self) -> bool:
+        """Always: the bytes can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

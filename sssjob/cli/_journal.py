@@ -46,6 +46,7 @@ def on_journal(function: Callable[..., int]) -> Callable[..., int]:
     @click.option("--json", "as_json", is_flag=True, help="Results and findings as JSON.")
     @functools.wraps(function)
     def command(as_json: bool, site_name: str | None = None, **rest: Any) -> int:
+        """Open the journal, run the function of the command, and give its exit status."""
         with opened(settings=settings_for(site_name)) as client:
             return stopped(client, function(client, as_json, **rest))
 
@@ -143,6 +144,7 @@ def on_jobs(name: str, waits_for: str) -> Callable[[Callable[..., int]], click.C
     for."""
 
     def command(function: Callable[..., int]) -> click.Command:
+        """The command of a function that takes a client and the ids of jobs."""
         return click.command(name)(names(patience(waits_for)(on_journal(function))))
 
     return command

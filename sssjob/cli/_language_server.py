@@ -86,6 +86,7 @@ def _guarded(name: str, handler: _Handler) -> _Handler:
     for."""
     @wraps(handler)
     def guarded(server: _Server, params: Any) -> Any:
+        """Handle a request; any fault is an answer of one line and not the end of the server."""
         try:
             return handler(server, params)
         except Exception as error:

@@ -113,6 +113,7 @@ def _html(bill: Invoice, zone: tzinfo) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     def day(moment: int) -> str:
+        """The date of a moment (epoch seconds) in the zone of the invoice."""
         return datetime.fromtimestamp(moment, zone).strftime("%Y-%m-%d")
 
     environment = Environment(loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined,

@@ -83,6 +83,7 @@ def _by_hand(name: str, amount: str, help: str, reason: Callable[..., Any] = rea
     @plain
     def command(account: str, amount: str, currency: str, new: bool, reason: str, token: str | None,
                 place: str | None, as_json: bool) -> int:
+        """Post an amount to an account by the method of the ledger that the command is called as."""
         with opened_ledger(place) as ledger:
             post = getattr(ledger, name)
             return told(post(account, amount_of(amount), currency, reason=reason, token=token, new=new),

@@ -23,6 +23,7 @@ def mjf_options(command: Callable[..., int]) -> Callable[..., int]:
     """``--mjf`` and ``--mjf-root``: while the command runs, executors provide Machine/Job Features."""
     @wraps(command)
     def inside(*arguments: Any, mjf: bool, mjf_root: str | None, **options: Any) -> int:
+        """Run the command while executors provide Machine/Job Features. Raises UsageError for a root that cannot be."""
         if options.get("simulate") and (mjf or mjf_root is not None):
             raise UsageError("--simulate runs nothing that could have Machine/Job Features")
         if mjf_root is not None:

@@ -304,6 +304,7 @@ def common(function: Callable[..., int]) -> Callable[..., int]:
     @click.option("--strict", is_flag=True, help="Exit status 1 for warnings too.")
     @functools.wraps(function)
     def command(policy: str | None, profile: str, as_json: bool, quiet: bool, strict: bool, **rest: Any) -> int:
+        """Run the function with a Session of the shared options; errors become findings and an exit status."""
         session = Session(Policy.of(policy) if policy else None, profile, as_json, quiet, strict)
         try:
             return function(session, **rest)
@@ -327,6 +328,7 @@ def reading(function: Callable[..., int]) -> Callable[..., int]:
     @site_option
     @functools.wraps(function)
     def command(session: Session, source: str, site_file: str | None, **rest: Any) -> int:
+        """Put the format and the site profile into the Session, and run the function."""
         session.source = source
         session.site, session.site_path = load_site(site_file)
         return function(session, **rest)
@@ -368,6 +370,7 @@ def fail_on_option(function: Callable[..., int]) -> Callable[..., int]:
                   help="Exit status 1 for warnings of what breaks the job, costs more too, or looks different too.")
     @functools.wraps(function)
     def command(session: Session, fail_on: Consequence | None, **rest: Any) -> int:
+        """Put what ``--fail-on`` says into the Session, and run the function."""
         session.fail_on = fail_on
         return function(session, **rest)
 

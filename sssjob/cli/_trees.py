@@ -389,6 +389,7 @@ def _bar(session: Session, total: int) -> Iterator[Any]:
     shown = 0.0
 
     def advance() -> None:
+        """Count one more file; the bar is drawn again when it has been some time."""
         nonlocal shown
         progress.advance(task)
         if time.monotonic() - shown > _REFRESH:

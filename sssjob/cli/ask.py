@@ -119,6 +119,7 @@ def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack
     once(places)
 
     def documents() -> Iterator[Document]:
+        """The documents that ``--at`` names, one after another; what is wrong with one is reported."""
         for name in places:
             with session.tolerant(name):
                 yield session.take(name).document

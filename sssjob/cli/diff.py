@@ -81,10 +81,12 @@ def _habits() -> Habits:
     from sssjob.translators.scripts.body import all_facts
 
     def merges(name: str) -> bool:
+        """Whether a dialect puts both streams into one file unless told otherwise."""
         dialect = dialect_of(name)
         return dialect is not None and dialect.merges
 
     def exports(name: str) -> str:
+        """Which variables of the submitter a dialect hands on unless told otherwise."""
         dialect = dialect_of(name)
         return "" if dialect is None else str(dialect.exports).lower()
 

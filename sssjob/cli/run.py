@@ -86,6 +86,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     from sssjob.xml.writer import write_document
 
     def planned(findings: Findings) -> bool:
+        """Report what was found while planning; whether the jobs may be run."""
         session.report_together(findings, document)
         return session.status() == 0
 

@@ -271,6 +271,7 @@ def _native(job: Job, parts: Sequence[Seen]) -> None:
 def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
     """Put Extensions of a resource manager's in place of those of that name; the order of all others is kept."""
     def is_old(item: object) -> bool:
+        """Whether an item is an Extension of that name which is to be replaced."""
         return (isinstance(item, Property) and item.tag == "Extension" and item.get("name") == name
                 and item.get("type") == "LRM")
 

@@ -64,6 +64,7 @@ def main() -> None:
     from sssjob.run.journal import open_journal
 
     def started() -> None:
+        """Say, once, to the process that waits for it that what can be started is started."""
         nonlocal ready
         if ready >= 0:
             with contextlib.suppress(OSError):
@@ -72,6 +73,7 @@ def main() -> None:
             ready = -1
 
     def done() -> bool:
+        """Whether all jobs have ended; says when all that could be started was."""
         if engine.answered():
             started()
         return submission.ended

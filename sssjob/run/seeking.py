@@ -60,11 +60,13 @@ class Seeker:
         self._asking.add(id(backend))
 
         def taken(answer: Search) -> None:
+            """Hand the answer on, tag by tag, in the thread of the engine."""
             self._asking.discard(id(backend))
             for tag in tags:
                 take(tag, answer)
 
         def work() -> None:
+            """Ask the executor, in a thread of its own; what it raises is no answer."""
             try:
                 answer = search(backend, tags)
             except Exception as error:      # of a hook, which may raise anything: no answer

@@ -24,6 +24,7 @@ def interrupts(events: queue.SimpleQueue[Any], said: list[str], release: bool = 
     """Have Ctrl-C, SIGTERM and SIGHUP put a word on the queue; a signal that is ignored stays so. said: gets the word
     too, for who does not come to the queue for a while. release: SIGUSR1 too. once: the second one ends the process."""
     def tell(why: str, number: int, frame: FrameType | None) -> None:
+        """Put the word for a signal on the queue; with ``once`` the next one has its usual effect."""
         events.put(why)
         said.append(why)
         if once and why != RELEASE:

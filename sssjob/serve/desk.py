@@ -411,6 +411,7 @@ class Desk:
         from sssjob.sssrmap.sources import JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
+            """The answers of a source: one, or as many pieces as the request has room for."""
             now = int(time.time())
             most_bytes = self.limits.answer_bytes
             if most is None:

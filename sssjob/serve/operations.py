@@ -202,6 +202,7 @@ def _job(desk: Desk, call: Call) -> Answer:
 
 def _wish(wish: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
+        """Ask for it for the job that the path names."""
         return 200, desk.wish(call.user, wish, call.text("id"))
 
     return function

@@ -226,6 +226,7 @@ async def listening(server: Server, exchange: Exchange, listener: socket.socket,
     open_now: set[asyncio.Task[None]] = set()
 
     async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection, or close it where there are too many."""
         task = asyncio.current_task()
         assert task is not None
         if len(open_now) < connections:

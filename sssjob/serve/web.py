@@ -208,6 +208,7 @@ class _Application:
 
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:
+            """Whether the user may see a submission."""
             if call.user.may("see-all"):
                 return True
             return call.user.name == await self.server.workers.do("news", lambda desk: desk.owner(submission))

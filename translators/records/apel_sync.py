@@ -35,6 +35,7 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
     context.options.get("site")
 
     def pieces() -> Iterator[str]:
+        """A record for each submit host and month, with the head of a message before the first of each."""
         for n, ((site, host, year, month), count) in enumerate(sorted(_counted(jobs, telling).items())):
             yield ("APEL-sync-message: v0.1\n" if n % MESSAGE == 0 else "") + (
                 f"Site: {site}\nMonth: {month}\nSubmitHost: {host}\nYear: {year}\nNumberOfJobs: {count}\n%%\n")

@@ -231,6 +231,7 @@ def _read_alternatives(reading: Reading, text: str, option: Option) -> bool:
     tags: set[str] = set()
 
     def term(text: str) -> Term | None:
+        """The condition on a name that one alternative is; None for any other."""
         found = condition(text)
         if found is None or found[0] not in (*_SAID, "Feature"):
             return None

@@ -99,6 +99,7 @@ def _write_files(asking: Asking) -> Written:
     shifted = found is not None and (found[1] != "0" or found[2] not in (None, "1"))
 
     def literal(text: str) -> str:
+        """Text as a submit description holds it. Raises LookupError for what it cannot hold."""
         return raw_text(asking, text)
 
     made: Written = []

@@ -152,6 +152,7 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
     queue = list(reversed(words))
 
     def add(name: str, value: str | None, at: Word) -> None:
+        """Add an option under its usual name; one that sbatch ignores because it is empty is reported."""
         name = f"--{SAME.get(name, name)}"
         if value == "" and name in _BLANK:
             reading.findings.add(APPROXIMATED, name, f"{name}: is empty, which sbatch takes as if it was not given",
@@ -160,6 +161,7 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
         made.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
 
     def refuse(message: str, at: Word) -> None:
+        """Report what sbatch refuses, at its word."""
         reading.refuse(message, at.line, at.column, at.text, texts.get(at.line, ""))
 
     while queue:

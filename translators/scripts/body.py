@@ -74,6 +74,7 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, str] | str]:
     """How calls of a submit command are said to the target, by the name of their dialect."""
     def submit(name: str, words: list[str], read: bool) -> tuple[str, str] | str:
+        """The call of a submit command in the target's words, and what is only close; a text says why it stays."""
         from sssjob.translators.scripts.submitting import submission
 
         source = dialect_of(name)
@@ -87,6 +88,7 @@ def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, s
 def _inner(asking: Asking) -> Callable[[str, str, bool], tuple[str, str] | str]:
     """How a script in a here-document is written for the target, by the name of its dialect."""
     def inner(name: str, text: str, quoted: bool) -> tuple[str, str] | str:
+        """The script of a here-document in the target's dialect, and what is only close; a text says why it stays."""
         from sssjob.translators.scripts.submitting import inner_script
 
         return inner_script(name, asking.dialect, text, asking.context.site, quoted=quoted)
@@ -113,6 +115,7 @@ def _tell(asking: Asking, first: int) -> Callable[[str, str, str, int, int, str]
     stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
 
     def tell(rule: str, subject: str, message: str, line: int, column: int, text: str) -> None:
+        """Report something about the commands, at its line in the whole script."""
         at = line + first
         asking.findings.add(rule, subject, message, line=stood[at] if at < len(stood) else at + 1, column=column,
                             excerpt=text)

@@ -384,6 +384,7 @@ def _flat(choice: Choice) -> Iterator[tuple[str, str, dict[str, str]]]:
     rows: list[tuple[Term, str, list[int]]] = []
 
     def walk(one: Choice, conj: str) -> None:
+        """Add the terms of a choice in order, each with its conjunction and the brackets that it opens and closes."""
         if isinstance(one, Term):
             rows.append((one, conj, [0]))
             return
@@ -410,6 +411,7 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
     parting = re.compile(rf"[{separator}\s]+")
 
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        """The names that the option lists: any of them will do."""
         given = options[option] if join is None else join(reading)
         text = given.value or ""
         names = [text] if "{{" in text else [name for name in parting.split(text) if name]
@@ -419,6 +421,7 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
             put(reading, f"Requested/{tag}", Either(tuple(Term(name) for name in dict.fromkeys(names))), given)
 
     def write(asking: Asking) -> list[tuple[str, str | None]]:
+        """The option for names of which any will do; other conditions are dropped."""
         wanted = [c for c in choices(asking, tag, at.levels) if sayable(asking, c, lambda t: _no_name(t, parting))]
         texts: list[str] = []
         for choice in wanted:

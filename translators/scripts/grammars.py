@@ -102,6 +102,7 @@ def file_reader(tokens: Mapping[str, str], pattern: str) -> Callable[[str], str]
     found = re.compile(pattern, re.ASCII)
 
     def read(text: str) -> str:
+        """The name of a file with the tokens of the job object in place of the dialect's."""
         made, at = [], 0
         for hit in found.finditer(text):
             token = tokens.get(hit["name"])

@@ -84,6 +84,7 @@ def limit(option: str, name: str, grammar: Grammar, *kinds: str, whole: int = 1)
     """The row of an option that sets one limit. kinds: those that it says, the first is what it is read as (empty: hard
     and soft at once); whole: what it counts in."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        """The ResourceLimit of an option; one that the grammar keeps is kept."""
         given = options[option]
         try:
             value = grammar.read(given.value or "")
@@ -97,6 +98,7 @@ def limit(option: str, name: str, grammar: Grammar, *kinds: str, whole: int = 1)
         reading.put("ResourceLimit", str(value), given, name=name, **more)
 
     def write(asking: Asking) -> list[tuple[str, str | None]]:
+        """The limits of a job by that name."""
         return [(option, grammar.write(str(value))) for value in limits_of(asking, name, kinds, whole)]
 
     return Special((option,), read, write, of=("ResourceLimit",))

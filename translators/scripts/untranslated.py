@@ -67,6 +67,8 @@ def restored(asking: Asking, said: Sequence[str], body: str) -> tuple[list[tuple
     made: dict[str, str | None] = {}
 
     def taken(hit: re.Match[str]) -> str:
+        """The directive that a comment was before; the comment itself where it is of another dialect or cannot be read.
+        """
         if hit["name"] != dialect.name or hit["text"].endswith("…"):
             return hit[0]
         reading = Reading(dialect, ReadContext())

@@ -352,12 +352,14 @@ def with_scripts(written: Callable[[Document, WriteContext], tuple[str, dict[str
     written: gives the text and the scripts by name; suffix: of the description's own file.
     """
     def write(document: Document, context: WriteContext) -> str:
+        """The description alone; a finding names each script that belongs beside it."""
         text, scripts = written(document, context)
         for name in scripts:
             script_apart(document, context, name)
         return text
 
     def files(document: Document, context: WriteContext) -> Mapping[str, str]:
+        """The description and its scripts by their names."""
         text, scripts = written(document, context)
         stem = next((name.removesuffix(".sh") for name in scripts), context.name or "job")
         return {f"{stem}{suffix}": text, **scripts}

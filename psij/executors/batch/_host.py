@@ -164,18 +164,22 @@ class _Here(Host):
 
     @property
     def environ(self) -> Mapping[str, str]:
+        """The environment of this process."""
         return os.environ
 
     @property
     def home(self) -> str:
+        """The home directory as ``HOME`` or the user database has it."""
         return os.path.expanduser("~")
 
     @property
     def uid(self) -> int:
+        """The effective user id of this process."""
         return os.geteuid()
 
     @property
     def user(self) -> str | None:
+        """The name of the effective user; None where the user database has none."""
         try:
             return pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:
@@ -183,20 +187,25 @@ class _Here(Host):
 
     @property
     def way(self) -> str:
+        """The name of this host."""
         return socket.gethostname()
 
     def place(self, path: str) -> Path:
+        """The path seen from the working directory of this process."""
         return Path(os.path.abspath(path))
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
             limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+        """Run a command as a child of this process."""
         return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, limit,
                    meanwhile=meanwhile)
 
     def which(self, program: str) -> str:
+        """The path of a program as ``PATH`` has it, else its name."""
         return shutil.which(program) or program
 
     def make_private(self, directory: Path) -> None:
+        """Make a directory of mode 0700, or close the one that is there."""
         if not directory.is_dir():
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = directory.stat()
@@ -206,6 +215,7 @@ class _Here(Host):
             directory.chmod(0o700)
 
     def clear_old(self, directory: Path, now: float) -> None:
+        """Remove the old files now; what cannot be removed stays."""
         for entry in os.scandir(directory):
             if not entry.name.endswith(ENDINGS):
                 continue
@@ -218,6 +228,7 @@ class _Here(Host):
                     os.unlink(entry)
 
     def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Write a new file; FileExistsError where there is one, for a link is not followed."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
             with open(fd, "wb") as file:
@@ -227,18 +238,23 @@ class _Here(Host):
             raise
 
     def remove(self, path: Path) -> None:
+        """Remove a file now."""
         path.unlink(missing_ok=True)
 
     def names(self, directory: Path) -> list[str]:
+        """List the directory now."""
         return os.listdir(directory) if directory.is_dir() else []
 
     def changed(self, directory: Path) -> int:
+        """The time of the last change of the directory, in nanoseconds."""
         return os.stat(directory).st_mtime_ns
 
     def exists(self, path: Path) -> bool:
+        """Look for the file now; a link to nothing is none."""
         return path.exists()
 
     def record(self, path: Path, most: int) -> str | None:
+        """Read the file now; None for one that is a link, is no plain file or belongs to another user."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, encoding="ascii", errors="replace") as file:
@@ -250,23 +266,28 @@ class _Here(Host):
             return None
 
     def tail(self, path: Path, most: int) -> bytes:
+        """Read the end of the file now."""
         with suppress(OSError), open(path, "rb") as file:       # a script that never ran has none
             file.seek(max(0, os.fstat(file.fileno()).st_size - most))
             return file.read(most)
         return b""
 
     def text(self, path: Path) -> str:
+        """Read the file now, bytes that are no UTF-8 replaced."""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(1 << 16)
 
     def real(self, path: Path) -> Path:
+        """Resolve the links now."""
         return path.resolve()
 
     def note(self, directory: Path, name: str) -> None:
+        """Make the directory, with mode 0700, and the file now."""
         directory.mkdir(0o700, exist_ok=True)
         (directory / name).touch(0o600)
 
     def unnote(self, directory: Path, name: str) -> bool:
+        """Remove the file now, and the directory where it is empty then."""
         with suppress(OSError):         # it is not empty: others are attached; it is not there: nobody was noted
             (directory / name).unlink(missing_ok=True)
             directory.rmdir()

@@ -68,6 +68,7 @@ class TemplatedScriptGenerator(SubmitScriptGenerator):
             """Members of enumerations as their values, truth as 1 and 0, None as nothing."""
 
             def str_coerce(self, value: object) -> str:
+                """The text that stands for a value in a script."""
                 return _text(value)
 
         renderer = Renderer(escape=_mark if self.escape is bash_escape else self.escape, partials=_PARTIALS,
@@ -90,6 +91,7 @@ class TemplatedScriptGenerator(SubmitScriptGenerator):
         plain = pystache.Renderer(escape=lambda text: text, missing_tags="ignore")
 
         def section(function: Callable[..., object]) -> Callable[[str], str]:
+            """A section whose text is rendered first and then given to a function of the library."""
             return lambda text: str(function(plain.render(text, context)))
 
         library = {name: section(function) for name, function in psij.get("lib", {}).items()}
