@@ -186,8 +186,8 @@ def ticks(pid: int) -> int:
 
 
 def peak_of(usage: "Any") -> int:
-    """The peak of a process as in ru_maxrss; 0 where it cannot be told from the memory that we have ourselves, which
-    Linux counts as the process' own before its exec."""
+    """The peak of a process as in ru_maxrss; 0 where it cannot be distinguished from the memory that we have ourselves,
+    which Linux counts as the process' own before its exec."""
     peak: int = usage.ru_maxrss
     if _floor[0] < peak < 4 * _floor[0] or not _floor[0]:
         _floor[0] = own_peak()

@@ -79,7 +79,7 @@ class _Logs:
 
     # -- batches
     def batches(self, beside: str = "") -> Iterable[Any]:
-        """The batches of all logs, one after another; then what became of the records and jobs is told. beside: the
+        """The batches of all logs, one after another; then what became of the records and jobs is reported. beside: the
         folder for what several processes make."""
         from sssjob.accounting.attempts import settled
 

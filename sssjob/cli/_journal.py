@@ -159,8 +159,8 @@ def told(client: Client, as_json: bool) -> int:
 
 
 def heard(submissions: Iterable[Submission], answered: bool, as_json: bool) -> int:
-    """Exit status of who asked how submissions stand: 4, told, where a resource manager does not answer, this client or
-    the one that looks after the jobs."""
+    """The exit status of a command that asks how submissions stand: 4, with a message, where a manager does not answer,
+    this client or the one that looks after the jobs."""
     from sssjob.run.silence import told as silence
 
     lost = [text for submission in submissions if not submission.owned and (text := silence(submission)) is not None]
@@ -196,9 +196,9 @@ def tell_causes(jobs: Iterable[JobOutcome]) -> None:
 
 
 def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = False) -> int:
-    """Exit status for jobs that a resource manager did not take, which is told: 5, or 4 where trying again may help.
-    7 where none was refused, and some are in the journal and still to be submitted. again: they may have been submitted
-    by an earlier client, so that nobody was asked about them now."""
+    """Exit status for jobs that a resource manager did not take, which is reported: 5, or 4 where trying again may
+    help. 7 where none was refused, and some are in the journal and still to be submitted. again: they may have been
+    submitted by an earlier client, so that nobody was asked about them now."""
     codes = set()
     for job in (job for submission in submissions for job in submission.jobs):
         refused = next((s for s in job.seen if s.known.get("reason") in _REFUSED), None)

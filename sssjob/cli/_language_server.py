@@ -82,8 +82,8 @@ def server(source: str, site: Site | None, choice: Choice) -> LanguageServer:
 
 
 def _guarded(name: str, handler: _Handler) -> _Handler:
-    """A handler whose failures are told in a sentence, without the lines of our own code that the protocol has a place
-    for."""
+    """A handler whose failures are reported in a sentence, without the lines of our own code that the protocol has a
+    place for."""
     @wraps(handler)
     def guarded(server: _Server, params: Any) -> Any:
         """Handle a request; any fault is an answer of one line and not the end of the server."""

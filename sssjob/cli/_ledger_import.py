@@ -42,7 +42,7 @@ def bring() -> None:
 def gold(session: Session, folder: str, currency: str, precision: int, write_rates: str | None, dry_run: bool,
          timezone: str | None, place: str | None) -> int:
     """Bring over a bank of Gold: FOLDER holds a file for each object (Account, Allocation, AccountProject ...), as
-    goldsh OBJECT Query --raw prints it. What a ledger cannot say is told; asked again, nothing is posted twice."""
+    goldsh OBJECT Query --raw prints it. What a ledger cannot say is reported; asked again, nothing is posted twice."""
     from sssjob.accounting.gold import bank_of, rates_of
     from sssjob.accounting.gold import bring as bring_over
     from sssjob.accounting.rates import read_rates
@@ -85,7 +85,7 @@ def _object(path: str) -> str:
 
 
 def _tables(folder: str, findings_by_file: dict[str, Findings]) -> dict[str, list[Row]]:
-    """The tables of a folder. findings_by_file: what is told of each file is put there."""
+    """The tables of a folder. findings_by_file: the findings about each file are put there."""
     from sssjob.accounting.gold import rows_of
 
     tables: dict[str, list[Row]] = {}

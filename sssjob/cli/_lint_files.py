@@ -64,7 +64,7 @@ class Examining:
     fix: bool = False
 
     def examined(self, named: Named) -> Examined:
-        """One file, read, looked at and mended; whatever goes wrong with it is said of it."""
+        """One file, read, looked at and mended; whatever goes wrong with it is reported of it."""
         result = Examined(named.name)
         if named.outcome:
             result.outcome, result.message = named.outcome, named.why

@@ -128,7 +128,7 @@ class Session:
             finding.file, finding.line, finding.column, finding.message) in self._gate)
 
     def _overflow(self, findings: object) -> None:
-        """Tell of findings that are too many to be kept, once."""
+        """Report, once, that there are more findings than are kept."""
         overflow = getattr(findings, "overflow", 0)
         if overflow > self._unshown.get(id(findings), 0) and not self.quiet:
             problem(f"{overflow} more findings are not shown", as_json=self.as_json)
@@ -182,8 +182,8 @@ class Session:
                 yield large
 
     def large(self, source: Source, *, checked: bool = True) -> Large | None:
-        """A large JobGroup as ``read`` reads it; None for all that is to be read whole, of which nothing is told yet.
-        checked: without the gate if False."""
+        """A large JobGroup as ``read`` reads it; None for all that is to be read whole, about which nothing is reported
+        yet. checked: without the gate if False."""
         from sssjob.conversion.intake import large
 
         with bounded(source.name):

@@ -52,8 +52,8 @@ def rates_of(session: Session, rates_file: str | None) -> str:
 
 
 def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:
-    """The rates of a file; None when they are wrong, every problem told. doubts: also tell, as warnings, what no job
-    can meet."""
+    """The rates of a file; None when they are wrong, with every problem reported. doubts: also report, as warnings,
+    what no job can meet."""
     try:
         rates = read_rates(read_bytes(name), name)
     except RatesError as error:

@@ -1,4 +1,4 @@
-"""What ``convert`` and others are told about a site: its profile, and the ids that jobs got there."""
+"""What ``convert`` and other commands learn about a site: its profile, and the ids that jobs got there."""
 
 from __future__ import annotations
 

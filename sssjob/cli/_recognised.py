@@ -23,9 +23,9 @@ __all__ = ["Looked", "recognised"]
 
 
 def recognised(session: Session, source_file: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
-    """The format of a file, which is told where it is ``auto``, and the file as it is to be read from now on.
+    """The format of a file, which is reported where it is ``auto``, and the file as it is to be read from now on.
 
-    told False: the format of a document, and of what is taken for one, is not told.
+    told False: the format of a document, and of what is taken for one, is not reported.
     Raises UsageError where none or several fit."""
     from sssjob.translators.registry import get
 

@@ -29,8 +29,8 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     """Print what the jobs of FILE (- is standard input) will be charged if they get what they request.
 
     Of a range the least counts, of Duration the most. Where the rates go by the time of day and nothing says when a job
-    starts, it is quoted as if it started now. A job that cannot be quoted is told with what is missing, and the exit
-    status is 1.
+    starts, it is quoted as if it started now. A job that cannot be quoted is reported with what is missing, and the
+    exit status is 1.
     """
     rates_path = rates_of(session, rates_file)
     once([file, rates_path])

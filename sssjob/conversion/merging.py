@@ -37,8 +37,8 @@ _WHOLE: Final = frozenset(("Requested",))
 def merge(document: Document, returned: Iterable[Document], findings: Findings, *, prefer: Prefer = "none") -> None:
     """Put the facts of returned jobs into a document, by Id.
 
-    prefer: whose word counts in a conflict; it is then told as a warning (SSS606), else it is an error and the group's
-    word stays. A job whose Id the document does not have, or has twice, is an error (SSS427).
+    prefer: whose word counts in a conflict; it is then reported as a warning (SSS606), else it is an error and the
+    group's word stays. A job whose Id the document does not have, or has twice, is an error (SSS427).
     """
     by_id: dict[str, list[tuple[Job, JobDefaults | None]]] = {}
     for job, defaults in document.jobs():

@@ -1,8 +1,8 @@
 """What a scope asks for and nothing can meet, or what does not fit together: the checks of amounts.
 
 All amounts of one level are looked at together: Requested, what stands bare where Requested does not name it, and what
-the defaults beside it add. Of a job that is over the same is only told as a doubt, for these are facts. Source: SSS job
-object 3.1.0, sections 3.0, 5.1, 6.4 and 8.1.
+the defaults beside it add. Of a job that is over the same is only reported as a doubt, for these are facts. Source: SSS
+job object 3.1.0, sections 3.0, 5.1, 6.4 and 8.1.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class _Checks:
 
 
 class _SectionChecker(_Checker):
-    """Checks one section; what concerns its whole group is told elsewhere, or asked of what is known of the group."""
+    """Checks one section; what concerns its whole group is reported elsewhere, or asked of what is known of the
+    group."""
 
     def __init__(self, section: Section, checks: _Checks, asking: tuple[Container, ...]) -> None:
         large = section.large

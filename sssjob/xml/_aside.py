@@ -72,7 +72,7 @@ class AsideTree:
     def child(self, number: int) -> Any:
         """A child of the root, which is asked for after those before it. Raises Thought.
 
-        One of the first may be in a smaller tree: most of what is told is told once, of the first jobs."""
+        One of the first may be in a smaller tree: most findings are reported once, of the first jobs."""
         if self._first is None:
             head = None if self._text.prefixed or self._root is not None else head_of(self._text)
             self._first = _alone(head) if head is not None else []

@@ -1,7 +1,7 @@
 """What a text says is tried by the careful code, one tag at a time, without a place in a document.
 
 What that has nothing to tell about is understood, and so is what was told once and is not told again in the same
-document (another name for a property). Everything else has to be told with its place, which only a tree knows.
+document (another name for a property). Everything else has to be reported with its place, which only a tree knows.
 """
 
 from __future__ import annotations

@@ -99,7 +99,8 @@ class Taking:
         return None if found is None else self.clean(found.text, tag)
 
     def clean(self, text: str, subject: str) -> str | None:
-        """A text on one line without blanks around it, which is told where it changes; None where nothing is left."""
+        """A text on one line without blanks around it, which is reported where it changes; None where nothing is
+        left."""
         plain = " ".join(text.split())
         if plain != text:
             self.lost("SSS502", subject, f"blanks and line breaks of {subject} are not kept")

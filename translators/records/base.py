@@ -170,7 +170,7 @@ class Reading:
 
     # -- for all
     def all_jobs(self, file: BinaryIO) -> Iterator[Job]:
-        """The jobs of a stream; at its end the attributes are told, once, that were not carried over."""
+        """The jobs of a stream; at its end the attributes that were not carried over are reported, once."""
         yield from self.jobs(file)
         if self.unread:
             named = ", ".join(f"{name} ({n})" for name, n in sorted(self.unread.items()))
@@ -179,7 +179,7 @@ class Reading:
             self.unread.clear()
 
     def asked(self, read: Callable[[str, str], _Value | None], text: str, name: str) -> _Value | None:
-        """A value that was only asked for, not delivered: an odd one is told and left out, and its record stays."""
+        """A value that was only asked for, not delivered: an odd one is reported and left out, and its record stays."""
         try:
             return read(text, name)
         except Rejected as why:
@@ -243,7 +243,7 @@ class Reading:
         return []
 
     def given(self, record: Record) -> Job:
-        """The job of a record, counted; doubtful times are told, and once that no machine is named."""
+        """The job of a record, counted; doubtful times are reported, and once that no machine is named."""
         self.check(record)
         if record.machine is None:
             self.nameless(record.line)
@@ -273,7 +273,7 @@ class Reading:
         self.findings.add(rule, subject, message, policy=self.context.policy or Policy.WARN, line=number)
 
     def first(self, subject: str, number: int, *evidence: tuple[str, int | None]) -> int | None:
-        """The first that is there of (source, value); told where another one disagrees with it."""
+        """The first that is there of (source, value); reported where another one disagrees with it."""
         taken: tuple[str, int] | None = None
         for source, value in evidence:
             if value is None:

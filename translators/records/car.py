@@ -104,7 +104,7 @@ def _given(t: Taking) -> str | None:
 
 
 def invented(t: Taking) -> tuple[int, int, int, int] | None:
-    """(start, end, wall, CPU) that a record must have; None, which is told, where the job has no times. A wall time
+    """(start, end, wall, CPU) that a record must have; None, which is reported, where the job has no times. A wall time
     that is not stated is what lies between; CPU time that was not measured is zero: both are told."""
     start, end = t.job.value("StartTime"), t.job.value("EndTime")
     if not (isinstance(start, int) and isinstance(end, int) and instant(start) and instant(end) and start and end):

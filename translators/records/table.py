@@ -95,7 +95,7 @@ def _bytes(metric: str) -> Callable[[_Scope], Cell]:
                 try:
                     return to_bytes(p.value, p.get("units"))
                 except LexicalError:
-                    return None     # an unknown unit: told when the document was read (SSS206)
+                    return None     # an unknown unit: reported when the document was read (SSS206)
         return None
     return cell
 

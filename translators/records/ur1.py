@@ -319,7 +319,7 @@ def times_of(t: Taking) -> Iterator[str]:
 
 def moment_of(t: Taking, tag: str, value: int, attributes: dict[str, str | None] | None = None, subject: str = "",
               ) -> Iterator[str]:
-    """An element with a time; a time that it cannot hold is told of as the subject (default: the tag)."""
+    """An element with a time; a time that it cannot hold is reported with the subject (default: the tag)."""
     text = instant(value)
     if text is None or not value:
         t.lost("SSS501", subject or tag, f"{value} is no time that the record can hold")
