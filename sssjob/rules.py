@@ -58,7 +58,8 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
     ("SSS415", "contradictory", "looks", "variable set twice", "The last value of the variable counts."),
     ("SSS416", "contradictory", "looks", "both streams merged",
      "OutputFile and ErrorFile both say Merge; the second counts."),
-    ("SSS419", "contradictory", "costs", "amount in two units", "The amounts cannot be compared."),
+    ("SSS419", "contradictory", "costs", "amount in two units",
+     "The two amounts are in units that do not measure the same, so they cannot be compared."),
     ("SSS423", "invalid", "breaks", "request that nothing can meet",
      "What one level asks for excludes itself on every way through its alternatives: at least 16 processors and at "
      "most 8, a queue that is asked for and excluded, more nodes than processors, more processors than the nodes hold, "
@@ -139,11 +140,12 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
      "An option that does not exist is read as one that begins the same. `--tasks` is not `--ntasks`: sbatch takes it "
      "for `--tasks-per-node`. The next release may know more options that begin so, and refuse it."),
     ("SSS526", "dead", "looks", "directives of another resource manager",
-     "They are comments for this one. A script for two systems says everything twice; what only one of them says is "
-     "missing on the other."),
+     "The lines are comments for the resource manager that this script is for. A script for two systems says "
+     "everything twice; an option that only one of them states is missing on the other. Delete lines that are not "
+     "needed."),
     ("SSS527", "approximated", "breaks", "DOS line breaks",
-     "The submit command takes them, the shell does not: it finds a carriage return at the end of each line. "
-     "`sed -i 's/\\r$//'` takes them out."),
+     "The submit command takes these line breaks, but the shell does not: it finds a carriage return at the end of "
+     "each line. `sed -i 's/\\r$//'` takes them out."),
     ("SSS528", "site-dependent", "breaks", "no #! line",
      "The script does not say which shell runs it; the resource manager, the queue or the user's login shell decides."),
     ("SSS529", "site-dependent", "breaks", "resource that may be misspelled",
@@ -162,8 +164,9 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
     ("SSS534", "refused", "breaks", "conflict marker",
      "The lines come from a merge that was not finished; the shell fails at them."),
     ("SSS535", "approximated", "breaks", "variable of another resource manager",
-     "It is not set in a job of this one. Scripts for several systems test which of them they are on; others were "
-     "moved over and forgotten in places. `sssjob convert --body shim` defines such variables."),
+     "The resource manager of this script does not set the variable. Scripts for several systems test which of them "
+     "they are on; other scripts were moved over and still hold names of the old system. `sssjob convert --body "
+     "shim` defines such variables."),
     ("SSS536", "approximated", "breaks", "variable that is not set",
      "The resource manager sets this variable only where the job asks for the amount, and no directive does. Ask for "
      "it, or give a value for the other case: `${SLURM_CPUS_PER_TASK:-1}`."),
@@ -230,22 +233,25 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "Units of bytes are those of Appendix A (B, KB, MB ... all binary). An amount in another unit is kept as it is "
      "but cannot be converted or compared."),
     ("SSS207", "invalid", "attribute is not of its type", "The text of an attribute is not of its type."),
-    ("SSS208", "invalid", "attribute missing", "The specification demands this attribute."),
+    ("SSS208", "invalid", "attribute missing",
+     "The specification demands this attribute. Add it to the element that is named."),
     ("SSS209", "repaired", "invisible or control characters",
      "A name or identifier holds characters that do not show; they may make two names look alike."),
     ("SSS210", "invalid", "policy not known",
      "awarenessPolicy is Reject, Warn or Ignore; with another value Reject holds."),
     # structure
     ("SSS301", "unknown", "element not known", "The specification has no such element. awarenessPolicy decides."),
-    ("SSS302", "unknown", "attribute not known", "The specification has no such attribute here."),
+    ("SSS302", "unknown", "attribute not known",
+     "The specification has no such attribute at this element. awarenessPolicy decides what happens to it."),
     ("SSS303", "unknown", "element in a place where it may not stand",
      "The element is known, but not in this container. It is treated as an unsupported one."),
-    ("SSS305", "invalid", "required element missing", "The specification demands this element."),
+    ("SSS305", "invalid", "required element missing", "The specification demands this element here. Add it."),
     ("SSS306", "repaired", "older or foreign name",
      "The element stands under a name of an older release or of another system. It is read as the name of 3.1.0."),
     ("SSS307", "contradictory", "two names for one property",
      "A property stands under its own name and under an alias with another value; its own name wins."),
-    ("SSS308", "invalid", "identifier used twice", "Identifiers are unique within their scope."),
+    ("SSS308", "invalid", "identifier used twice",
+     "Identifiers are unique within their scope. Give one of the two another Id."),
     ("SSS309", "invalid", "reference and definition in one",
      "An element with only text is a reference, one with elements a definition; both or neither is an error."),
     ("SSS310", "repaired", "name in another case", "XML names are case-sensitive; the specification's is taken."),
@@ -276,7 +282,8 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS411", "site-dependent", "dependency on a job that is not here",
      "The job that is named is not part of the document; only the resource manager can know it."),
     ("SSS412", "contradictory", "times out of order",
-     "A job ended before it started or was submitted, or started before submission."),
+     "A job ended before it started or was submitted, or started before submission. Clocks were set, or a time is "
+     "wrong."),
     ("SSS413", "contradictory", "code without OnExit", "`code` counts only with condition OnExit."),
     ("SSS417", "invalid", "not the name of a variable", "Names of variables match [A-Za-z_][A-Za-z0-9_]*."),
     ("SSS418", "contradictory", "result in defaults",
@@ -321,21 +328,29 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "The job of a record ended before it started, or started before it was submitted. Clocks were set, or the record "
      "is wrong; the times are kept as they are."),
     ("SSS544", "site-dependent", "record leaves something open",
-     "The record does not say it, or the release that wrote it says it wrongly: the machine, which of two equal hours "
-     "at the end of summer time, where times count from. The message says what was taken."),
+     "The record does not state something that is needed, or the release that wrote it states it wrongly: the machine, "
+     "which of two equal hours at the end of summer time, the moment from which times count. The message says what was "
+     "taken; an option of the format (`--option machine=NAME`) states it."),
     ("SSS545", "dropped", "part of a record without a place",
-     "The record tells something that the job object has no place for."),
+     "The record states something for which the job object has no place. The rest of the record is used."),
     ("SSS546", "dropped", "job left out of the records",
      "A usage record must state an amount or a time that this job does not have; a job that never ran has no usage. "
-     "There is no record of it."),
+     "No record is written for it."),
     # running
     ("SSS601", "repaired", "results of an earlier run left out",
      "The document already had results (State, times, Delivered ...); they are written anew."),
-    ("SSS602", "dropped", "not honoured by the executor", "The executor cannot do what the property asks for."),
-    ("SSS603", "refused", "executable would have to be fetched", "Nothing is fetched unless asked for explicitly."),
-    ("SSS604", "approximated", "more asked than there is", "The job runs with what the machine has."),
-    ("SSS605", "invalid", "cannot be run", "The document lacks something that a run needs."),
-    ("SSS606", "contradictory", "facts disagree", "Two sources state different values of one delivered fact."),
+    ("SSS602", "dropped", "not honoured by the executor",
+     "The executor has no way to do what the property asks for. The policy decides whether the job runs without it "
+     "(`--policy warn`) or not at all; another executor may have a way."),
+    ("SSS603", "refused", "executable would have to be fetched",
+     "The Executable is a URI, and sssjob fetches nothing. Put the program where the job runs, and name its path."),
+    ("SSS604", "approximated", "more asked than there is",
+     "The job asks for more than this machine has, and runs with what there is."),
+    ("SSS605", "invalid", "cannot be run",
+     "The document lacks something that a run needs, or states something that contradicts it; the message says what."),
+    ("SSS606", "contradictory", "facts disagree",
+     "Two sources state different values of one delivered fact. The message names both. `--prefer` of `sssjob merge` "
+     "says whose word counts."),
     ("SSS610", "refused", "the job can never start as it is",
      "The resource manager holds a job in the queue for a reason that no waiting takes away: a time limit above that "
      "of the partition, more nodes than there are, a condition that no node meets, a dependency that cannot come true. "
@@ -351,7 +366,7 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS622", "contradictory", "records of another job with the same native id left out",
      "Native ids come again: counters are set back, and accounting keeps what was called so years ago. Rows of the "
      "queue and records that do not bear the job's tag, or where nothing tells tags are of another user, name or time "
-     "of submission, count for nothing; nor does what may be about either of two jobs. Why is told."),
+     "of submission, count for nothing; nor does what may be about either of two jobs. The message gives the reason."),
 )
 
 RULES: Final[dict[str, Rule]] = dict(sorted(

@@ -106,7 +106,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="sssjob", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A job is one document, the SSS job object, from request to charge.
+    """Read, check, convert, run and charge jobs: each is one document, the SSS job object, from request to charge.
 
     Results go to standard output, findings to standard error. Exit status: 0 fine, 1 rejecting findings, 2 usage,
     3 file or network; `run` passes the job's own code on.

@@ -35,7 +35,7 @@ def bring() -> None:
 @click.option("--precision", type=click.IntRange(0, 9), default=0,
               help="Digits behind the point of charges (default: 0).")
 @click.option("--write-rates", metavar="FILE", shell_complete=files, help="Write the ChargeRates as rates in TOML.")
-@click.option("--dry-run", is_flag=True, help="Post nothing, only tell.")
+@click.option("--dry-run", is_flag=True, help="Post nothing, only say what would be posted.")
 @timezone
 @place
 @common

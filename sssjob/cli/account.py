@@ -44,19 +44,20 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @click.option("--by", "by", multiple=True, metavar="PROPERTY",
               help="Add up by this property; may repeat (default: Project). --by '' adds up all jobs.")
 @click.option("--every", type=click.Choice(_EVERY), metavar="PERIOD",
-              help="And by hour, day, week, month or year (default: all time).")
-@click.option("--timezone", "zone", default="UTC", metavar="ZONE", help="Of the periods (default: UTC).")
+              help="Add up for each hour, day, week, month or year (default: all time).")
+@click.option("--timezone", "zone", default="UTC", metavar="ZONE",
+              help="Zone in which the periods begin (default: UTC).")
 @click.option("--spread", is_flag=True,
               help="Spread a job over the periods in which it ran (default: all of it belongs to the one it ended in).")
 @click.option("--since", metavar="TIME", help="Only jobs that ended from this time on; with --spread what ran.")
-@click.option("--until", metavar="TIME", help="And before this time.")
+@click.option("--until", metavar="TIME", help="Only jobs that ended before this time.")
 @click.option("--where", "where", multiple=True, metavar="PROPERTY=VALUE",
               help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Only the N greatest groups of a period.")
 @click.option("--sort", default="processor_h", metavar="FIGURE", help="The figure that groups are sorted by.")
 @click.option("--compare", is_flag=True, help="Hold each group against the period before (--every).")
 @click.option("--capacity", "capacity_file", metavar="FILE", shell_complete=files,
-              help="Utilisation of what there was (TOML); with --spread.")
+              help="What the machine had (TOML), for its utilisation; with --spread.")
 @click.option("--cube", metavar="FILE.parquet", shell_complete=files,
               help="Write sums by day, user, project and queue for other tools.")
 @click.option("--rates", "rates_file", metavar="FILE", shell_complete=files,

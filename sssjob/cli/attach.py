@@ -24,7 +24,7 @@ _OPEN: Final = ("nothing is known yet of some of these jobs: there is none, or i
 @click.command("attach")
 @click.argument("ids", metavar="NATIVE-ID...", nargs=-1, required=True)
 @click.option("--executor", metavar="NAME", shell_complete=executors,
-              help="Whose jobs they are; or say it with the id: slurm:1234.")
+              help="The executor of the jobs; or name it with the id: slurm:1234.")
 @on_journal
 def command(client: Client, as_json: bool, ids: tuple[str, ...], executor: str | None) -> int:
     """Take jobs that a resource manager has into the journal, and print their ids, one a line.

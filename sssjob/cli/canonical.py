@@ -15,7 +15,7 @@ __all__ = ["command"]
 @click.command("canonical")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--digest", "digests", is_flag=True,
-              help="SHA-256 of the form and the name of the file, as of sha256sum.")
+              help="Print the SHA-256 of the form and the name of the file, as sha256sum does.")
 @common
 @reading
 def command(session: Session, files: tuple[str, ...], digests: bool) -> int:

@@ -43,7 +43,7 @@ def command(session: Session, names: tuple[str, ...], rates_file: str | None, op
 
     A document comes back with Charge written into it. Of accounting logs a table is made, one row a job: CSV, Parquet
     where --output ends in .parquet, or a Parquet file for each log where it is a folder. A job that cannot be charged
-    is told with the reason.
+    is reported with the reason.
     """
     rates_path = rates_of(session, rates_file)
     once([*names, rates_path])

@@ -35,7 +35,7 @@ _WATCH_S: Final = 2.0
 
 
 @click.command("list")
-@click.option("--all", "ended", is_flag=True, help="Those too that have ended.")
+@click.option("--all", "ended", is_flag=True, help="List jobs that have ended, too.")
 @click.option("--state", "states", multiple=True, metavar="STATE",
               help="Only those that are Idle, Hold, Running, Suspended, Completed, or done, failed, canceled, skipped, "
                    "kept; may repeat.")

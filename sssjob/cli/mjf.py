@@ -144,7 +144,7 @@ def wait_shutdown(before: float, limit: bool, interval: float, timeout: float | 
                   as_json: bool) -> int:
     """Wait until a shutdown of the machine or the job is near, and print when it is.
 
-    A time that cannot be read is not taken for none: it is told once, and waited on.
+    A time that cannot be read is not taken for none: it is reported once, and the waiting goes on.
     """
     return wait(_reader(metadata), before, limit, max(interval, 0.1), timeout, as_json)
 

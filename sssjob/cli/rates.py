@@ -41,7 +41,7 @@ def command() -> None:
 def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tuple[str, ...]) -> int:
     """Check the rates of FILE: names that are no properties, amounts that are none, units of something else.
 
-    With --against every rate is printed with the number of jobs that met it, and one that no job met is told with the
+    With --against every rate is printed with the number of jobs that met it, and one that no job met is named with the
     values that they have instead. The exit status is 1 where something is doubtful.
     """
     from sssjob.accounting.doubts import RateUse, doubts

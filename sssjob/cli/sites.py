@@ -53,7 +53,7 @@ class _Row:
 def command(context: click.Context, timeout: float, as_json: bool) -> int:
     """List the sites that have a profile beside the configuration, and whether each can be reached.
 
-    A profile that is wrong, and two profiles of one cluster, are told on standard error; the exit status is 1 then.
+    A profile that is wrong, and two profiles of one cluster, are reported on standard error; the exit status is 1 then.
     """
     if context.invoked_subcommand is not None:
         return 0

@@ -26,7 +26,7 @@ __all__ = ["command"]
 @click.command("status")
 @click.argument("ids", metavar="ID...", nargs=-1)
 @click.option("--refresh", is_flag=True,
-              help="First ask accounting for what it had not told of jobs when they ended; without IDs for all jobs.")
+              help="First ask accounting for facts that it did not have when jobs ended; without IDs for all jobs.")
 @click.option("--since", metavar="TIME", help="With --refresh: ends from this time on (UTC unless it says its zone).")
 @click.option("--sources", is_flag=True, help="Instead of the document every fact with its source and age.")
 @click.option("--annotate", is_flag=True, help="Write the source of each fact into the document (Extension SSSJob).")

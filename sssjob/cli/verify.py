@@ -33,7 +33,8 @@ _SKEW_S: Final = 60.0       # that clocks of two machines may differ by
 @reading
 def command(session: Session, file: str, signature_file: str, key: str, signer: str | None, max_age: float | None
             ) -> int:
-    """Say who signed what FILE says, and when. Exit status 1: nobody with this key did, or not so.
+    """Say who signed what FILE says, and when. Exit status 1: it was not signed with this key, or not as the options
+    ask.
 
     FILE may be written otherwise than what was signed, in any format, as long as it says the same.
     """
