@@ -60,11 +60,11 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
         return context.findings
     document = translator.read(data, context)
     script = Script(dialect, data, document, context.findings, site)
-    found = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
+    findings = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
-    found += _hits(script, path, choice, forgiving=forgiving)
+    findings += _hits(script, path, choice, forgiving=forgiving)
     kept = Suppressions(script.lines).applied(
-        [f for f in sorted(found, key=lambda f: (f.line, f.column)) if choice.wants(f.rule)], path)
+        [f for f in sorted(findings, key=lambda f: (f.line, f.column)) if choice.wants(f.rule)], path)
     whole = Findings(path)
     for finding in kept:
         if choice.wants(finding.rule):
@@ -128,10 +128,10 @@ def _own(finding: Finding, script: Script, policy: Policy | None) -> Finding:
 _NO_OPTION: Final = re.compile(r"(-\S+): no such option")
 
 
-def _close(said: str, dialect: Dialect) -> str | None:
-    name = said.partition("=")[0]
-    found = difflib.get_close_matches(name, [n for n in dialect.known if n.startswith(name[:2])], 1, 0.8)
-    return found[0] if found else None
+def _close(word: str, dialect: Dialect) -> str | None:
+    name = word.partition("=")[0]
+    close_names = difflib.get_close_matches(name, [n for n in dialect.known if n.startswith(name[:2])], 1, 0.8)
+    return close_names[0] if close_names else None
 
 
 #: All checks; adding one is a row here and one of sssjob/rules.py.

@@ -44,9 +44,9 @@ class Choice:
             return True
         if RULES[rule].kind == _LIMITS:
             return True
-        wanted = max((len(code) for code in self.select if rule.startswith(code)), default=0 if self.select else 1)
+        longest = max((len(code) for code in self.select if rule.startswith(code)), default=0 if self.select else 1)
         unwanted = max((len(code) for code in self.ignore if rule.startswith(code)), default=0)
-        return wanted > unwanted
+        return longest > unwanted
 
 
 ALL: Final = Choice()
@@ -88,9 +88,9 @@ class Suppressions:
         for comment in comments:
             for code in comment.codes or [""]:
                 if code not in comment.used:
-                    known = code and any(rule.startswith(code) for rule in RULES)
-                    unused.add("SSS519", "sssjob: ignore", _why(code, bool(known), comment),
-                               severity="info" if known else "warning", line=comment.line.number,
+                    is_rule = code and any(rule.startswith(code) for rule in RULES)
+                    unused.add("SSS519", "sssjob: ignore", _why(code, bool(is_rule), comment),
+                               severity="info" if is_rule else "warning", line=comment.line.number,
                                column=comment.column, excerpt=comment.line.text)
         return sorted([*kept, *unused], key=lambda f: (f.line, f.column))
 
@@ -118,9 +118,9 @@ def _silenced(finding: Finding, comments: Iterable[_Comment]) -> bool:
     return silenced
 
 
-def _why(code: str, known: bool, comment: _Comment) -> str:
+def _why(code: str, is_rule: bool, comment: _Comment) -> str:
     where = "in this script" if not comment.last else "on this line" if comment.first == comment.line.number \
         else "on the line below"
-    if known:
+    if is_rule:
         return f"{code} has nothing to say {where}; the comment can be deleted"
     return f"{code[:40]} is no rule" if code else "the comment names no rule, as in ignore=SSS522"

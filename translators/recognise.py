@@ -59,11 +59,11 @@ class Sample:
     @cached_property
     def root(self) -> tuple[str, str] | None:
         """Local name and namespace of the root element of XML."""
-        found = _ROOT.match(self.head)
-        if found is None:
+        match = _ROOT.match(self.head)
+        if match is None:
             return None
-        prefix, _, local = found["name"].rpartition(":")
-        named = re.search(rf"""\sxmlns{':' if prefix else ''}{re.escape(prefix)}\s*=\s*["']([^"']*)""", found["more"])
+        prefix, _, local = match["name"].rpartition(":")
+        named = re.search(rf"""\sxmlns{':' if prefix else ''}{re.escape(prefix)}\s*=\s*["']([^"']*)""", match["more"])
         return local, named[1] if named else ""
 
     @cached_property
@@ -71,7 +71,7 @@ class Sample:
         """The keys of a JSON object, of the first one of an array or of JSON Lines; None: this is none."""
         if not re.match(r"\s*(?:\[\s*)?\{", self.head):
             return None
-        found: set[str] = set()
+        keys: set[str] = set()
         depth = 0
         for hit in _TOKEN.finditer(self.head, self.head.index("{")):
             sign = hit[0][0]
@@ -82,8 +82,8 @@ class Sample:
                 if not depth:
                     break
             elif hit["colon"] and depth == 1:
-                found.add(hit["text"])
-        return frozenset(found)
+                keys.add(hit["text"])
+        return frozenset(keys)
 
 
 _ROOT: Final = re.compile(r"(?:\s++|<\?[^>]*+>|(?><!--.*?-->)|<!DOCTYPE[^>\[]*+>)*+"
@@ -128,7 +128,7 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out."""
     sample = Sample(data, path)
-    found: list[tuple[Translator, Fit]] = []
+    fits: list[tuple[Translator, Fit]] = []
     for name in _OURS if data[:1000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[") else ():
         translator = get(name)
         fit = translator.recognise(sample) if translator.recognise is not None else None
@@ -141,17 +141,17 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
             continue                # ``guess`` tells where nothing else fits
         fit = translator.recognise(sample) if translator.recognise is not None else None
         if fit is not None:
-            found.append((translator, fit))
-    if len(found) < 2:
-        return found
-    refused = {t.name for t, fit in found if fit.claims and fit.against}
-    clean = [(t, fit) for t, fit in found if fit.claims and t.name not in refused]
+            fits.append((translator, fit))
+    if len(fits) < 2:
+        return fits
+    refused = {t.name for t, fit in fits if fit.claims and fit.against}
+    clean = [(t, fit) for t, fit in fits if fit.claims and t.name not in refused]
     if clean:
-        found = [(t, fit) for t, fit in found if t.name not in refused]
+        fits = [(t, fit) for t, fit in fits if t.name not in refused]
     first = clean[0][0] if clean else None
     same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
     return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)
-            for t, fit in found if t.name not in same]
+            for t, fit in fits if t.name not in same]
 
 
 def scripts(data: bytes, path: str = "-") -> list[Translator]:
@@ -180,21 +180,21 @@ def _of_scripts(formats: tuple[str, ...]) -> tuple[str, ...]:
 def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
     """The format of records that a text of any size begins in, by its first ``recognise_bytes``; None where these are
     no records or may be something else too, so that all of the text has to be looked at."""
-    found = recognise(head, path)
-    return found[0] if len(found) == 1 and found[0][0].kind == "record" else None
+    fits = recognise(head, path)
+    return fits[0] if len(fits) == 1 and fits[0][0].kind == "record" else None
 
 
 def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
     """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do."""
-    found = recognise(data, path)
-    if len(found) == 1:
-        return found[0]
+    fits = recognise(data, path)
+    if len(fits) == 1:
+        return fits[0]
     shown = escape(path) or "-"
-    if not found:
+    if not fits:
         raise NoFormatError(f"{shown}: no format is recognised in it{_written(data)}; name one with --from"
                             f"{_not_asked()}")
-    reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in found)
-    raise FormatError(f"{shown}: fits {len(found)} formats, name one with --from: {reasons}")
+    reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in fits)
+    raise FormatError(f"{shown}: fits {len(fits)} formats, name one with --from: {reasons}")
 
 
 #: Beginnings of directives, for a text in which none is live.
@@ -207,13 +207,13 @@ def _written(data: bytes) -> str:
         return ""
     from sssjob.translators.scripts.raw import here_lines, lines_of
 
-    found = [line for line in here_lines(list(lines_of(data[:LIMITS.recognise_bytes].decode("utf-8", "replace"))))
-             if _DIRECTIVE.match(line.text)]
-    if not found:
+    inner_lines = [line for line in here_lines(list(lines_of(data[:LIMITS.recognise_bytes].decode("utf-8", "replace"))))
+                   if _DIRECTIVE.match(line.text)]
+    if not inner_lines:
         return ""
-    lines, stand = ("line", "stands") if len(found) == 1 else ("lines", "stand")
-    return (f": {len(found)} {lines} of {found[0].text.split()[0]} {stand} in a here-document, the first is "
-            f"{found[0].number}")
+    lines, stand = ("line", "stands") if len(inner_lines) == 1 else ("lines", "stand")
+    return (f": {len(inner_lines)} {lines} of {inner_lines[0].text.split()[0]} {stand} in a here-document, "
+            f"the first is {inner_lines[0].number}")
 
 
 def _not_asked() -> str:

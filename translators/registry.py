@@ -100,17 +100,17 @@ def get(name: str) -> Translator:
 def _unknown(name: str) -> str:
     import difflib
 
-    known = names()
-    close = difflib.get_close_matches(name, known, 1)
+    all_names = names()
+    close = difflib.get_close_matches(name, all_names, 1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return f"unknown format {name!r} (known: {', '.join(known)}){hint}"
+    return f"unknown format {name!r} (known: {', '.join(all_names)}){hint}"
 
 
 def _load(entry: EntryPoint) -> Translator:
     try:
-        made = entry.load()
+        translator = entry.load()
     except Exception as error:          # whatever a third party's module raises
         raise UsageError(f"format {entry.name}: {entry.value} cannot be loaded: {error}") from error
-    if not isinstance(made, Translator):
+    if not isinstance(translator, Translator):
         raise UsageError(f"format {entry.name}: {entry.value} is no Translator")
-    return made
+    return translator

@@ -68,8 +68,8 @@ def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, li
     else:
         sources, cuts = [source] * (source.name != target.name), []
     work = _Work(text, cuts, body, target, mode, tell, limits)
-    for one in sources:
-        work.look(one)
+    for origin in sources:
+        work.look(origin)
     return work.done()
 
 
@@ -79,21 +79,21 @@ def _unshimmed(text: str, source: Facts, target: Facts, tell: Tell,
     went (the line of the new body before which they stood, how many)."""
     cuts: list[tuple[int, int]] = []
     sources = {} if source.name == target.name else {source.name: source}
-    for one in reversed(list(shim.found(text))):
-        said = [f for f in map(facts, one.sources) if f is not None]
-        if one.target == target.name:
-            for f in said:
+    for old_shim in reversed(list(shim.found(text))):
+        origins = [f for f in map(facts, old_shim.sources) if f is not None]
+        if old_shim.target == target.name:
+            for f in origins:
                 sources.pop(f.name, None)
             continue
-        if not one.intact:
-            at = text.count("\n", 0, one.start)
+        if not old_shim.intact:
+            at = text.count("\n", 0, old_shim.start)
             tell(EDITED, "shim", "the shim was edited since sssjob wrote it; it is kept", at, 1,
-                 text[one.start:text.index("\n", one.start)])
+                 text[old_shim.start:text.index("\n", old_shim.start)])
             continue
-        lines = text.count("\n", one.start, one.end)
-        cuts = [(text.count("\n", 0, one.start), lines), *((at - lines, n) for at, n in cuts)]
-        text = text[:one.start] + text[one.end:]
-        sources = {f.name: f for f in said if f.name != target.name} | sources
+        lines = text.count("\n", old_shim.start, old_shim.end)
+        cuts = [(text.count("\n", 0, old_shim.start), lines), *((at - lines, n) for at, n in cuts)]
+        text = text[:old_shim.start] + text[old_shim.end:]
+        sources = {f.name: f for f in origins if f.name != target.name} | sources
     return text, list(sources.values()), cuts
 
 
@@ -331,11 +331,12 @@ class _Work:
         """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has
         several names it is made once."""
         clean: list[str] | None = None if b"trap" in self.data else []
-        made = {name: shim.file_definition(name, value, clean) for name, value in self.files.items()}
+        definitions = {name: shim.file_definition(name, value, clean) for name, value in self.files.items()}
         for name, value in self.folders.items():
             first = next(iter(self.folders))
-            made[name] = shim.folder_definition(name, value, clean) if name == first else [f'export {name}="${first}"']
-        return made
+            definitions[name] = shim.folder_definition(name, value,
+                                                       clean) if name == first else [f'export {name}="${first}"']
+        return definitions
 
     def _given(self, use: Use, value: Given, what: str) -> None:
         """What became of a variable."""
@@ -374,8 +375,8 @@ class _Work:
 
     # -- commands
     def _command(self, use: Use, source: Facts) -> None:
-        act, said = act_of(use, source)
-        shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:said])])
+        act, length = act_of(use, source)
+        shown = " ".join([use.name, *(w.text.decode("utf-8", "replace") for w in use.words[1:length])])
         submits = act == "submit" and self.body.submit is not None and use.kind == "command"
         if same_command(use, act, source, self.target) and not submits:     # what a call may say is each one's own
             return
@@ -386,24 +387,24 @@ class _Work:
         if use.kind == "unknown":
             self.tell(UNKNOWN, use, f"{use.name} of {source.title} is kept: this part of the script does not parse")
             return
-        made = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
+        edit = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
         if submits:
-            made = self._submitted(use, said, source)
-            if isinstance(made, Edit) and self._text_of(made) == self.data[made.start:made.end]:
+            edit = self._submitted(use, length, source)
+            if isinstance(edit, Edit) and self._text_of(edit) == self.data[edit.start:edit.end]:
                 return                              # the target's command takes the call as it is
-            if isinstance(made, Edit) and self.mode != "translate":
-                more = ", and its here-document for it" if len(made.pieces) > 1 else ""
-                made = f"--body translate writes {str(made.pieces[0])[:200]}{more}"
+            if isinstance(edit, Edit) and self.mode != "translate":
+                more = ", and its here-document for it" if len(edit.pieces) > 1 else ""
+                edit = f"--body translate writes {str(edit.pieces[0])[:200]}{more}"
         elif self.mode == "shim":
-            made = self._function(use, act, said, source, made)
-        elif isinstance(made, Edit) and use.kind == "held":
-            made = "a variable holds it (--body shim)"
-        if isinstance(made, Edit):
-            self.gone += made.gone
+            edit = self._function(use, act, length, source, edit)
+        elif isinstance(edit, Edit) and use.kind == "held":
+            edit = "a variable holds it (--body shim)"
+        if isinstance(edit, Edit):
+            self.gone += edit.gone
             if self.mode == "translate":
-                self.made.append((use, made))
+                self.made.append((use, edit))
             return
-        why = f": {made}" if made else ""
+        why = f": {edit}" if edit else ""
         self.tell(LEFT_COMMAND, use, f"{shown} is a command of {source.title}; the line is kept{why}")
 
     def _text_of(self, edit: Edit) -> bytes:
@@ -411,36 +412,36 @@ class _Work:
         return b"".join(p.encode("utf-8", "surrogateescape") if isinstance(p, str) else self.data[slice(*p)]
                         for p in edit.pieces)
 
-    def _submitted(self, use: Use, said: int, source: Facts) -> Edit | str:
+    def _submitted(self, use: Use, length: int, source: Facts) -> Edit | str:
         """The call of the target's submit command for one of the source's, or why there is none."""
         submit = self.body.submit
         assert submit is not None
-        if any(pattern(source).search(w.text) for w in use.words[said:]):
+        if any(pattern(source).search(w.text) for w in use.words[length:]):
             return f"a name of {source.title} stands among its words"
-        return submitted(use, said, self.data, lambda words, read: submit(source.name, words, read),
+        return submitted(use, length, self.data, lambda words, read: submit(source.name, words, read),
                          lambda text, quoted: self.body.inner(source.name, text, quoted))
 
-    def _function(self, use: Use, act: str, said: int, source: Facts, made: Edit | str) -> Edit | str:
+    def _function(self, use: Use, act: str, length: int, source: Facts, edit: Edit | str) -> Edit | str:
         """The same where the shim has a function for it, else why it has none."""
         if act == "hosts" and hosts_asked(use) and self.target.hosts:
-            made = Edit(use.start, use.end, (self.target.hosts,))
-        why = self.functions.unfit(use) if isinstance(made, Edit) else made
-        if why or not isinstance(made, Edit):
+            edit = Edit(use.start, use.end, (self.target.hosts,))
+        why = self.functions.unfit(use) if isinstance(edit, Edit) else edit
+        if why or not isinstance(edit, Edit):
             self.functions.refused.add(use.name)
             return why
-        second = use.words[1].text.decode() if said == 2 else ""
-        if made.launch is not None:
-            self.functions.launch(use, second, made.launch)
+        second = use.words[1].text.decode() if length == 2 else ""
+        if edit.launch is not None:
+            self.functions.launch(use, second, edit.launch)
         else:
-            self.functions.call(use.name, second, made.word)
+            self.functions.call(use.name, second, edit.word)
         self.lines.setdefault(use.name, [])
         self.sources += [source.name] * (source.name not in self.sources)
         shown = f"{use.name} {second}".strip()
-        if made.differs:
-            self.tell(CLOSE, use, f"the shim gives {shown} as {made.word}{made.differs}")
+        if edit.differs:
+            self.tell(CLOSE, use, f"the shim gives {shown} as {edit.word}{edit.differs}")
         else:
             self.tell(CARRIED, use, f"the shim gives {'scontrol show hostnames' if act == 'hosts' else shown}")
-        return made
+        return edit
 
     # -- the end
     def done(self) -> str:
@@ -466,20 +467,21 @@ class _Work:
 
     def _applied(self, start: int, end: int, edits: Sequence[Edit]) -> bytes:
         """The bytes of a range with the edits in it."""
-        made, at = list[bytes](), start
+        pieces, at = list[bytes](), start
         for edit in sorted(edits, key=lambda e: e.start):
             if edit.start < at or edit.end > end:
                 continue
-            made.append(self.data[at:edit.start])
+            pieces.append(self.data[at:edit.start])
             for piece in edit.pieces:
-                made.append(piece.encode() if isinstance(piece, str) else
-                            self._applied(*piece, [e for e in self.edits if piece[0] <= e.start and e.end <= piece[1]]))
+                pieces.append(piece.encode() if isinstance(piece, str) else
+                              self._applied(*piece, [e for e in self.edits if piece[0] <= e.start
+                                                     and e.end <= piece[1]]))
             at = edit.end
-        made.append(self.data[at:end])
-        return b"".join(made)
+        pieces.append(self.data[at:end])
+        return b"".join(pieces)
 
 
-def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
+def _fixed(use: Use, source: Facts, value: Given, job_values: Mapping[str, str]) -> str:
     """Why a use cannot be renamed, or nothing."""
     meaning = source.variables.get(use.name, "")
     if use.kind == "text":
@@ -488,7 +490,7 @@ def _fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> s
         return "this part of the script does not parse"
     if use.kind in ("odd", "command"):
         return "it is not a plain expansion (--body shim defines it)"
-    array = meaning.startswith("array_") and "array" in known
+    array = meaning.startswith("array_") and "array" in job_values
     if (value.none or source.absent.get(use.name, "") != value.none) and not array:
         return "where there is nothing to say, the two hold different values (--body shim)"
     if use.kind == "operated" and not value.name:

@@ -85,15 +85,15 @@ def hosts_asked(use: Use) -> bool:
         len(words) == 3 or (len(words) == 4 and words[3] in _OWN_NODES))
 
 
-def replaced(use: Use, source: Facts, target: Facts, known: Mapping[str, str]) -> Edit | str:
+def replaced(use: Use, source: Facts, target: Facts, job_values: Mapping[str, str]) -> Edit | str:
     """The edit that says the same in the target's words, or why there is none."""
-    act, said = act_of(use, source)
+    act, length = act_of(use, source)
     if act == "hosts" and hosts_asked(use) and target.hosts and "\n" not in target.hosts:
         return Edit(use.start, use.words[-1].end, (f"{{ {target.hosts}; }}",))
     if act in ("cancel", "hold", "release"):
-        return _on_jobs(use, act, said, target)
+        return _on_jobs(use, act, length, target)
     if act == "launch":
-        return _launch(use, said, target, known)
+        return _launch(use, length, target, job_values)
     return ""
 
 
@@ -107,12 +107,12 @@ _DIRECTIVE: Final = re.compile(rb"^[ \t]*#(?:[ \t]*(?:SBATCH|PBS|BSUB|COBALT)\b|
 Answer = tuple[str, str] | str
 
 
-def submitted(use: Use, said: int, data: bytes, submit: Callable[[list[str], bool], Answer],
+def submitted(use: Use, length: int, data: bytes, submit: Callable[[list[str], bool], Answer],
               inner: Callable[[str, bool], Answer]) -> Edit | str:
     """The edit of a call of a submit command, with the script in its here-document where that has directives, or why
-    there is none. said: how many words name the command; inner: such a script for the target, or why it stays; whether
-    its text is quoted."""
-    words = use.words[said:]
+    there is none. length: how many words name the command; inner: such a script for the target, or why it stays;
+    whether its text is quoted."""
+    words = use.words[length:]
     ends = [w.end for w in use.words]
     if any(_GAP.fullmatch(data, end, after.start) is None for end, after in zip(ends, use.words[1:], strict=False)):
         return "a redirection stands among its words"
@@ -152,44 +152,44 @@ def _document(data: bytes, at: int, line: bytes) -> tuple[int, int, bool] | str 
     return start, stop, bool(hit[2])
 
 
-def _on_jobs(use: Use, act: str, said: int, target: Facts) -> Edit | str:
-    word, rest = target.words.get(act), use.words[said:]
+def _on_jobs(use: Use, act: str, length: int, target: Facts) -> Edit | str:
+    word, rest = target.words.get(act), use.words[length:]
     if word is None:
         return f"{target.title} has no command that does this"
     if not rest or any(w.text.startswith(b"-") for w in rest):
         return "only ids may follow"
-    return Edit(use.start, use.words[said - 1].end, (word,))
+    return Edit(use.start, use.words[length - 1].end, (word,))
 
 
-def _launch(use: Use, said: int, target: Facts, known: Mapping[str, str]) -> Edit | str:
+def _launch(use: Use, length: int, target: Facts, job_values: Mapping[str, str]) -> Edit | str:
     """A call of a launcher; one that a variable holds may lack its program."""
-    launcher = LAUNCHERS.get(" ".join([use.name, "run"][:said]))
+    launcher = LAUNCHERS.get(" ".join([use.name, "run"][:length]))
     to = LAUNCHERS.get(target.words.get("launch", ""))
     if launcher is None or to is None:
         return f"{target.title} has no launcher like it"
-    told = parsed(use.words[said:], launcher)
-    if isinstance(told, str):
-        return told
-    if told.end == len(use.words) - said and use.kind != "held":
+    call = parsed(use.words[length:], launcher)
+    if isinstance(call, str):
+        return call
+    if call.end == len(use.words) - length and use.kind != "held":
         return "no program follows"
-    default = to.default or _unasked(target, known)
-    values = resolved(told, launcher, to, known, default)
+    default = to.default or _unasked(target, job_values)
+    values = resolved(call, launcher, to, job_values, default)
     if isinstance(values, str):
         return values
-    settings = [piece for where in told.settings for piece in (where, " ")]
+    settings = [piece for where in call.settings for piece in (where, " ")]
     pieces = [*(["env ", *settings] if settings else []), to.name, *written(values, to)]
     differs = ", which is the MPI's and starts its tasks in its own way" if to.name == "mpirun" else ""
-    if left := left_out(told, launcher, to):
-        differs += f"; {left}"
-    return Edit(use.start, use.words[said + told.end - 1].end, tuple(pieces), differs, tuple(told.gone),
-                Launch(launcher, to, told, values, default))
+    if reasons := left_out(call, launcher, to):
+        differs += f"; {reasons}"
+    return Edit(use.start, use.words[length + call.end - 1].end, tuple(pieces), differs, tuple(call.gone),
+                Launch(launcher, to, call, values, default))
 
 
-def _unasked(target: Facts, known: Mapping[str, str]) -> str:
+def _unasked(target: Facts, job_values: Mapping[str, str]) -> str:
     """What mpirun starts when nothing is said: a task in each slot, which are not all of the job's tasks where a task
     has several slots, or where the manager tells it nothing of the job."""
     if target.words.get("launch") != "mpirun":
         return ""
     if not target.slots:
-        return "1" if known.get("tasks") == "1" else "?"
-    return "?" if target.counts == "slots" and known.get("cpus_per_task", "1") != "1" else ""
+        return "1" if job_values.get("tasks") == "1" else "?"
+    return "?" if target.counts == "slots" and job_values.get("cpus_per_task", "1") != "1" else ""

@@ -94,15 +94,16 @@ class Functions:
         if "" in parts:
             lines = self._part(name, parts[""])
             return [f"{name}() {{ {lines[0]}; }}"] if len(lines) == 1 else [f"{name}() (", *_in(lines), ")"]
-        made = ['case "${1:-} ${2:-}" in']
+        lines_of_function = ['case "${1:-} ${2:-}" in']
         for second, part in parts.items():
             if second == "show":
-                made.append(f'"show hostnames" | "show hostname") {part} ;;')
+                lines_of_function.append(f'"show hostnames" | "show hostname") {part} ;;')
             else:
-                made += [f'"{second} "*)', *_in(["shift", *self._part(f"{name} {second}", part)]), "    ;;"]
-        made += [f'*) command {name} "$@" ;;', "esac"]
+                lines_of_function += [f'"{second} "*)', *_in(["shift", *self._part(f"{name} {second}", part)]),
+                                      "    ;;"]
+        lines_of_function += [f'*) command {name} "$@" ;;', "esac"]
         within = any(isinstance(part, _Calls) for part in parts.values())
-        return [f"{name}() {'(' if within else '{'}", *_in(made), ")" if within else "}"]
+        return [f"{name}() {'(' if within else '{'}", *_in(lines_of_function), ")" if within else "}"]
 
     def _part(self, name: str, part: str | _Calls) -> list[str]:
         if isinstance(part, str):
@@ -113,9 +114,9 @@ class Functions:
         """The lines of the shell function that stands for a launcher. Its body runs in a subshell, so that its
         variables do not change those of the script."""
         launcher, to = calls.launcher, calls.to
-        said = {launcher.reads[form[0]] for form in calls.forms} - ONCE - (SOFT - to.writes.keys())
-        sums = [s for s in launcher.sums if s[1] in said | {"all_nodes"} and s[3] in said | launcher.ones]
-        names = list(dict.fromkeys([*said & {*to.writes}, *sorted(said), *(s[0] for s in sums), *launcher.ones & {
+        keys = {launcher.reads[form[0]] for form in calls.forms} - ONCE - (SOFT - to.writes.keys())
+        sums = [s for s in launcher.sums if s[1] in keys | {"all_nodes"} and s[3] in keys | launcher.ones]
+        names = list(dict.fromkeys([*keys & {*to.writes}, *sorted(keys), *(s[0] for s in sums), *launcher.ones & {
             *to.writes}]))
         if names:
             yield " ".join(f"sss_{m}={'1' if m in launcher.ones else ''}" for m in sorted(names))
@@ -135,8 +136,8 @@ class Functions:
             value = self.known.get("nodes", "") if first == "all_nodes" else f"sss_{first}"
             if (first == "all_nodes" and not value.isdigit()) or (key == first and second not in names):
                 continue
-            there = f'[ -n "$sss_{key}" ]' if absent else f'[ -z "$sss_{first}" ]'
-            yield f"{there} || sss_{key}=$(({value} {sign} {f'sss_{second}' if second in names else '1'}))"
+            test = f'[ -n "$sss_{key}" ]' if absent else f'[ -z "$sss_{first}" ]'
+            yield f"{test} || sss_{key}=$(({value} {sign} {f'sss_{second}' if second in names else '1'}))"
 
     def _options(self, calls: _Calls, names: list[str]) -> Iterator[str]:
         launcher, to = calls.launcher, calls.to
@@ -170,20 +171,20 @@ _PATTERN: Final = {"apart": "{}", "equals": "{}=*", "glued": "{}[0-9]*", "flag":
 def _cases(calls: _Calls) -> Iterator[str]:
     """One for each thing that is done, with all forms of options that say so; the longer ones first."""
     launcher = calls.launcher
-    made: dict[str, list[str]] = {}
+    forms_by_key: dict[str, list[str]] = {}
     for name, form in sorted(calls.forms, key=lambda f: (f[1] == "glued", launcher.reads[f[0]])):
         meaning, shift = launcher.reads[name], "shift 2 || exit 2" if form == "apart" else "shift"
         if meaning == "same":
             for pattern, act in _same(launcher, name, form):
-                made.setdefault(act, []).append(pattern)
+                forms_by_key.setdefault(act, []).append(pattern)
             continue
         act = f"sss_{meaning}={_VALUE[form]}; "
         if meaning in ("own", "tuning") or (meaning in SOFT and meaning not in calls.to.writes):
             act = ""
         elif meaning in ONCE:
             act = f"export {_VALUE[form]}; "
-        made.setdefault(act + shift, []).append(_pattern(name, form, meaning))
-    for act, patterns in made.items():
+        forms_by_key.setdefault(act + shift, []).append(_pattern(name, form, meaning))
+    for act, patterns in forms_by_key.items():
         yield f"{' | '.join(patterns)}) {act} ;;"
     if launcher.ends:
         if "setting" in {launcher.reads[f[0]] for f in calls.forms}:

@@ -173,32 +173,32 @@ class Said:
 
 def parsed(words: Sequence[Word], launcher: Launcher) -> Said | str:
     """What the words after a launcher's name say, or why they cannot be carried."""
-    said, at = Said(), 0
+    call, at = Said(), 0
     while at < len(words):
         word, text = words[at], words[at].text.decode("utf-8", "surrogateescape")
         if text == launcher.ends:
-            said.end = at + 1
-            return said
-        if launcher.ends and said.settings and _SETTING.match(word.text):
-            said.settings.append((word.start, word.end))
+            call.end = at + 1
+            return call
+        if launcher.ends and call.settings and _SETTING.match(word.text):
+            call.settings.append((word.start, word.end))
         elif not text.startswith("-"):
             break
         else:
-            found = _option(text, launcher)
-            if found is None:
+            option = _option(text, launcher)
+            if option is None:
                 return f"{text} has no equal"
-            (name, form), skip = found
+            (name, form), skip = option
             at += form == "apart"
             if at == len(words):
                 return f"{text} lacks its value"
             value = words[at]
             where = (value.start + skip, value.end)
-            why = _taken(said, launcher, (name, form), where, value.text[skip:], (word.start, value.end))
+            why = _taken(call, launcher, (name, form), where, value.text[skip:], (word.start, value.end))
             if why:
                 return why
         at += 1
-    said.end = at
-    return f"no {launcher.ends} stands before the program" if launcher.ends else said
+    call.end = at
+    return f"no {launcher.ends} stands before the program" if launcher.ends else call
 
 
 def _option(text: str, launcher: Launcher) -> tuple[Form, int] | None:
@@ -217,31 +217,31 @@ def _option(text: str, launcher: Launcher) -> tuple[Form, int] | None:
     return None
 
 
-def _taken(said: Said, launcher: Launcher, form: Form, where: tuple[int, int], value: bytes, whole: tuple[int, int]
+def _taken(call: Said, launcher: Launcher, form: Form, where: tuple[int, int], value: bytes, whole: tuple[int, int]
            ) -> str:
     """Put one option into what is said; gives why it cannot be carried."""
     name, meaning = form[0], launcher.reads[form[0]]
-    said.forms[form] = None
+    call.forms[form] = None
     if meaning == "setting":
         if not _SETTING.match(value):
             return f"{name} names no variable with its value"
-        said.settings.append(where)
+        call.settings.append(where)
     elif meaning == "own":
-        said.own.append(name)
+        call.own.append(name)
     elif meaning == "tuning":
-        said.tuning.append(name)
+        call.tuning.append(name)
     elif meaning == "same" and value.startswith(_WITH_ALL) and not _ODD.search(value):
         at = where[0] + len(_WITH_ALL)
         for part in value[len(_WITH_ALL):].split(b","):
-            said.settings += [(at, at + len(part))] * (b"=" in part)        # a name alone is exported by ALL
+            call.settings += [(at, at + len(part))] * (b"=" in part)        # a name alone is exported by ALL
             at += len(part) + 1
     elif meaning == "same" and value not in launcher.same[name]:
         return f"{name} {value.decode('utf-8', 'replace')} has no equal"
     elif meaning not in ONCE or meaning == "exported":
-        said.values[meaning] = where, value
-        said.names[meaning] = name
-    if meaning in ONCE and meaning != "setting" and not said.settings:
-        said.gone.append(whole)
+        call.values[meaning] = where, value
+        call.names[meaning] = name
+    if meaning in ONCE and meaning != "setting" and not call.settings:
+        call.gone.append(whole)
     return ""
 
 
@@ -250,48 +250,48 @@ _WITH_ALL: Final = b"ALL,"
 _ODD: Final = re.compile(rb"[\"'\\`]|\$\(")
 
 
-def left_out(said: Said, launcher: Launcher, to: Launcher) -> str:
+def left_out(call: Said, launcher: Launcher, to: Launcher) -> str:
     """What to say of options that are left out: the launcher's own, and those that the other one has none for."""
-    own, tuning = list(dict.fromkeys(said.own)), list(dict.fromkeys(said.tuning))
+    own, tuning = list(dict.fromkeys(call.own)), list(dict.fromkeys(call.tuning))
     say, are = ("say", "are") if len(own) > 1 else ("says", "is")
-    told = [f"{', '.join(own)} {say} how {launcher.name} itself works and {are} left out"] if own else []
-    told += [f"{', '.join(tuning)} left out, for {to.name} is told nothing of the kind"] if tuning else []
-    if to.name == "mpirun" and (said.settings or "exported" in said.values):
-        told.append("whether tasks on other nodes get its variables depends on the MPI")
-    return "; ".join(told)
+    reasons = [f"{', '.join(own)} {say} how {launcher.name} itself works and {are} left out"] if own else []
+    reasons += [f"{', '.join(tuning)} left out, for {to.name} is told nothing of the kind"] if tuning else []
+    if to.name == "mpirun" and (call.settings or "exported" in call.values):
+        reasons.append("whether tasks on other nodes get its variables depends on the MPI")
+    return "; ".join(reasons)
 
 
-def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, str], default: str
+def resolved(call: Said, launcher: Launcher, to: Launcher, job_values: Mapping[str, str], default: str
              ) -> dict[str, Place] | str:
-    """What is said in the words that launchers share, or why the other one cannot say it. known: what the job asks
+    """What is said in the words that launchers share, or why the other one cannot say it. job_values: what the job asks
     for; default: tasks that the other one starts when nothing is said, as ``Launcher.default``."""
-    values = {m: ("1", b"1") for m in launcher.ones} | said.values
-    if (nodes := known.get("nodes", "")).isdigit():
+    values = {m: ("1", b"1") for m in launcher.ones} | call.values
+    if (nodes := job_values.get("nodes", "")).isdigit():
         values["all_nodes"] = nodes, nodes.encode()
     for key, first, sign, second, absent in launcher.sums:
         if first not in values or second not in values or (absent and key in values):
             continue
-        made = _sum(values[first], sign, values[second])
-        if made is None:
+        total = _sum(values[first], sign, values[second])
+        if total is None:
             return f"{CALLED[key]} cannot be worked out"
-        values[key] = made
+        values[key] = total
     for key in _ALONE:
         values.pop(key, None)
     if "tasks" not in values:
-        number = launcher.default or (default and asked_tasks(launcher, known))
+        number = launcher.default or (default and asked_tasks(launcher, job_values))
         if number and not number.isdigit():
             return "how many tasks it starts is not said"
         values |= {"tasks": (number, number.encode())} if number else {}
-    if said.settings:
+    if call.settings:
         values["setting"] = "", b""
     for key in SOFT & values.keys():
         if key not in to.writes or (key in ("output", "error") and _TOKEN.search(values[key][1])):
-            said.tuning.append(said.names[key])
-            said.gone += [place for place, _ in (values.pop(key),) if isinstance(place, tuple)]
-    left = [key for key in values if key not in to.writes and not holds(key, values[key][1], known)]
-    if left:
-        return f"{to.name} cannot say {' or '.join(CALLED[key] for key in left)}"
-    said.gone += [place for key, (place, _) in values.items() if key not in to.writes and isinstance(place, tuple)]
+            call.tuning.append(call.names[key])
+            call.gone += [place for place, _ in (values.pop(key),) if isinstance(place, tuple)]
+    unsayable = [key for key in values if key not in to.writes and not holds(key, values[key][1], job_values)]
+    if unsayable:
+        return f"{to.name} cannot say {' or '.join(CALLED[key] for key in unsayable)}"
+    call.gone += [place for key, (place, _) in values.items() if key not in to.writes and isinstance(place, tuple)]
     return values
 
 
@@ -299,11 +299,11 @@ def resolved(said: Said, launcher: Launcher, to: Launcher, known: Mapping[str, s
 _TOKEN: Final = re.compile(rb"%|\{\{")
 
 
-def asked_tasks(launcher: Launcher, known: Mapping[str, str]) -> str:
+def asked_tasks(launcher: Launcher, job_values: Mapping[str, str]) -> str:
     """How many tasks the job asks for, ``?`` where nothing says so: srun starts one on each node where no number of
     tasks is said (srun(1), -n)."""
-    on_each_node = launcher.name == "srun" and "tasks_per_node" not in known
-    return known.get("tasks") or (known.get("nodes", "?") if on_each_node else "?")
+    on_each_node = launcher.name == "srun" and "tasks_per_node" not in job_values
+    return job_values.get("tasks") or (job_values.get("nodes", "?") if on_each_node else "?")
 
 
 def _sum(first: Place, sign: str, second: Place) -> Place | None:
@@ -321,12 +321,12 @@ def _sum(first: Place, sign: str, second: Place) -> Place | None:
 
 def written(values: Mapping[str, Place], to: Launcher) -> list[Value]:
     """The options of the other launcher, each with a blank before it."""
-    made: list[Value] = []
+    options: list[Value] = []
     for key, option in to.writes.items():
         if key in values and option:
             before, braces, after = option.partition("{}")
-            made += [f" {before}", *([values[key][0]] if braces else []), *([after] if after else [])]
-    return made
+            options += [f" {before}", *([values[key][0]] if braces else []), *([after] if after else [])]
+    return options
 
 
 #: What is said -> what the job asks for.
@@ -336,11 +336,11 @@ _HOLDING: Final = {key: frozenset(form for facts in FACTS.values() for name, mea
                                   if meaning == asked for form in _forms(name)) for key, asked in HELD.items()}
 
 
-def holds(key: str, value: bytes, known: Mapping[str, str]) -> bool:
+def holds(key: str, value: bytes, job_values: Mapping[str, str]) -> bool:
     """Whether what is said is what the job asks for, so that it need not be said again."""
     text = value.decode("utf-8", "replace")
     if value in _HOLDING.get(key, ()):
         return True
-    if key == "per_node" and text == "1" and "nodes" in known and "tasks" not in known:
-        return known.get("tasks_per_node", "1") == "1"
-    return key in HELD and text.isdigit() and text == known.get(HELD[key])
+    if key == "per_node" and text == "1" and "nodes" in job_values and "tasks" not in job_values:
+        return job_values.get("tasks_per_node", "1") == "1"
+    return key in HELD and text.isdigit() and text == job_values.get(HELD[key])

@@ -78,22 +78,22 @@ _MODULE: Final = re.compile(rb"[A-Za-z0-9_][\w./+@:=-]{0,199}")
 
 def _edits(use: Use, names: Mapping[str, str]) -> list[tuple[int, int, str]]:
     """(start, end, text) of what takes the place of words, in order; a command without any module left is ``:``."""
-    made: list[tuple[int, int, str]] = []
+    edits: list[tuple[int, int, str]] = []
     before = use.words[0].end
-    left = 0
+    modules_left = 0
     for word in use.words[1:]:
         new = names.get(word.text.decode("utf-8", "surrogateescape"))
         if new is None:
-            left += word.text not in _ACTS and not word.text.startswith(b"-")
+            modules_left += word.text not in _ACTS and not word.text.startswith(b"-")
         elif new:
-            left += 1
-            made.append((word.start, word.end, shlex.quote(new)))
+            modules_left += 1
+            edits.append((word.start, word.end, shlex.quote(new)))
         else:
-            made.append((before, word.end, ""))
+            edits.append((before, word.end, ""))
         before = word.end
-    if made and not left:
+    if edits and not modules_left:
         return [(use.words[0].start, use.words[-1].end, ":")]
-    return made
+    return edits
 
 
 _ACTS: Final = frozenset((b"load", b"add", b"try-load", b"try-add", b"unload", b"rm", b"del", b"remove", b"swap",

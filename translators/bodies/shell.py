@@ -106,8 +106,8 @@ class Shell:
 
     def uses(self, names: re.Pattern[bytes]) -> Iterator[Use]:
         """Every use of the names that is no comment; without a tree all count as text."""
-        for found in names.finditer(self.data):
-            use = self.use(*found.span())
+        for match in names.finditer(self.data):
+            use = self.use(*match.span())
             if use.kind != "comment":
                 yield use
 

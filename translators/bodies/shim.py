@@ -75,19 +75,19 @@ def definition(name: str, value: Given, absent: str = "") -> list[str]:
 def file_definition(name: str, value: Given, clean: list[str] | None) -> list[str]:
     """The lines that make a file and export its name. clean: names of the files that are removed when the job ends,
     to which this one is added; None: the script has a trap of its own."""
-    made = [f'if [ -n "${{{value.needs}+x}}" ]; then', f'    export {name}="$(mktemp)"',
-            *f'    {value.text} > "${name}"'.split("\n")]
+    shell_lines = [f'if [ -n "${{{value.needs}+x}}" ]; then', f'    export {name}="$(mktemp)"',
+                   *f'    {value.text} > "${name}"'.split("\n")]
     if clean is not None:
-        made.append(f"    {_trap('rm -f', name, clean)}")
-    return [*made, "fi"]
+        shell_lines.append(f"    {_trap('rm -f', name, clean)}")
+    return [*shell_lines, "fi"]
 
 
 def folder_definition(name: str, value: Given, clean: list[str] | None) -> list[str]:
     """The same of a folder."""
-    made = [f'export {name}="{value.text}"']
+    shell_lines = [f'export {name}="{value.text}"']
     if clean is not None:
-        made.append(_trap("rm -rf", name, clean))
-    return made
+        shell_lines.append(_trap("rm -rf", name, clean))
+    return shell_lines
 
 
 def _trap(remove: str, name: str, clean: list[str]) -> str:

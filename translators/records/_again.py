@@ -33,14 +33,14 @@ class Once(dict[_K, _V]):
         self.make, self.findings, self.most = make, findings, most
 
     def __missing__(self, key: _K) -> _V:
-        told = self.findings.told if self.findings is not None else 0
-        made = self.make(key)
-        if _length(key) < LONGEST and (self.findings is None or self.findings.told == told):
+        reported_before = self.findings.told if self.findings is not None else 0
+        value = self.make(key)
+        if _length(key) < LONGEST and (self.findings is None or self.findings.told == reported_before):
             if len(self) >= self.most:
                 self.clear()
             if self.most:
-                self[key] = made
-        return made
+                self[key] = value
+        return value
 
 
 def _length(key: object) -> int:
@@ -76,15 +76,15 @@ class Forms(Generic[_F]):
         """(form, what is wanted) of a line; None where none of the forms is its own."""
         if not text.isascii() or "\t" in text:
             return None
-        if self._last is not None and (found := self._last.match(text)) is not None:
-            return self._last, found.groups()
+        if self._last is not None and (values := self._last.match(text)) is not None:
+            return self._last, values.groups()
         measure = tuple([text.count(sign) for sign in self._signs])
         forms: Iterable[_F] = self._known.get(measure, ())
         for form in forms:
-            found = form.match(text)
-            if found is not None:
+            values = form.match(text)
+            if values is not None:
                 self._last = form
-                return form, found.groups()
+                return form, values.groups()
         self._miss(measure, text)
         return None
 
@@ -124,20 +124,22 @@ class Cut(NamedTuple):
     empty: int
 
 
-def cutter(tokens: Sequence[Token], wanted: Collection[int], runs: Sequence[tuple[int, int]], prefix: str = "") -> Cut:
-    """The pattern of lines of such tokens, parted by blanks. wanted: tokens whose values are; runs: (first, last) of
-    tokens whose text is, as a whole; none of them inside another. prefix: of the line, with groups of its own."""
+def cutter(tokens: Sequence[Token], value_places: Collection[int], runs: Sequence[tuple[int, int]],
+           prefix: str = "") -> Cut:
+    """The pattern of lines of such tokens, parted by blanks. value_places: of the tokens whose values are wanted;
+    runs: (first, last) of the tokens whose text is wanted as a whole; none of them inside another. prefix: of the line,
+    with groups of its own."""
     starts, ends = {first for first, _ in runs}, {last for _, last in runs}
-    number, values, found, parts = re.compile(prefix).groups, dict[int, int](), list[int](), []
+    number, values, runs_found, parts = re.compile(prefix).groups, dict[int, int](), list[int](), []
     for at, token in enumerate(tokens):
-        part = token.valued if at in wanted else token.plain
+        part = token.valued if at in value_places else token.plain
         if at in starts:
-            found.append(number)
+            runs_found.append(number)
             number += 1
             part = f"({part}"
-        if at in wanted:
+        if at in value_places:
             values[at] = number
             number += 1
         parts.append(f"{part})" if at in ends else part)
     pattern = re.compile(prefix + " ".join(parts) + "()", re.DOTALL)
-    return Cut(pattern.fullmatch, values, tuple(found), number)
+    return Cut(pattern.fullmatch, values, tuple(runs_found), number)

@@ -19,23 +19,23 @@ _IDS: Final = re.compile(r"([a-z]+)(\d+|\[[\d,-]+\])", re.ASCII)
 _SUMMARY: Final = 100_000       # characters of a summary that are looked at
 
 
-def text_of(said: dict[str, Any], name: str) -> str | None:
+def text_of(fields: dict[str, Any], name: str) -> str | None:
     """A text, or a number as one."""
-    value = said.get(name)
+    value = fields.get(name)
     return None if value is None or isinstance(value, (dict, list, bool)) else str(value)
 
 
-def number_of(said: dict[str, Any], name: str, *, signed: bool = False) -> Decimal | None:
+def number_of(fields: dict[str, Any], name: str, *, signed: bool = False) -> Decimal | None:
     """A number; None where it is absent, or negative and not signed. Rejected: number."""
-    value = said.get(name)
+    value = fields.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Rejected("number", f"{name} {escape(str(value), 40)!r} is no number")
-    found = number(str(abs(value)), name)
-    if found is None or value >= 0:
-        return found
-    return -found if signed else None
+    amount = number(str(abs(value)), name)
+    if amount is None or value >= 0:
+        return amount
+    return -amount if signed else None
 
 
 def whole(value: Decimal) -> int:
@@ -49,19 +49,19 @@ def message(result: str, kind: str, note: str, code: int | None, ran: bool) -> s
     if state is None or state.stage not in (Stage.FAILED, Stage.CANCELED):
         return ""
     why = state.cause or EXCEPTIONS.get(kind) or ("failed" if ran else "launch")
-    said = ": ".join(filter(None, (kind, note))) or (f"returncode {code}" if code is not None else result.lower())
-    return f"{why}: {escape(said, 500)}"
+    words = ": ".join(filter(None, (kind, note))) or (f"returncode {code}" if code is not None else result.lower())
+    return f"{why}: {escape(words, 500)}"
 
 
 def held(summary: str) -> dict[str, int]:
     """How many of each kind ``rank[0-1]/core[0-3],gpu[0-1]`` names: rank, core, gpu."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for ranks, children in _RANKS.findall(summary[:_SUMMARY]):
         count = _members(ranks)
-        found["rank"] = found.get("rank", 0) + count
+        counts["rank"] = counts.get("rank", 0) + count
         for kind, ids in _IDS.findall(children):
-            found[kind] = found.get(kind, 0) + count * _members(ids)
-    return found
+            counts[kind] = counts.get(kind, 0) + count * _members(ids)
+    return counts
 
 
 def gpus_of(summary: str) -> int:

@@ -87,16 +87,16 @@ def _organisations(text: str) -> dict[str, str]:
 
 def vo_of(t: Taking) -> str | None:
     """The VO of a job: what the job says, else the option, unless an FQAN says it."""
-    said = t.fact(GRID, "VO")
+    stated = t.fact(GRID, "VO")
     option = t.telling.context.options.get("vo")
     fqan = any(p.get("type") == GRID and p.get("name") == "FQAN" for p in t.job.all("Extension"))
-    if said is not None or option is None or fqan:
-        return said
+    if stated is not None or option is None or fqan:
+        return stated
     names = _organisations(option)
     keys = [str(t.job.value(tag) or "").strip() for tag in ("Project", "Group")]
-    found = next((names[key] for key in (*keys, "*") if key in names), None)
-    if found is None:
+    vo_name = next((names[key] for key in (*keys, "*") if key in names), None)
+    if vo_name is None:
         t.lost("SSS504", "Extension VO", f"the option vo has none of project {escape(keys[0], 60) or '-'}")
     else:
         t.lost("SSS503", "Extension VO", "the VO is the one that the option names")
-    return found
+    return vo_name

@@ -31,7 +31,7 @@ def _no_number(text: str) -> NoReturn:
 
 def escaped(text: str) -> str:
     """The text with the escapes of what is no UTF-8 (``\\xe9``, no escape of JSON) as JSON has to write them."""
-    return _ESCAPE.sub(lambda found: found[0] if found[0] == "\\\\" else "\\\\x", text)
+    return _ESCAPE.sub(lambda match: match[0] if match[0] == "\\\\" else "\\\\x", text)
 
 
 def _fit(value: Any) -> Any:
@@ -41,8 +41,8 @@ def _fit(value: Any) -> Any:
         return value if value.isprintable() else UNFIT.sub(
             lambda hit: hit[0] if hit[0] in "\n\r" else f"\\x{ord(hit[0]):02x}", value)
     if isinstance(value, list):
-        return [_fit(one) for one in value]
-    return {_fit(name): _fit(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_fit(member) for member in value]
+    return {_fit(name): _fit(member) for name, member in value.items()} if isinstance(value, dict) else value
 
 
 class _Window:
@@ -105,9 +105,9 @@ class _Window:
         self.peek()
         while True:
             try:
-                made, end = self._decoder.raw_decode(self.text, self.at)
+                value, end = self._decoder.raw_decode(self.text, self.at)
                 if "\\" in self.text[self.at:end]:
-                    made = _fit(made)
+                    value = _fit(value)
             except json.JSONDecodeError as error:
                 cut = error.pos >= len(self.text.rstrip()) - _NEAR or "Unterminated" in error.msg
                 if cut and self.more():
@@ -120,7 +120,7 @@ class _Window:
             if end == len(self.text) and self.more():       # a number may go on
                 continue
             self.at = end
-            return made
+            return value
 
 
 def members(file: BinaryIO, key: str, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
@@ -159,7 +159,7 @@ def values(file: BinaryIO, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
         window.expect("]")
 
 
-def taken(reading: Reading, found: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
+def taken(reading: Reading, numbered: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
     """The jobs of (line, value), each value a record of the reading; what breaks the document itself ends it."""
     def one(value: Any, at: int) -> tuple[Job]:
         """The job of one record."""
@@ -167,7 +167,7 @@ def taken(reading: Reading, found: Iterator[tuple[int, Any]], record: Callable[[
 
     at = 1
     try:
-        for at, value in found:
+        for at, value in numbered:
             yield from reading.accepted(at, partial(one, value, at))
     except Rejected as why:
         reading.counts.read += 1

@@ -36,12 +36,12 @@ class Line(NamedTuple):
 
 def lines(file: BinaryIO, most: int) -> Iterator[Line]:
     """The lines of a stream of UTF-8, or of UTF-16 with a byte order mark; most: bytes of a line."""
-    number, made = 0, tuple.__new__
+    number, make_line = 0, tuple.__new__
     for block, whole in _blocks(pieces(file), most):
         if whole and len(block) <= most and not block.translate(None, _PLAIN):
             for text in block.decode("ascii").split("\n"):
                 number += 1
-                yield made(Line, (number, text, "", True, False))
+                yield make_line(Line, (number, text, "", True, False))
             continue
         for raw in block.split(b"\n"):
             number += 1

@@ -47,20 +47,20 @@ class Waiting(Generic[_K, _T]):
 
     def add(self, key: _K, new: _T, line: Line, *, keeping: bool) -> _T:
         """The job, with one more line; new: what it is where this is the first. keeping: note the line itself."""
-        told = self.jobs.setdefault(key, new)
-        told.records += 1
-        told.length += len(line.text)
+        job = self.jobs.setdefault(key, new)
+        job.records += 1
+        job.length += len(line.text)
         self.length += len(line.text)
         if keeping:
-            told.texts.append((line.number, line.text))
-        return told
+            job.texts.append((line.number, line.text))
+        return job
 
     def take(self, key: _K) -> _T | None:
         """The job, which waits no more."""
-        told = self.jobs.pop(key, None)
-        self.length -= 0 if told is None else told.length
-        return told
+        job = self.jobs.pop(key, None)
+        self.length -= 0 if job is None else job.length
+        return job
 
     def lines(self) -> Iterator[str]:
         """The lines that were kept, in their order."""
-        return (text for _, text in sorted(line for told in self.jobs.values() for line in told.texts))
+        return (text for _, text in sorted(line for job in self.jobs.values() for line in job.texts))

@@ -65,12 +65,12 @@ class Form:
         self.unread = self.keys - READ
         place = {name: i for i, name in enumerate(named)}
         runs = [_runs(place, section) for section in (WHO, HELD)]
-        wanted = {place[name] for section in (_WHEN, _ENDED, _USED) for name in section if name in place}
+        wanted_places = {place[name] for section in (_WHEN, _ENDED, _USED) for name in section if name in place}
         tokens = [_token(name, name in quoted) for name in named]
-        cut = cutter(tokens, wanted, sorted((*runs[0], *runs[1])), _prefix(kind, 2 * len(quoted)))
+        cut = cutter(tokens, wanted_places, sorted((*runs[0], *runs[1])), _prefix(kind, 2 * len(quoted)))
         of_run = dict(zip(sorted((*runs[0], *runs[1])), cut.runs, strict=True))
         self.match = cut.match
-        who, held = (itemgetter(*([of_run[run] for run in found] or [cut.empty])) for found in runs)
+        who, held = (itemgetter(*([of_run[run] for run in group_of_run] or [cut.empty])) for group_of_run in runs)
         when, ended, used = (itemgetter(*(cut.values[place[name]] if name in place else cut.empty for name in section))
                              for section in (_WHEN, _ENDED, _USED))
         self._sections = who, when, ended, held, used
@@ -158,10 +158,10 @@ class Facts:
 
 def form_of(text: str) -> Form | None:
     """The form of a record; None where its pattern would not cut others of the form as ``attributes`` does."""
-    found = _HEAD.fullmatch(text)
-    if found is None:
+    match = _HEAD.fullmatch(text)
+    if match is None:
         return None
-    kind, rest = found.groups()
+    kind, rest = match.groups()
     named = attributes(rest)
     if not named or not all(map(_NAME.fullmatch, named)):
         return None
@@ -219,7 +219,7 @@ class Chunks:
 @lru_cache(maxsize=1 << 12)
 def vnodes(text: str) -> Chunks:
     """``(h1:ncpus=24:ngpus=2:mem=5kb+h2:ncpus=2)+(h1:ncpus=1)``. Rejected: number."""
-    made = Chunks()
+    chunks = Chunks()
     names = set()
     for part in text.replace("(", "").replace(")", "").split("+") if text else ():
         name, *resources = part.split(":")
@@ -227,13 +227,13 @@ def vnodes(text: str) -> Chunks:
         for resource in resources:
             key, _, value = resource.partition("=")
             if key == "ncpus":
-                made.cpus += count(value, "exec_vnode ncpus") or 0
+                chunks.cpus += count(value, "exec_vnode ncpus") or 0
             elif key == "ngpus":
-                made.gpus += count(value, "exec_vnode ngpus") or 0
+                chunks.gpus += count(value, "exec_vnode ngpus") or 0
             elif key == "mem" and (size := amount(value, "exec_vnode mem")):
-                made.memory += to_bytes(*size)
-    made.hosts = len(names)
-    return made
+                chunks.memory += to_bytes(*size)
+    chunks.hosts = len(names)
+    return chunks
 
 
 def nodes_spec(text: str) -> tuple[int | None, int | None]:
@@ -244,9 +244,9 @@ def nodes_spec(text: str) -> tuple[int | None, int | None]:
     for part in text.split("+"):
         first, *others = part.split(":")
         times = int(first) if re.fullmatch(r"\d{1,9}", first, re.ASCII) else 1
-        said = {k: int(v) for k, _, v in (o.partition("=") for o in others) if re.fullmatch(r"\d{1,9}", v, re.ASCII)}
-        cpus += times * said.get("ppn", 1)
-        gpus += times * said.get("gpus", 0)
+        options = {k: int(v) for k, _, v in (o.partition("=") for o in others) if re.fullmatch(r"\d{1,9}", v, re.ASCII)}
+        cpus += times * options.get("ppn", 1)
+        gpus += times * options.get("gpus", 0)
     return cpus, gpus or None
 
 
@@ -262,10 +262,10 @@ def _node(hosts: Texts) -> Property | None:
 
 def array_of(ident: str) -> tuple[str, str] | None:
     """(id of the array, index) of ``4[2].head`` and of Torque's ``4-2.head``."""
-    found = re.match(r"(\d+)(?:\[(\d+)\]|-(\d+)(?=\.|$))(.*)", ident, re.ASCII | re.DOTALL)
-    if not found:
+    match = re.match(r"(\d+)(?:\[(\d+)\]|-(\d+)(?=\.|$))(.*)", ident, re.ASCII | re.DOTALL)
+    if not match:
         return None
-    return (f"{found[1]}[]{found[4]}", found[2]) if found[2] else (f"{found[1]}{found[4]}", found[3])
+    return (f"{match[1]}[]{match[4]}", match[2]) if match[2] else (f"{match[1]}{match[4]}", match[3])
 
 
 _TEXT: Final = 4096         # characters of texts that are remembered
@@ -280,15 +280,16 @@ def requested(texts: Texts, cpus: int | None, nodes: int | None, gpus: int | Non
 
 @lru_cache(maxsize=1 << 12)
 def _asked(texts: tuple[str, ...], cpus: int | None, nodes: int | None, gpus: int | None) -> tuple[Property, ...]:
-    said = dict(zip(_ASKED, texts, strict=True))
-    found: list[Property] = [leaf(tag, n) for tag, n in (("Processors", cpus), ("NodeCount", nodes)) if n]
-    if limit := rounded(micros(said["walltime"], "Resource_List.walltime")):
-        found.append(leaf("Duration", limit))
-    size = amount(said["mem"], "Resource_List.mem")
+    texts_by_name = dict(zip(_ASKED, texts, strict=True))
+    properties: list[Property] = [leaf(tag, n) for tag, n in (("Processors", cpus), ("NodeCount", nodes)) if n]
+    if limit := rounded(micros(texts_by_name["walltime"], "Resource_List.walltime")):
+        properties.append(leaf("Duration", limit))
+    size = amount(texts_by_name["mem"], "Resource_List.mem")
     if size and size[0]:
-        found.append(leaf("Memory", size[0], {"units": size[1], "metric": "Total"}))
-    if gpus := count(said["ngpus"], "Resource_List.ngpus") or gpus:
-        found.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
-    found += (leaf("Extension", said[name], {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
-              for name in ("select", "place", "nodes") if said[name])
-    return tuple(found)
+        properties.append(leaf("Memory", size[0], {"units": size[1], "metric": "Total"}))
+    if gpus := count(texts_by_name["ngpus"], "Resource_List.ngpus") or gpus:
+        properties.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
+    properties += (leaf("Extension", texts_by_name[name],
+                        {"name": name, "type": "torque" if name == "nodes" else "pbspro"})
+                   for name in ("select", "place", "nodes") if texts_by_name[name])
+    return tuple(properties)

@@ -250,11 +250,11 @@ def _add_slots(items: list[Item], r: Record) -> None:
         items.append(Requested(r.requested))
     if not r.ran:
         return
-    found: list[Item] = [*_USED[r.processors, r.nodes]]
+    items_made: list[Item] = [*_USED[r.processors, r.nodes]]
     if r.wall is not None:
-        found.append(_Duration("Duration", r.wall))
+        items_made.append(_Duration("Duration", r.wall))
     if r.node is not None:
-        found.append(r.node)
-    found += r.delivered
-    if found:
-        items.append(Delivered(found))
+        items_made.append(r.node)
+    items_made += r.delivered
+    if items_made:
+        items.append(Delivered(items_made))

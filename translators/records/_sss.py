@@ -49,9 +49,9 @@ class PlainJobs:
     def _add(self, out: list[str], items: list[Item], depth: int) -> bool:
         """Add the lines of items; whether all of them are plain."""
         lines, indent, append = self._lines[depth], self._indents[depth], out.append
-        known, attributed = lines.get, self._attributes.get
+        line_of, attributed = lines.get, self._attributes.get
         for item in items:
-            found = known(id(item))
+            found = line_of(id(item))
             if found is not None:
                 append(found[1])
                 continue
@@ -102,11 +102,11 @@ class PlainJobs:
         for name, text in attributes.items():
             if not name.isidentifier() or not name.isascii() or _QUOTED.search(text) is not None:
                 return None
-        made = attributes, "".join(f' {name}="{text}"' for name, text in attributes.items())
+        pair = attributes, "".join(f' {name}="{text}"' for name, text in attributes.items())
         if len(self._attributes) >= _HELD:
             self._attributes.clear()
-        self._attributes[id(attributes)] = made
-        return made
+        self._attributes[id(attributes)] = pair
+        return pair
 
 
 def _escaped(text: str) -> str | None:

@@ -50,23 +50,23 @@ class TRES:
 
 def tres(text: str, name: str) -> TRES:
     """What a text of the column AllocTRES or ReqTRES says. Memory without unit is in MB. Rejected: number."""
-    said = TRES()
+    result = TRES()
     rest: list[tuple[str, Decimal]] = []
     for kind, value in split(text):
         if kind == "cpu":
-            said.cpu = count(value, f"{name} cpu")
+            result.cpu = count(value, f"{name} cpu")
         elif kind == "node":
-            said.nodes = count(value, f"{name} node")
+            result.nodes = count(value, f"{name} node")
         elif kind == "mem":
-            said.memory = amount(value, f"{name} mem", "MB")
+            result.memory = amount(value, f"{name} mem", "MB")
         elif (number := thousands(value, f"{name} {kind}")) is not None:
             rest.append((kind, number))
-    resources, said.gpus_differ = _resources(rest)
+    resources, result.gpus_differ = _resources(rest)
     kept = [p for p in resources if p.get("name") not in _ELSEWHERE[name]]
-    if name == "AllocTRES" and said.memory is not None:
-        kept.insert(0, leaf("Memory", said.memory[0], {"units": said.memory[1]} | _TOTAL))
-    said.properties = tuple(kept)
-    return said
+    if name == "AllocTRES" and result.memory is not None:
+        kept.insert(0, leaf("Memory", result.memory[0], {"units": result.memory[1]} | _TOTAL))
+    result.properties = tuple(kept)
+    return result
 
 
 def _resources(items: Sequence[tuple[str, Decimal]]) -> tuple[tuple[Property, ...], str]:
@@ -228,14 +228,14 @@ class TresTexts(dict[str, TRES]):
         if not LONGEST:             # the tests read every log with care, too
             return tres(text, self.name)
         cut = self.forms.cut(text)
-        said = None if cut is None else self._put(*cut)
-        if said is None:
-            said = tres(text, self.name)
+        result = None if cut is None else self._put(*cut)
+        if result is None:
+            result = tres(text, self.name)
         if len(text) < _SHORT:
             if len(self) >= _TEXTS:
                 self.clear()
-            self[text] = said
-        return said
+            self[text] = result
+        return result
 
     def _put(self, form: int, numbers: tuple[str, ...]) -> TRES | None:
         """The numbers of a text of a form in their places; None where the form has none."""
@@ -260,10 +260,10 @@ class TresTexts(dict[str, TRES]):
         if match is None:
             return None
         at = {Decimal(number): n for n, number in enumerate(match.groups())}
-        said = tres(text, self.name)
-        numbers = [*(p.value for p in said.properties), *([said.memory[0]] if said.memory else [])]
-        if said.gpus_differ or any(number not in at for number in numbers) or (said.cpu, said.nodes) != (
+        result = tres(text, self.name)
+        numbers = [*(p.value for p in result.properties), *([result.memory[0]] if result.memory else [])]
+        if result.gpus_differ or any(number not in at for number in numbers) or (result.cpu, result.nodes) != (
                 _MARK - 1 if form.cpu >= 0 else None, _MARK - 2 if form.node >= 0 else None):
             return None
-        return _Places(form.cpu, form.node, (at[said.memory[0]], said.memory[1]) if said.memory else None, tuple(
-            (type(p), p.tag, p.attributes, at[p.value]) for p in said.properties if isinstance(p.value, Decimal)))
+        return _Places(form.cpu, form.node, (at[result.memory[0]], result.memory[1]) if result.memory else None, tuple(
+            (type(p), p.tag, p.attributes, at[p.value]) for p in result.properties if isinstance(p.value, Decimal)))

@@ -67,8 +67,8 @@ class Blocks:
 
     def of_cloud(self, *names: str) -> str | None:
         """The text of the first of these elements in the cloud block."""
-        said = {local(item): text_of(item) for kind, block in self.found if kind == "Cloud" for item in block}
-        return next((text for name in names if (text := said.get(name))), None)
+        texts_by_name = {local(item): text_of(item) for kind, block in self.found if kind == "Cloud" for item in block}
+        return next((text for name in names if (text := texts_by_name.get(name))), None)
 
     def give(self, r: Record, word: str | None) -> None:
         """Their properties and Extensions. word: the Status of the job. Rejected: number, too-long."""
@@ -78,26 +78,27 @@ class Blocks:
         own = _own(r.start, r.end, word) | {name: getattr(r, tag) for name, tag in _CLOUD}
         traffic = Decimal(0)
         for kind, block in self.found:
-            said = {k: v for k, v in self._said(kind, block, r.line).items() if own.get(k) != v}
-            label = self._label(kind, said.get("MemoryClass"))
+            own_facts = {k: v for k, v in self._said(kind, block, r.line).items() if own.get(k) != v}
+            label = self._label(kind, own_facts.get("MemoryClass"))
             if kind != label.rstrip(" 0123456789"):         # the class stands in the label
-                del said["MemoryClass"]
+                del own_facts["MemoryClass"]
             if kind == "Network":
-                traffic += sum(number(said.get(n, ""), n) or 0 for n in ("NetworkInboundUsed", "NetworkOutboundUsed"))
-            elif kind == "Cloud" and (text := said.pop("SuspendDuration", "")):
+                traffic += sum(number(own_facts.get(n, ""), n) or 0
+                               for n in ("NetworkInboundUsed", "NetworkOutboundUsed"))
+            elif kind == "Cloud" and (text := own_facts.pop("SuspendDuration", "")):
                 r.suspended = seconds(text, "SuspendDuration")
             elif label in _AMOUNTS:
                 tag, name = _AMOUNTS[label]
-                if value := number(said.pop(name, ""), name):
+                if value := number(own_facts.pop(name, ""), name):
                     r.delivered.append(leaf(tag, value, {"units": "B", "metric": "Max"}))
-            r.more += (("ur2", f"{label} {name}", text) for name, text in said.items())
+            r.more += (("ur2", f"{label} {name}", text) for name, text in own_facts.items())
         if traffic:
             r.delivered.append(leaf("Network", traffic, {"units": "B", "metric": "Total"}))
 
     def _said(self, kind: str, block: Any, line: int) -> dict[str, str]:
         """Element, or element@attribute, -> text; what else there is, is told."""
-        known = {name.rstrip("!") for name in BLOCKS[kind]}
-        made: dict[str, str] = {}
+        names_known = {name.rstrip("!") for name in BLOCKS[kind]}
+        texts: dict[str, str] = {}
         for item in block:
             name = local(item)
             if name == "ExecutionHost":
@@ -105,14 +106,14 @@ class Blocks:
                 if len(hosts) != len(item) or len(hosts) != 1:
                     self._lost(kind, f"all of {name}", line)
                 item = hosts[0] if hosts else item
-            if name not in known or name in made or len(item):
+            if name not in names_known or name in texts or len(item):
                 self._lost(kind, name, line)
                 continue
             if (text := text_of(item)) is not None:
-                made[name] = " ".join(text.split())
-                made |= {f"{name}@{k.rpartition('}')[2]}": " ".join(v.split()) for k, v in item.attrib.items()
-                         if v.strip()}
-        return made
+                texts[name] = " ".join(text.split())
+                texts |= {f"{name}@{k.rpartition('}')[2]}": " ".join(v.split()) for k, v in item.attrib.items()
+                          if v.strip()}
+        return texts
 
     def _lost(self, kind: str, name: str, line: int) -> None:
         self.reading.once("SSS545", f"{kind} {name}", f"no place for {escape(name, 80)} of {kind}UsageBlock", line)
@@ -132,11 +133,11 @@ _AMOUNTS: Final = {"Storage": ("Disk", "StorageResourceCapacityUsed"),
 
 def _own(start: object, end: object, status: str | None) -> dict[str, str]:
     """What a block does not repeat: times and Status of the job."""
-    made = {} if status is None else {"Status": status}
+    repeated = {} if status is None else {"Status": status}
     for tag, value in (("StartTime", start), ("EndTime", end)):
         if isinstance(value, int) and value and (text := instant(value)):
-            made[tag] = text
-    return made
+            repeated[tag] = text
+    return repeated
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -173,10 +174,10 @@ def _network(t: Taking, facts: dict[str, dict[str, str]], own: dict[str, str]) -
     yield from written
     labels = ["Network", *(f"Network {n}" for n in range(2, len(written) + 1))][:len(written)]
     traffic = sum(int(facts[label][name]) for label in labels for name in ("NetworkInboundUsed", "NetworkOutboundUsed"))
-    found = None if t.delivered is None else t.delivered.first("Network")
-    if written and found is not None and isinstance(found.value, Decimal) and found.get("metric") == "Total" \
-            and found.get("units") is not None and to_bytes(found.value, found.get("units")) == traffic:
-        t.use(found, "units", "metric", place="Delivered")
+    network = None if t.delivered is None else t.delivered.first("Network")
+    if written and network is not None and isinstance(network.value, Decimal) and network.get("metric") == "Total" \
+            and network.get("units") is not None and to_bytes(network.value, network.get("units")) == traffic:
+        t.use(network, "units", "metric", place="Delivered")
     elif traffic:
         t.lost("SSS502", "Network", "Network is read as the sum of what the Extensions of the blocks say")
 
@@ -187,38 +188,38 @@ def _facts(t: Taking, own: dict[str, str]) -> dict[str, dict[str, str]]:
     beside = {"MachineName": t.job.value("Machine"), "SubmitHost": t.job.value("SubmitHost"),
               "ServiceLevel": t.job.value("QualityOfService")}
     own = own | {name: str(value) for name, value in beside.items()}
-    made: dict[str, dict[str, str]] = {}
+    facts_by_block: dict[str, dict[str, str]] = {}
     for p in t.job.all("Extension"):
-        found = _FACT.fullmatch(p.get("name") or "") if p.get("type") == "ur2" else None
-        if found is None or t.find(p) is None or own.get(found[2]) == p.text or beside.get(found[2], "") is None:
+        match = _FACT.fullmatch(p.get("name") or "") if p.get("type") == "ur2" else None
+        if match is None or t.find(p) is None or own.get(match[2]) == p.text or beside.get(match[2], "") is None:
             continue
-        if found[2] != "MemoryClass" or not found[1].startswith(_NAMED):      # their class stands in the label
-            made.setdefault(found[1], {}).setdefault(found[2] + (f"@{found[3]}" if found[3] else ""), p.text)
-    return made
+        if match[2] != "MemoryClass" or not match[1].startswith(_NAMED):      # their class stands in the label
+            facts_by_block.setdefault(match[1], {}).setdefault(match[2] + (f"@{match[3]}" if match[3] else ""), p.text)
+    return facts_by_block
 
 
-def _measured(t: Taking, label: str, said: dict[str, str], own: dict[str, str]) -> str:
+def _measured(t: Taking, label: str, own_facts: dict[str, str], own: dict[str, str]) -> str:
     """The block of an amount that is a property: the peak, else the total."""
     tag, name = _AMOUNTS[label]
     kind = label.partition(" ")[0]
-    if name in said or not _makes(kind, said, own | {name: "0"}):
-        said = {}
-    if not _makes(kind, said, own | {name: "0"}):
+    if name in own_facts or not _makes(kind, own_facts, own | {name: "0"}):
+        own_facts = {}
+    if not _makes(kind, own_facts, own | {name: "0"}):
         return ""
-    found = next(((n, m) for m in ("Max", "Total") for n, _ in t.sizes(tag, m)), None)
-    if found is None:
+    peak = next(((n, m) for m in ("Max", "Total") for n, _ in t.sizes(tag, m)), None)
+    if peak is None:
         return ""
-    if found[1] != "Max":
+    if peak[1] != "Max":
         t.lost("SSS502", tag, f"the capacity that was used does not tell total from peak: {tag} is read as Max")
-    return _block(t, label, said, own | {name: str(found[0])})
+    return _block(t, label, own_facts, own | {name: str(peak[0])})
 
 
-def _makes(kind: str, said: dict[str, str], own: dict[str, str]) -> bool:
+def _makes(kind: str, own_facts: dict[str, str], own: dict[str, str]) -> bool:
     """Whether facts make a block: all that it must have, nothing that it cannot have or that comes back otherwise."""
     names = {name.rstrip("!") for name in BLOCKS[kind]}
-    if any(name[-1] == "!" and name[:-1] not in said | own for name in BLOCKS[kind]):
+    if any(name[-1] == "!" and name[:-1] not in own_facts | own for name in BLOCKS[kind]):
         return False
-    return all(name in names and (not at or name in said) and _fits(key, text) for key, text in said.items()
+    return all(name in names and (not at or name in own_facts) and _fits(key, text) for key, text in own_facts.items()
                for name, at, _ in [key.partition("@")])
 
 
@@ -229,19 +230,19 @@ def _fits(key: str, text: str) -> bool:
     return form is None or form.fullmatch(text) is not None
 
 
-def _block(t: Taking, label: str, said: dict[str, str], own: dict[str, str]) -> str:
+def _block(t: Taking, label: str, own_facts: dict[str, str], own: dict[str, str]) -> str:
     """A block of facts and of what the job says; nothing, and all is left, where the facts do not make one."""
     kind = label.partition(" ")[0]
-    if not _makes(kind, said, own):
+    if not _makes(kind, own_facts, own):
         return ""
     items = []
     for name in (n.rstrip("!") for n in BLOCKS[kind]):
-        text = said.get(name, own.get(name))
+        text = own_facts.get(name, own.get(name))
         if text is not None:
-            more: dict[str, str | None] = {f"urf:{k.partition('@')[2]}": v for k, v in said.items()
+            more: dict[str, str | None] = {f"urf:{k.partition('@')[2]}": v for k, v in own_facts.items()
                                            if k.startswith(f"{name}@")}
             items.append(element("ExecutionHost", [element("Hostname", text, more)]) if name == "ExecutionHost" else
                          element(name, text, more))
-    for key in said:
+    for key in own_facts:
         t.fact("ur2", f"{label} {key}")
     return element(f"{kind}UsageBlock", items)

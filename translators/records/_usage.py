@@ -154,20 +154,20 @@ class Taking:
 
     def hosts(self) -> list[str]:
         """The names of the delivered nodes; those of a pattern, or too many, are not taken."""
-        found = None if self.delivered is None else self.delivered.first("Node")
-        if found is None:
+        node = None if self.delivered is None else self.delivered.first("Node")
+        if node is None:
             return []
-        kind, text = found.get("aggregation"), found.text
+        kind, text = node.get("aggregation"), node.text
         try:
             names = (NodeSet.parse_range(text) if kind == "Range" else
-                     NodeSet.parse_list(text, found.get("delimiter") or ",") if kind == "List" else None)
+                     NodeSet.parse_list(text, node.get("delimiter") or ",") if kind == "List" else None)
         except LexicalError:
             return []               # left over, which is told
         if kind == "Pattern" or (names is not None and names.count > _NODES):
             return []
-        if (found.get("count") or "1") != "1":
+        if (node.get("count") or "1") != "1":
             return []
-        self.use(found, "aggregation", "delimiter", "count", place="Delivered")
+        self.use(node, "aggregation", "delimiter", "count", place="Delivered")
         shown = [text] if names is None else list(names)
         if any(c in name for name in shown for c in ",[] \t\n") or not all(shown):
             self.lost("SSS502", "Node", "a name of a node holds signs that part names")
@@ -176,17 +176,17 @@ class Taking:
     # -- facts of all formats
     def global_id(self) -> str:
         """GlobalJob, else one made of Machine, Id and StartTime, which is told."""
-        found = self.text("GlobalJob")
-        if found is not None:
-            return found
+        global_job = self.text("GlobalJob")
+        if global_job is not None:
+            return global_job
         self.lost("SSS503", "GlobalJob", "a job without GlobalJob gets one of Machine, Id and StartTime")
         parts = (self.job.value("Machine"), self.job.value("Id"), self.job.value("StartTime"))
         return ":".join("" if part is None else " ".join(str(part).split()) for part in parts)
 
     def status(self) -> str | None:
         """The word of Status; None for a State that none stands for."""
-        found = self.property("State")
-        if found is None:
+        state = self.property("State")
+        if state is None:
             self.lost("SSS503", "State", "a job without State gets the one that its times tell")
             return ("completed" if self.job.first("EndTime") else "started" if self.job.first("StartTime") else
                     "queued")
@@ -201,12 +201,12 @@ class Taking:
                   "left out")
         return None
 
-    def record_id(self, known: str) -> str:
+    def record_id(self, fallback: str) -> str:
         """The id that the record had, else what identifies the job, which is told."""
-        found = self.fact(GRID, "RecordId")
-        if found is None:
+        fact = self.fact(GRID, "RecordId")
+        if fact is None:
             self.lost("SSS503", "Extension RecordId", "recordId is made of what identifies the job")
-        return found or known
+        return fact or fallback
 
     def rest(self) -> None:
         """Tell of all that has not been taken."""

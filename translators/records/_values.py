@@ -134,11 +134,11 @@ def rounded(us: int | None) -> int | None:
 
 def cpu_of(user: str, system: str) -> int | None:
     """Whole seconds, half up, of the time in user and in system mode; None where neither is there. Rejected: number."""
-    one, other = sixths(user), sixths(system)
-    if one is not None and other is not None:
-        return rounded(one + other)
-    known = [value for value in (number(user, "ru_utime"), number(system, "ru_stime")) if value is not None]
-    return int(sum(known, _HALF)) if known else None
+    first, other = sixths(user), sixths(system)
+    if first is not None and other is not None:
+        return rounded(first + other)
+    times = [value for value in (number(user, "ru_utime"), number(system, "ru_stime")) if value is not None]
+    return int(sum(times, _HALF)) if times else None
 
 
 #: Letter -> unit of bytes of a document.
@@ -171,15 +171,15 @@ def amount(text: str, name: str, default: str = "B") -> tuple[Decimal, str] | No
         unit, factor = _UNITS[text[len(digits):]]
         if factor == 1:
             return Decimal(digits), unit
-    found = _AMOUNT.fullmatch(text)
-    if found and found[1] in _NEVER_SET:
+    match = _AMOUNT.fullmatch(text)
+    if match and match[1] in _NEVER_SET:
         return None
-    if found:
-        if not found[2]:
-            return Decimal(found[1]), default
-        unit, factor = _UNITS[found[2]]
+    if match:
+        if not match[2]:
+            return Decimal(match[1]), default
+        unit, factor = _UNITS[match[2]]
         if factor:
-            return Decimal(found[1]) if factor == 1 else Decimal(found[1]) * factor, unit
+            return Decimal(match[1]) if factor == 1 else Decimal(match[1]) * factor, unit
     raise Rejected("number", f"{name} {escape(text, 40)!r} is no amount of memory")
 
 

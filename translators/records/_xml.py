@@ -159,12 +159,12 @@ class _Cutter:
 
     def _past(self, mark: bytes, at: int) -> bool:
         """Go on behind a mark; False: the input ends before it, or it is too far away."""
-        while (found := self.text.find(mark, at)) < 0:
+        while (end := self.text.find(mark, at)) < 0:
             at = max(at, len(self.text) - len(mark))
             if len(self.text) - self.at > self.most or not self.more():
                 self.at = len(self.text)        # it is nowhere in there: nothing is looked at twice
                 return False
-        self.at = found + len(mark)
+        self.at = end + len(mark)
         return True
 
     def _first(self) -> None:
@@ -174,13 +174,13 @@ class _Cutter:
         except Rejected:        # compressed, which documents are refused for by name
             clean_bytes(b"\x1f\x8b", self.reading.findings, whole=False)
         first = bytes(self.text[:_HEAD])
-        found = _ENCODING.match(first)
+        match = _ENCODING.match(first)
         self.declaration = b""
-        if found and found[1].lower().startswith(b"utf-16") and b"\0" not in first:     # came as such, is UTF-8 now
+        if match and match[1].lower().startswith(b"utf-16") and b"\0" not in first:     # came as such, is UTF-8 now
             return
         clean_bytes(first, self.reading.findings, whole=False)
-        if found:
-            self.declaration = b'<?xml version="1.0" encoding="' + found[1] + b'"?>'
+        if match:
+            self.declaration = b'<?xml version="1.0" encoding="' + match[1] + b'"?>'
 
 
 class XMLReading(Reading):
@@ -200,8 +200,8 @@ class XMLReading(Reading):
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of a document, one at a time; what is rejected is counted and told."""
         cutter = _Cutter(self, file)
-        for number, found in cutter.cut():
-            yield from self.accepted(number, partial(self._one, found, cutter, number))
+        for number, record in cutter.cut():
+            yield from self.accepted(number, partial(self._one, record, cutter, number))
         if cutter.damaged is not None:
             self.counts.read += 1
             self.reject(1, cutter.damaged.reason, str(cutter.damaged))
@@ -209,11 +209,11 @@ class XMLReading(Reading):
             self.counts.read += 1
             self.reject(1, "xml", f"there is no {' or '.join(sorted(self.records))} in it")
 
-    def _one(self, found: bytes | Rejected, cutter: _Cutter, number: int) -> tuple[Job]:
+    def _one(self, record: bytes | Rejected, cutter: _Cutter, number: int) -> tuple[Job]:
         """The job of one record. Rejected: what the cutter found there is none."""
-        if isinstance(found, Rejected):
-            raise found
-        return (self.given(self.record(self._parsed(found, cutter, number), number)),)
+        if isinstance(record, Rejected):
+            raise record
+        return (self.given(self.record(self._parsed(record, cutter, number), number)),)
 
     def _parsed(self, text: bytes, cutter: _Cutter, number: int) -> Any:
         """The element of a record. Rejected: xml, too-long."""
@@ -250,24 +250,24 @@ class XMLReading(Reading):
 def _bare(head: bytes) -> bytes:
     """The text without comments and instructions, in one pass; what never ends goes to the end."""
     kept, at = [], 0
-    while at < len(head) and (found := _SPAN.search(head, at)) is not None:
-        kept.append(head[at:found.start()])
-        mark = _SPANS[found[0]]
-        end = head.find(mark, found.end())
+    while at < len(head) and (span := _SPAN.search(head, at)) is not None:
+        kept.append(head[at:span.start()])
+        mark = _SPANS[span[0]]
+        end = head.find(mark, span.end())
         at = len(head) if end < 0 else end + len(mark)
     return b"".join((*kept, head[at:]))
 
 
 def _head_tag(head: bytes) -> bytes:
     """The attributes of the root's start tag."""
-    found = _ROOT.search(_bare(head)) if head else None
-    return found[2] if found else b""
+    match = _ROOT.search(_bare(head)) if head else None
+    return match[2] if match else b""
 
 
 def _root(head: bytes) -> bytes:
     """The name of the root element."""
-    found = _ROOT.search(_bare(head[:_HEAD]))
-    return found[1].rstrip(b"/") if found else b""
+    match = _ROOT.search(_bare(head[:_HEAD]))
+    return match[1].rstrip(b"/") if match else b""
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
@@ -290,9 +290,9 @@ def text_of(element: Any) -> str | None:
 
 def seconds(text: str, name: str) -> int | None:
     """Whole seconds, half up, of an xs:duration; None where it is negative. Rejected: number."""
-    found = _DURATION.fullmatch(text)
-    if found and any(found.groups()):
-        days, hours, minutes, rest = found.groups()
+    match = _DURATION.fullmatch(text)
+    if match and any(match.groups()):
+        days, hours, minutes, rest = match.groups()
         whole = total([int(days or 0), int(hours or 0), int(minutes or 0), 0])
         return int((whole + Decimal(rest or 0)).quantize(Decimal(1), ROUND_HALF_UP))
     if text.startswith("-P"):

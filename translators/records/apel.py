@@ -162,22 +162,22 @@ def benchmarks_of(level: str, kind: str = "") -> list[tuple[str, str]]:
     if not level.startswith("{"):
         number(level, "ServiceLevel")
         return [(" ".join(kind.split()) or "custom", level)]
-    found = []
+    levels = []
     for part in level.strip("{} ").split(","):
         name, sign, figure = (p.strip(" \"'") for p in part.partition(":"))
         if not sign or not name or number(figure, "ServiceLevel") is None:
             raise Rejected("number", f"ServiceLevel {escape(level, 60)!r} is not of the form {{type: figure}}")
-        found.append((name, figure))
-    return found
+        levels.append((name, figure))
+    return levels
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
-def option(context: WriteContext, name: str, *known: str) -> str:
+def option(context: WriteContext, name: str, *choices: str) -> str:
     """An option that has one of these values; the first is the default."""
-    text = context.options.get(name, known[0])
-    if text not in known:
-        raise UsageError(f"{name} is {' or '.join(known)}, not {escape(text, 40)!r}")
+    text = context.options.get(name, choices[0])
+    if text not in choices:
+        raise UsageError(f"{name} is {' or '.join(choices)}, not {escape(text, 40)!r}")
     return text
 
 
@@ -253,15 +253,15 @@ def _memory(t: Taking) -> str | None:
 def _virtual(t: Taking) -> str | None:
     """The peak of virtual memory that an Extension states in KB."""
     text = next((p.text for p in t.job.all("Extension") if p.get("type") == "LRM" and p.get("name") == "MaxVMSize"), "")
-    found = re.fullmatch(r"([1-9]\d{0,17}) KB", text, re.ASCII)
-    return None if found is None or t.fact("LRM", "MaxVMSize") is None else found[1]
+    match = re.fullmatch(r"([1-9]\d{0,17}) KB", text, re.ASCII)
+    return None if match is None or t.fact("LRM", "MaxVMSize") is None else match[1]
 
 
 def _levels(t: Taking, version: str) -> list[tuple[str, str | None]]:
-    found = benchmarks(t)
-    if not found:
+    levels = benchmarks(t)
+    if not levels:
         return []
-    shown = [(kind, format(value, "f")) for kind, value in found]
+    shown = [(kind, format(value, "f")) for kind, value in levels]
     if version == "0.4":
         return [("ServiceLevel", "{" + ", ".join(f"{k}: {v}" for k, v in shown) + "}")]
     if len(shown) > 1:

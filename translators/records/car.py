@@ -48,21 +48,21 @@ class Reading(UsageReading):
 
     def _who(self, r: Record, item: Any, text: str | None) -> None:
         for part in item:
-            name, found = local(part), self.name(text_of(part), local(part))
+            name, value = local(part), self.name(text_of(part), local(part))
             if name == "LocalUserId":
-                r.user = found
+                r.user = value
             elif name == "LocalGroup":
-                r.group = found
+                r.group = value
             elif name == "GlobalUserName":
-                whole(r, "GlobalUser", found)
-            elif name == "GroupAttribute" and found:
+                whole(r, "GlobalUser", value)
+            elif name == "GroupAttribute" and value:
                 kind = attribute(part, "type") or "GroupAttribute"
                 if kind == "project":
-                    r.project = found
+                    r.project = value
                 else:
-                    r.more.append((GRID, _GROUPS.get(kind, kind), found))
-            elif found:
-                r.more.append((GRID, "VO" if name == "Group" else name, found))
+                    r.more.append((GRID, _GROUPS.get(kind, kind), value))
+            elif value:
+                r.more.append((GRID, "VO" if name == "Group" else name, value))
 
     def _level(self, r: Record, item: Any, text: str | None) -> None:
         if number(text or "", "ServiceLevel") is not None:
@@ -130,9 +130,9 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
     if used is None:
         return
     start, end, wall, cpu = used
-    known = t.global_id()
-    yield element("RecordIdentity", "", {"urf:createTime": created, "urf:recordId": t.record_id(known)})
-    yield element("JobIdentity", (element("GlobalJobId", known), element("LocalJobId", ident)))
+    global_id = t.global_id()
+    yield element("RecordIdentity", "", {"urf:createTime": created, "urf:recordId": t.record_id(global_id)})
+    yield element("JobIdentity", (element("GlobalJobId", global_id), element("LocalJobId", ident)))
     if users := list(_user(t)):
         yield element("UserIdentity", users)
     if (name := t.text("Name")) is not None:
@@ -151,8 +151,8 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
     if (submitted := t.number("SubmitTime")) is not None:
         yield from moment_of(t, "TimeInstant", submitted, {"urf:type": "submit"}, "SubmitTime")
     for tag, least in (("NodeCount", 1), ("Processors", 1)):
-        if (found := t.amount(tag, least=least)) is not None:
-            yield element(tag, found.text)
+        if (amount := t.amount(tag, least=least)) is not None:
+            yield element(tag, amount.text)
     yield element("EndTime", instant(end) or "")
     yield element("StartTime", instant(start) or "")
     for tag, source in (("MachineName", "Machine"), ("SubmitHost", "SubmitHost"), ("Queue", "Queue")):

@@ -79,10 +79,10 @@ class _Reading(Reading):
 
     def take(self, line: Line) -> Iterable[Job]:
         """Add one event; gives the jobs that are whole with it."""
-        found = _LINE.fullmatch(line.text.strip())
-        if not found:
+        match = _LINE.fullmatch(line.text.strip())
+        if not match:
             raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
-        kind, ident, rest = found.groups()
+        kind, ident, rest = match.groups()
         does = TYPES.get(kind)
         if does is None:
             raise Rejected("type", f"type {kind} is not known")
@@ -94,20 +94,20 @@ class _Reading(Reading):
         if not ident[:1].isdigit():
             raise Rejected("id", f"{escape(ident, 40)!r} is no job id")
         tell_forged(self, ident, rest, line.number)
-        said = {k: v for k, v in attributes(rest).items() if v not in _ABSENT and v}
+        fields = {k: v for k, v in attributes(rest).items() if v not in _ABSENT and v}
         if does == "tells":
             if kind == "Q":
                 self.ended.pop(ident, None)
             elif ident in self.ended:
                 raise Rejected("part", f"type {kind}: job {escape(ident, 40)} has had its E")
-            return self._tell(kind, ident, said, line)
-        told = self.open.jobs.get(ident) or _Told(line.number)
-        made = self.given(self._record(ident, kind, told, said, line.number))
+            return self._tell(kind, ident, fields, line)
+        pending = self.open.jobs.get(ident) or _Told(line.number)
+        job = self.given(self._record(ident, kind, pending, fields, line.number))
         self.open.take(ident)
         if len(self.ended) >= _ENDED:
             del self.ended[next(iter(self.ended))]
         self.ended[ident] = None
-        return (made,)
+        return (job,)
 
     def rest(self) -> Iterator[Job]:
         """Jobs that have not ended in this log, in the order in which they began."""
@@ -118,28 +118,28 @@ class _Reading(Reading):
         """Lines of jobs that have not ended."""
         return self.open.lines()
 
-    def _tell(self, kind: str, ident: str, said: dict[str, str], line: Line) -> list[Job]:
+    def _tell(self, kind: str, ident: str, fields: dict[str, str], line: Line) -> list[Job]:
         done = [job for oldest in self.open.too_many(ident) for job in self._stands(oldest)]
-        told = self.open.add(ident, _Told(line.number), line, keeping=self.keeping)
-        told.facts |= said
-        told.stop = kind if kind in _STOPS else told.stop
-        told.types += kind[:1] if len(told.types) < 64 else ""
+        pending = self.open.add(ident, _Told(line.number), line, keeping=self.keeping)
+        pending.facts |= fields
+        pending.stop = kind if kind in _STOPS else pending.stop
+        pending.types += kind[:1] if len(pending.types) < 64 else ""
         return done
 
     def _stands(self, ident: str) -> list[Job]:
         """The job of one that has no E."""
-        told = self.open.take(ident)
-        assert told is not None
+        pending = self.open.take(ident)
+        assert pending is not None
         try:
-            return [self.given(self._record(ident, told.stop or ("S" if "S" in told.types else "Q"), told, {},
-                                            told.line))]
+            return [self.given(self._record(ident, pending.stop or ("S" if "S" in pending.types else "Q"), pending, {},
+                                            pending.line))]
         except Rejected as why:
-            self.reject(told.line, why.reason, str(why), taken=told.records)
+            self.reject(pending.line, why.reason, str(why), taken=pending.records)
             return []
 
-    def _record(self, ident: str, kind: str, told: _Told, said: dict[str, str], line: int) -> Record:
-        """said: what the last record adds to what was told."""
-        facts = told.facts | said
+    def _record(self, ident: str, kind: str, pending: _Told, fields: dict[str, str], line: int) -> Record:
+        """fields: what the last record adds to what was told."""
+        facts = pending.facts | fields
         get = facts.get
         r = Record(line, ident, machine=self.machine or self.name(get("resource"), "resource"))
         for name, tag in (("jobname", "name"), ("user", "user"), ("group", "group"), ("account", "project"),
@@ -147,7 +147,7 @@ class _Reading(Reading):
             setattr(r, tag, self.name(get(name), name))
         times = {name: self._exact(get(name, ""), name) for name in ("ctime", "etime", "start", "end")}
         r.submit, r.eligible, r.start, r.end = (None if v is None else int(v) for v in times.values())
-        self._state(r, kind, told.stop, facts)
+        self._state(r, kind, pending.stop, facts)
         begun, ended = times["start"], times["end"]
         span = None if begun is None or ended is None else max(Decimal(0), ended - begun)
         used = rounded(micros(get("resources_used.walltime", ""), "resources_used.walltime"))

@@ -96,19 +96,19 @@ class _Reading(Reading):
         events = message.get("events", [message])
         if not isinstance(events, list) or not all(isinstance(e, dict) for e in events):
             raise Rejected("json", "events is no list of objects")
-        found = [self._event(e) for e in events]
-        given = _given(message.get("R"))
-        number = self._number(message, [e.name for e in found])
+        parsed_events = [self._event(e) for e in events]
+        resources_given = _given(message.get("R"))
+        number = self._number(message, [e.name for e in parsed_events])
         done = [job for oldest in self.open.too_many(number) for job in self._stands(oldest)]
-        told = self.open.add(number, _Told(line.number, number=number), line, keeping=self.keeping)
-        _spec(told, message.get("jobspec"))
-        told.given, told.nodes = given or (told.given, told.nodes)
-        for event in found:
-            _tell(told, event)
-        if told.state != "INACTIVE":
+        pending = self.open.add(number, _Told(line.number, number=number), line, keeping=self.keeping)
+        _spec(pending, message.get("jobspec"))
+        pending.given, pending.nodes = resources_given or (pending.given, pending.nodes)
+        for event in parsed_events:
+            _tell(pending, event)
+        if pending.state != "INACTIVE":
             return done
         self.open.take(number)
-        return [*done, self.given(self._record(told, line.number))]
+        return [*done, self.given(self._record(pending, line.number))]
 
     def rest(self) -> Iterator[Job]:
         """Jobs that have not ended in this log, in the order in which they began."""
@@ -145,9 +145,9 @@ class _Reading(Reading):
         if name == "finish" and (number_of(context, "status") or 0) > _WORD:
             raise Rejected("number", f"status {context['status']} is no wait status")
         if isinstance(at, str):
-            found = re.search(r"\.(\d{1,9})", at)
+            match = re.search(r"\.(\d{1,9})", at)
             seconds = self.time(at, "timestamp", 0)
-            at = None if seconds is None else seconds + (float(f"0.{found[1]}") if found else 0)
+            at = None if seconds is None else seconds + (float(f"0.{match[1]}") if match else 0)
         value = number_of({"timestamp": at}, "timestamp")
         if not value:
             raise Rejected("time", f"event {escape(name, 40)} has no timestamp")
@@ -156,147 +156,147 @@ class _Reading(Reading):
 
     def _stands(self, number: int) -> list[Job]:
         """The job of one that has no end."""
-        told = self.open.take(number)
-        assert told is not None
+        pending = self.open.take(number)
+        assert pending is not None
         try:
-            return [self.given(self._record(told, told.line))]
+            return [self.given(self._record(pending, pending.line))]
         except Rejected as why:
-            self.reject(told.line, why.reason, str(why), taken=told.records)
+            self.reject(pending.line, why.reason, str(why), taken=pending.records)
             return []
 
     # -- a job
-    def _record(self, told: _Told, line: int) -> Record:
-        facts = told.facts
-        r = Record(line, write_id(told.number, "f58"), machine=self.machine)
+    def _record(self, pending: _Told, line: int) -> Record:
+        facts = pending.facts
+        r = Record(line, write_id(pending.number, "f58"), machine=self.machine)
         for name, tag in (("name", "name"), ("userid", "user"), ("bank", "project"), ("queue", "queue"),
                           ("cwd", "directory")):
             setattr(r, tag, self.name(text_of(facts, name), name))
-        r.more.append(("LRM", "JobIDRaw", str(told.number)))
+        r.more.append(("LRM", "JobIDRaw", str(pending.number)))
         for name in ("project", "urgency", "priority"):
             if (text := text_of(facts, name)) is not None:
                 r.more.append(("flux", name, text))
-        at = told.at
+        at = pending.at
         r.submit, r.eligible, r.start, r.end = (
             None if (v := at.get(name)) is None else int(v) for name in ("submit", "priority", "alloc", "cleanup"))
         r.ran = "alloc" in at
         r.wall = self.first("Duration", line, ("cleanup - alloc", _span(at, "cleanup")),
                             ("finish - alloc", _span(at, "finish")))
-        self._ended(r, told)
-        self._amounts(r, told)
+        self._ended(r, pending)
+        self._amounts(r, pending)
         return r
 
-    def _ended(self, r: Record, told: _Told) -> None:
-        kind, note = told.exception
-        result = "" if not told.ends else RESULTS.get(kind, "FAILED") if told.ends == "exception" else (
-            "FAILED" if told.status else "COMPLETED")
-        r.native = result if told.state == "INACTIVE" else told.state
-        r.state = state_word(STATES.get(told.state), "Idle")
-        if r.state == "Idle" and told.facts.get("urgency") == HOLD:
+    def _ended(self, r: Record, pending: _Told) -> None:
+        kind, note = pending.exception
+        result = "" if not pending.ends else RESULTS.get(kind, "FAILED") if pending.ends == "exception" else (
+            "FAILED" if pending.status else "COMPLETED")
+        r.native = result if pending.state == "INACTIVE" else pending.state
+        r.state = state_word(STATES.get(pending.state), "Idle")
+        if r.state == "Idle" and pending.facts.get("urgency") == HOLD:
             r.state, r.hold = "Hold", "User"
         code = None
-        if told.status is not None:
-            r.exit_code, r.signal = end_of(told.status)
+        if pending.status is not None:
+            r.exit_code, r.signal = end_of(pending.status)
             code = r.exit_code
-        if told.state == "INACTIVE":
+        if pending.state == "INACTIVE":
             r.message = message(result, kind, note, code if r.signal is None else -r.signal, r.ran)
 
-    def _amounts(self, r: Record, told: _Told) -> None:
+    def _amounts(self, r: Record, pending: _Told) -> None:
         if r.ran:
-            r.processors = told.given.get("core") or None
-            r.node, n = self.nodes(told.nodes, r.line) if told.nodes else (None, None)
-            r.nodes = told.given.get("rank") or n
-            if gpus := told.given.get("gpu"):
+            r.processors = pending.given.get("core") or None
+            r.node, n = self.nodes(pending.nodes, r.line) if pending.nodes else (None, None)
+            r.nodes = pending.given.get("rank") or n
+            if gpus := pending.given.get("gpu"):
                 r.delivered.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
         for kind, tag in (("core", "Processors"), ("node", "NodeCount")):
-            if count := told.asked.get(kind):
+            if count := pending.asked.get(kind):
                 r.requested.append(leaf(tag, count))
-        if (limit := number_of(told.facts, "duration")) and whole(limit):
+        if (limit := number_of(pending.facts, "duration")) and whole(limit):
             r.requested.append(leaf("Duration", whole(limit)))
-        if gpus := told.asked.get("gpu"):
+        if gpus := pending.asked.get("gpu"):
             r.requested.append(leaf("Resource", Decimal(gpus), {"name": "GPU"}))
 
 
 def _parsed(text: str) -> dict[str, Any]:
     """A line as an object. Rejected: json, columns."""
     if not text.startswith("{"):
-        found = _TEXT.fullmatch(text)
-        if not found:
+        match = _TEXT.fullmatch(text)
+        if not match:
             raise Rejected("columns", "neither a JSON object nor of the form TIMESTAMP NAME KEY=VALUE ...")
-        stamp, name, rest = found.groups()
+        stamp, name, rest = match.groups()
         at = stamp if "T" in stamp else float(stamp)
         return {"timestamp": at, "name": name, "context": _context(rest or "")}
     try:
-        made = json.loads(text)
+        value = json.loads(text)
     except RecursionError:
         raise Rejected("json", "nested too deep") from None
     except ValueError as error:
         raise Rejected("json", escape(str(error), 200)) from None
-    assert isinstance(made, dict)       # it begins with a brace
-    return made
+    assert isinstance(value, dict)       # it begins with a brace
+    return value
 
 
 def _context(text: str) -> dict[str, Any]:
     """``userid=1001 note="a b"``, whose values are JSON. Rejected: json."""
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     decoder, at = json.JSONDecoder(), 0
     while at < len(text):
-        found = _KEY.match(text, at)
-        if not found:
+        match = _KEY.match(text, at)
+        if not match:
             raise Rejected("json", f"{escape(text[at:], 40)!r} is not of the form KEY=VALUE")
         try:
-            made[found[1]], at = decoder.raw_decode(text, found.end())
+            values[match[1]], at = decoder.raw_decode(text, match.end())
         except (ValueError, RecursionError):
-            raise Rejected("json", f"the value of {escape(found[1], 40)} is no JSON") from None
+            raise Rejected("json", f"the value of {escape(match[1], 40)} is no JSON") from None
         at += len(text[at:at + 1])
-    return made
+    return values
 
 
-def _ident(said: object) -> int:
+def _ident(ident: object) -> int:
     """The number of a job id in any of its forms. Rejected: id."""
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= GREATEST:
-        return said
+    if isinstance(ident, int) and not isinstance(ident, bool) and 0 <= ident <= GREATEST:
+        return ident
     try:
-        return read_id(str(said))
+        return read_id(str(ident))
     except (LexicalError, UsageError):      # words, without the extra that reads them
-        raise Rejected("id", f"{escape(str(said), 40)!r} is no job id") from None
+        raise Rejected("id", f"{escape(str(ident), 40)!r} is no job id") from None
 
 
-def _tell(told: _Told, event: _Event) -> None:
+def _tell(pending: _Told, event: _Event) -> None:
     """Take over what an event says."""
-    name, at, said = event.name, event.at, event.context
+    name, at, context = event.name, event.at, event.context
     if name == "finish":
-        status = number_of(said, "status")
-        told.status = None if status is None else int(status)
+        status = number_of(context, "status")
+        pending.status = None if status is None else int(status)
     elif name == "jobspec-update":
-        told.facts |= {k.removeprefix(_MEMBER): v for k, v in said.items() if k.startswith(_MEMBER)}
+        pending.facts |= {k.removeprefix(_MEMBER): v for k, v in context.items() if k.startswith(_MEMBER)}
     elif name in ("submit", "urgency", "priority"):
-        told.facts |= {k: v for k, v in said.items() if k in ("urgency", "priority") or (k, name) == (
+        pending.facts |= {k: v for k, v in context.items() if k in ("urgency", "priority") or (k, name) == (
             "userid", "submit")}
     elif name == "alloc":
-        summary = _summary(said)
-        told.given = told.given or (held(summary) if isinstance(summary, str) else {})
-    told.at.setdefault(name, at)
-    fatal = name == "exception" and said.get("severity") == 0
-    if (name == "finish" or fatal) and not told.ends:
-        told.ends, told.at["cleanup"], told.state = name, at, "CLEANUP"
+        summary = _summary(context)
+        pending.given = pending.given or (held(summary) if isinstance(summary, str) else {})
+    pending.at.setdefault(name, at)
+    fatal = name == "exception" and context.get("severity") == 0
+    if (name == "finish" or fatal) and not pending.ends:
+        pending.ends, pending.at["cleanup"], pending.state = name, at, "CLEANUP"
         if fatal:
-            told.exception = str(said.get("type") or ""), str(said.get("note") or "")
+            pending.exception = str(context.get("type") or ""), str(context.get("note") or "")
     elif name == "clean":
-        told.state = "INACTIVE"
-    elif name in _PHASES and not told.ends:
-        told.state = _PHASES[name]
+        pending.state = "INACTIVE"
+    elif name in _PHASES and not pending.ends:
+        pending.state = _PHASES[name]
 
 
-def _summary(said: dict[str, Any]) -> object:
+def _summary(context: dict[str, Any]) -> object:
     """The scheduler's summary of an alloc event."""
-    notes = said.get("annotations")
+    notes = context.get("annotations")
     if not isinstance(notes, dict):
         return None
     sched = notes.get("sched")
     return sched.get("resource_summary") if isinstance(sched, dict) else notes.get("sched.resource_summary")
 
 
-def _spec(told: _Told, spec: object) -> None:
+def _spec(pending: _Told, spec: object) -> None:
     """The jobspec that the journal gives with submit."""
     if not isinstance(spec, dict):
         return
@@ -304,10 +304,10 @@ def _spec(told: _Told, spec: object) -> None:
     system = attributes.get("system") if isinstance(attributes, dict) else None
     if isinstance(system, dict):
         job = system.get("job")
-        told.facts |= {k: v for k, v in system.items() if k in ("duration", "queue", "bank", "project", "cwd")}
-        told.facts |= {"name": job["name"]} if isinstance(job, dict) and "name" in job else _command(spec)
-    told.asked = {}
-    _asked(spec.get("resources"), told.asked)
+        pending.facts |= {k: v for k, v in system.items() if k in ("duration", "queue", "bank", "project", "cwd")}
+        pending.facts |= {"name": job["name"]} if isinstance(job, dict) and "name" in job else _command(spec)
+    pending.asked = {}
+    _asked(spec.get("resources"), pending.asked)
 
 
 def _given(resources: object) -> tuple[dict[str, int], str] | None:
@@ -315,11 +315,11 @@ def _given(resources: object) -> tuple[dict[str, int], str] | None:
     if resources is None:
         return None
     try:
-        found = read_resources(resources)
+        problems = read_resources(resources)
     except (JobspecError, ExecLimitError) as error:
         raise Rejected("json", escape(str(error), 200)) from None
-    counts = {"rank": found.ranks.count, "core": found.count("core"), "gpu": found.count("gpu")}
-    return counts, ",".join(dict.fromkeys(found.hosts.values()))
+    counts = {"rank": problems.ranks.count, "core": problems.count("core"), "gpu": problems.count("gpu")}
+    return counts, ",".join(dict.fromkeys(problems.hosts.values()))
 
 
 def _command(spec: dict[str, Any]) -> dict[str, str]:
@@ -331,14 +331,14 @@ def _command(spec: dict[str, Any]) -> dict[str, str]:
     return {"name": word.rpartition("/")[2]} if isinstance(word, str) else {}
 
 
-def _asked(vertices: object, found: dict[str, int], times: int = 1, depth: int = 0) -> None:
+def _asked(vertices: object, counts: dict[str, int], times: int = 1, depth: int = 0) -> None:
     """Add up the nodes, cores and GPUs of a jobspec; a count that is a range is not one number."""
     for vertex in vertices if isinstance(vertices, list) and depth < _DEPTH else ():
         count = vertex.get("count") if isinstance(vertex, dict) else None
         if isinstance(count, int) and not isinstance(count, bool) and 0 < count * times <= _COUNT:
             kind = str(vertex.get("type"))
-            found[kind] = found.get(kind, 0) + count * times
-            _asked(vertex.get("with"), found, count * times, depth + 1)
+            counts[kind] = counts.get(kind, 0) + count * times
+            _asked(vertex.get("with"), counts, count * times, depth + 1)
 
 
 def _span(at: dict[str, Decimal], end: str) -> int | None:

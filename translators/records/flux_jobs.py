@@ -43,67 +43,67 @@ class _Members(Reading):
     def _record(self, job: Any, line: int) -> Record:
         if not isinstance(job, dict):
             raise Rejected("json", f"a member of jobs is no object but {type(job).__name__}")
-        said: dict[str, Any] = {k: v for k, v in job.items() if v not in (None, "")}
-        native, ident = said.get("id"), text_of(said, "jobid")
+        fields: dict[str, Any] = {k: v for k, v in job.items() if v not in (None, "")}
+        native, ident = fields.get("id"), text_of(fields, "jobid")
         if ident is None and not (isinstance(native, int) and not isinstance(native, bool)):
             raise Rejected("id", "neither jobid nor id")
         r = Record(line, self.name(ident or str(native), "jobid") or "", machine=self.machine)
-        r.name = self.name(text_of(said, "name"), "name")
-        r.user = self.name(text_of(said, "username") or text_of(said, "userid"), "username")
-        r.project = self.name(text_of(said, "bank"), "bank")
-        r.queue = self.name(text_of(said, "queue"), "queue")
-        r.directory = self.name(text_of(said, "cwd"), "cwd")
+        r.name = self.name(text_of(fields, "name"), "name")
+        r.user = self.name(text_of(fields, "username") or text_of(fields, "userid"), "username")
+        r.project = self.name(text_of(fields, "bank"), "bank")
+        r.queue = self.name(text_of(fields, "queue"), "queue")
+        r.directory = self.name(text_of(fields, "cwd"), "cwd")
         if native is not None and ident is not None:
             r.more.append(("LRM", "JobIDRaw", str(native)[:40]))
         for name in ("project", "urgency", "priority"):
-            if (text := text_of(said, name)) is not None:
+            if (text := text_of(fields, name)) is not None:
                 r.more.append(("flux", name, text))
-        self._times(r, said)
-        self._state(r, said)
-        self._amounts(r, said)
+        self._times(r, fields)
+        self._state(r, fields)
+        self._amounts(r, fields)
         return r
 
-    def _times(self, r: Record, said: dict[str, Any]) -> None:
-        at = {name: number_of(said, name) for name in ("t_submit", "t_sched", "t_run", "t_cleanup", "t_inactive")}
+    def _times(self, r: Record, fields: dict[str, Any]) -> None:
+        at = {name: number_of(fields, name) for name in ("t_submit", "t_sched", "t_run", "t_cleanup", "t_inactive")}
         r.submit, r.eligible, r.start, r.end = (
             None if (v := at[name]) is None else moment(int(v), name) for name in (
                 "t_submit", "t_sched", "t_run", "t_cleanup"))
         begun, ended = at["t_run"], at["t_cleanup"]
         span = None if begun is None or ended is None else whole(max(Decimal(0), ended - begun))
-        runtime = number_of(said, "runtime")
+        runtime = number_of(fields, "runtime")
         r.wall = self.first("Duration", r.line, ("t_cleanup - t_run", span), (
             "runtime", whole(runtime) if runtime is not None and begun is not None and ended is not None else None))
         r.ran = begun is not None
-        if (asked := number_of(said, "duration")) and whole(asked):
+        if (asked := number_of(fields, "duration")) and whole(asked):
             r.requested.append(leaf("Duration", whole(asked)))
 
-    def _state(self, r: Record, said: dict[str, Any]) -> None:
-        state, result = text_of(said, "state") or "", text_of(said, "result") or ""
+    def _state(self, r: Record, fields: dict[str, Any]) -> None:
+        state, result = text_of(fields, "state") or "", text_of(fields, "result") or ""
         r.native = result or state
         r.state = state_word(STATES.get(state), "Completed" if result else "Idle")
-        if r.state == "Idle" and said.get("urgency") == HOLD:
+        if r.state == "Idle" and fields.get("urgency") == HOLD:
             r.state, r.hold = "Hold", "User"
-        code = number_of(said, "returncode", signed=True)
+        code = number_of(fields, "returncode", signed=True)
         if code is not None and code >= 0:
             if code > 255:
                 raise Rejected("number", f"returncode {code} is over 255")
             r.exit_code = int(code)
         elif code is not None and code != _CANCELLED:
             r.signal = -int(code)
-        told = said.get("exception")
-        told = told if isinstance(told, dict) and told.get("occurred") else {}
-        kind, note = (str(told.get(k) or "") for k in ("type", "note"))
+        exception = fields.get("exception")
+        exception = exception if isinstance(exception, dict) and exception.get("occurred") else {}
+        kind, note = (str(exception.get(k) or "") for k in ("type", "note"))
         r.message = message(result, kind, note, None if code is None else int(code), r.ran)
 
-    def _amounts(self, r: Record, said: dict[str, Any]) -> None:
-        cores, nodes, tasks = (None if (v := number_of(said, k)) is None else int(v) for k in (
+    def _amounts(self, r: Record, fields: dict[str, Any]) -> None:
+        cores, nodes, tasks = (None if (v := number_of(fields, k)) is None else int(v) for k in (
             "ncores", "nnodes", "ntasks"))
         if r.ran:
             r.processors = cores or None
-            text = text_of(said, "nodelist")
+            text = text_of(fields, "nodelist")
             r.node, n = self.nodes(text, r.line) if text else (None, None)
             r.nodes = nodes or n
-            notes = said.get("annotations")
+            notes = fields.get("annotations")
             sched = notes.get("sched") if isinstance(notes, dict) else None
             summary = sched.get("resource_summary") if isinstance(sched, dict) else None
             gpus = gpus_of(summary) if isinstance(summary, str) else 0
@@ -117,8 +117,8 @@ class _Members(Reading):
 
 def _recognise(sample: Sample) -> Fit | None:
     """An object of jobs, the first of which has the time stamps of Flux; sacct's has other members."""
-    found = by_keys(sample, frozenset(("jobs",)))
-    return Fit("a JSON object of jobs with t_submit") if found and '"t_submit"' in sample.head else None
+    fit = by_keys(sample, frozenset(("jobs",)))
+    return Fit("a JSON object of jobs with t_submit") if fit and '"t_submit"' in sample.head else None
 
 
 TRANSLATOR = translator("flux-jobs", "Flux jobs, flux jobs --json", _Members, recognise=_recognise)

@@ -68,12 +68,12 @@ class _Reading(Reading):
         self.whole = True
         self.texts: list[str] = []
         self.stateless = False          # whether it was told that no state is said
-        given = context.options.get("delimiter", "|")
-        self.delimiter = _DELIMITERS.get(given, given)
+        delimiter = context.options.get("delimiter", "|")
+        self.delimiter = _DELIMITERS.get(delimiter, delimiter)
         columns = words(context.options.get("columns"))
         self.columns = None if columns is None else [c.strip().lower() for c in columns.split(",")]
         if not self.delimiter or "=" in self.delimiter:
-            raise UsageError(f"delimiter {escape(given, 20)!r} parts no columns")
+            raise UsageError(f"delimiter {escape(delimiter, 20)!r} parts no columns")
         if self.columns is not None and ("" in self.columns or len(set(self.columns)) < len(self.columns)):
             raise UsageError(f"columns {escape(columns or '', 60)!r} is a list of attributes, each once")
 
@@ -81,8 +81,8 @@ class _Reading(Reading):
         """The jobs of a history: ClassAds by lines, rows of an extract, or JSON."""
         begun = Begun(file)
         if begun.first in (b"[", b"{"):
-            found = values(cast(BinaryIO, begun), self.context.limits.child_bytes, self.tell)
-            return taken(self, found, lambda ad, line: self._record(_json_ad(ad), line))
+            ads = values(cast(BinaryIO, begun), self.context.limits.child_bytes, self.tell)
+            return taken(self, ads, lambda ad, line: self._record(_json_ad(ad), line))
         return super().jobs(cast(BinaryIO, begun))
 
     def skips(self, line: Line) -> bool:
@@ -96,17 +96,17 @@ class _Reading(Reading):
         self.whole = line.whole
         if self.keeping:
             self.texts.append(line.text)
-        found = _ATTRIBUTE.fullmatch(text)
+        match = _ATTRIBUTE.fullmatch(text)
         if line.note:
             self.tell("SSS542", "encoding", f"{line.note}, written as \\x and their code", line.number)
         if line.long or len(self.said) >= _FIELDS:
             self.wrong = self.wrong or Rejected("too-long", f"a line is longer than the limit text "
                                                 f"({self.context.limits.text} bytes)" if line.long else
                                                 f"more than {_FIELDS} attributes")
-        elif found is None:
+        elif match is None:
             self.wrong = self.wrong or Rejected("columns", f"{escape(text, 60)!r} is not of the form Attribute = value")
         else:
-            self.said[found[1].lower()] = found[2].strip()
+            self.said[match[1].lower()] = match[2].strip()
         return True
 
     def _extracted(self, text: str) -> bool:
@@ -123,10 +123,10 @@ class _Reading(Reading):
         columns = self.columns or (*_EXTRACT, "cputmult")[:len(fields)]
         if len(fields) != len(columns):
             raise Rejected("columns", f"{len(fields)} columns in place of {len(columns)}")
-        said = dict(zip(columns, fields, strict=True))
+        fields_by_name = dict(zip(columns, fields, strict=True))
         if self.columns is None:
-            said["completiondate"] = said["enteredcurrentstatus"]
-        return (self.given(self._record(_Ad(said), line.number)),)
+            fields_by_name["completiondate"] = fields_by_name["enteredcurrentstatus"]
+        return (self.given(self._record(_Ad(fields_by_name), line.number)),)
 
     def rest(self) -> Iterable[Job]:
         """A job at the end of the input: it is whole where its last line is."""
@@ -151,28 +151,28 @@ class _Reading(Reading):
         return texts
 
     def _ended(self) -> Job:
-        said, wrong, begins = self.said, self.wrong, self.begins
+        attributes, wrong, begins = self.said, self.wrong, self.begins
         self.said, self.wrong, self.begins, self.texts = {}, None, 0, []
         try:
             if wrong is not None:
                 raise wrong
-            return self.given(self._record(_Ad(said), begins))
+            return self.given(self._record(_Ad(attributes), begins))
         except Rejected as why:
             why.line = begins
             raise
 
     def _record(self, ad: _Ad, line: int) -> Record:
-        cluster, proc, known = ad.count("ClusterId"), ad.count("ProcId"), ad.text("GlobalJobId")
-        ident = _of_global(known) if cluster is None else f"{cluster}.{proc or 0}"
+        cluster, proc, global_id = ad.count("ClusterId"), ad.count("ProcId"), ad.text("GlobalJobId")
+        ident = _of_global(global_id) if cluster is None else f"{cluster}.{proc or 0}"
         if ident is None:
             raise Rejected("id", "no ClusterId")
         r = Record(line, self.name(ident, "GlobalJobId") or "", machine=self.machine)
-        whole(r, "GlobalJob", self.name(known, "GlobalJobId"))
+        whole(r, "GlobalJob", self.name(global_id, "GlobalJobId"))
         whole(r, "GlobalUser", self.name(ad.text("x509userproxysubject"), "x509userproxysubject"))
         r.user = self.name(ad.text("Owner"), "Owner")
         r.name = self.name(ad.text("JobBatchName"), "JobBatchName")
         r.project = self.name(ad.text("ProjectName") or ad.text("AcctGroup") or ad.text("AccountingGroup"), "AcctGroup")
-        host, sharp, _ = (known or "").partition("#")
+        host, sharp, _ = (global_id or "").partition("#")
         r.submit_host = self.name(host if sharp else None, "GlobalJobId")
         r.directory = self.name(ad.text("Iwd"), "Iwd")
         for name, kind, shown in (("User", "htcondor", "User"), ("JobUniverse", "htcondor", "JobUniverse"),
@@ -268,8 +268,8 @@ class _Ad:
         """A string without its quotes, or what else stands there; None for undefined."""
         self.read.add(name.lower())
         raw = self.said.get(name.lower(), "")
-        found = _STRING.fullmatch(raw)
-        text = found[1].replace('\\"', '"').replace("\\\\", "\\") if found else raw
+        match = _STRING.fullmatch(raw)
+        text = match[1].replace('\\"', '"').replace("\\\\", "\\") if match else raw
         return None if not text or text.lower() in ("undefined", "error") else text
 
     def number_text(self, name: str) -> str:
@@ -299,20 +299,21 @@ def _json_ad(ad: Any) -> _Ad:
         raise Rejected("json", f"an ad is no object but {type(ad).__name__}")
     if len(ad) > _FIELDS:
         raise Rejected("too-long", f"more than {_FIELDS} attributes")
-    said: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for name, value in ad.items():
         if isinstance(value, str):
-            found = _EXPRESSION.fullmatch(value)
-            said[name.lower()] = found[1] if found else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            match = _EXPRESSION.fullmatch(value)
+            attributes[name.lower()] = match[1] if match else \
+                '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         elif isinstance(value, (bool, int, float)):
-            said[name.lower()] = str(value)
-    return _Ad(said)
+            attributes[name.lower()] = str(value)
+    return _Ad(attributes)
 
 
-def _of_global(known: str | None) -> str | None:
+def _of_global(global_id: str | None) -> str | None:
     """The Cluster.Proc that stands in a GlobalJobId, or all of one that has another form."""
-    parts = (known or "").split("#")
-    return (parts[1] if len(parts) > 2 else known) or None
+    parts = (global_id or "").split("#")
+    return (parts[1] if len(parts) > 2 else global_id) or None
 
 
 def _rounded(value: Decimal) -> int:

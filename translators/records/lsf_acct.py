@@ -120,9 +120,9 @@ class _Form:
         places = [[fields.place(at) for at in section] for section in _SECTIONS] + [[behind + n for n in _TAIL]]
         tokens = [Token(re.escape(text), "") if at in (0, *fields.counted) else _token(text)
                   for at, text in enumerate(texts)]
-        wanted = {at for section in places for at in section if at < len(texts)}
+        wanted_places = {at for section in places for at in section if at < len(texts)}
         first, after = fields.hosts
-        cut = cutter(tokens, wanted, [(first, after - 1)] if first < after else ())
+        cut = cutter(tokens, wanted_places, [(first, after - 1)] if first < after else ())
         self.match, self.hosts = cut.match, cut.runs[0] if cut.runs else cut.empty
         *self.sections, self.tail = (itemgetter(*(cut.values.get(at, cut.empty) for at in section))
                                      for section in places)
@@ -135,7 +135,7 @@ def _token(text: str) -> Token:
 
 def _form(text: str) -> _Form | None:
     """The form of a line; None where a pattern would not cut others of the form as ``_cut`` does."""
-    texts = [found[0] for found in _TOKEN.finditer(text)]
+    texts = [token[0] for token in _TOKEN.finditer(text)]
     if " ".join(texts) != text or texts[0] != '"JOB_FINISH"':
         return None
     try:
@@ -173,20 +173,21 @@ class _Reading(Reading):
         cut = self.forms.cut(line.text)
         if cut is not None:
             form, values = cut
-            said = [section(values) for section in form.sections]
-            return (self.given(self._record(said, _RUNS[values[form.hosts]], form.tail(values), line.number)),)
+            texts = [section(values) for section in form.sections]
+            return (self.given(self._record(texts, _RUNS[values[form.hosts]], form.tail(values), line.number)),)
         fields = _cut(line.text)
         if not fields:
             raise Rejected("columns", "no fields")
         if fields[0] != "JOB_FINISH":
-            known = re.fullmatch(r"[A-Z][A-Z_]{2,40}", fields[0], re.ASCII)
-            raise Rejected("no-job" if known else "type", f"event {escape(fields[0], 40)!r}")
-        found = _Fields(fields)
-        said = [found.texts(section) for section in _SECTIONS]
-        return (self.given(self._record(said, _HELD[fields[slice(*found.hosts)]], found.tail, line.number)),)
+            match = re.fullmatch(r"[A-Z][A-Z_]{2,40}", fields[0], re.ASCII)
+            raise Rejected("no-job" if match else "type", f"event {escape(fields[0], 40)!r}")
+        line_fields = _Fields(fields)
+        texts = [line_fields.texts(section) for section in _SECTIONS]
+        return (self.given(self._record(texts, _HELD[fields[slice(*line_fields.hosts)]], line_fields.tail,
+                                        line.number)),)
 
-    def _record(self, said: list[Any], held: _Held, tail: _Texts | Callable[[], _Texts], line: int) -> Record:
-        (job, idx, name, directory, most), who, times, ended, used, asked, others = said
+    def _record(self, texts: list[Any], held: _Held, tail: _Texts | Callable[[], _Texts], line: int) -> Record:
+        (job, idx, name, directory, most), who, times, ended, used, asked, others = texts
         ident = count(job, "jobId")
         if not ident:
             raise Rejected("id", f"jobId {escape(job, 40)!r}")
@@ -215,10 +216,10 @@ class _Reading(Reading):
 
     def _names(self, texts: _Texts) -> Heading:
         user, project, queue, booked, host = texts
-        found = {of: self.name(words(text), of) for text, of in (
+        names = {of: self.name(words(text), of) for text, of in (
             (user, "userName"), (queue, "queue"), (host, "fromHost"), (booked, "rsvId"), (project, "projectName"))}
-        return heading(found["userName"], None, found["projectName"], self.machine, found["queue"], None,
-                       found["rsvId"], found["fromHost"])
+        return heading(names["userName"], None, names["projectName"], self.machine, names["queue"], None,
+                       names["rsvId"], names["fromHost"])
 
     def _used(self, r: Record, texts: _Texts, mean: str, wall: str) -> None:
         """Take what was used."""
@@ -265,8 +266,8 @@ def _ending(texts: tuple[str, str, str, bool]) -> tuple[str, int | None, int | N
 
 def _others(texts: _Texts) -> tuple[tuple[str, str, str], ...]:
     """Extensions of ``_OTHERS``."""
-    return tuple(("lsf", of, text) for of, said in zip(_OTHERS, texts, strict=True)
-                 if (text := words(said)) is not None)
+    return tuple(("lsf", of, text) for of, text_ in zip(_OTHERS, texts, strict=True)
+                 if (text := words(text_)) is not None)
 
 
 _MORE: Final = Once(_others)
@@ -285,10 +286,10 @@ _RUNS: Final[Once[str, _Held]] = Once(lambda run: _HELD[_cut(run)])
 def _asking(texts: _Texts) -> tuple[Property, ...]:
     """What numProcessors, resReq and runLimit ask for. Rejected: number."""
     asked, limit = count(texts[0], "numProcessors"), count(texts[2], "runLimit")
-    found = [leaf(tag, n) for tag, n in (("Processors", asked), ("Duration", limit)) if n]
+    properties = [leaf(tag, n) for tag, n in (("Processors", asked), ("Duration", limit)) if n]
     if (text := words(texts[1])) is not None:
-        found.append(leaf("Extension", text, {"name": "resReq", "type": "lsf"}))
-    return tuple(found)
+        properties.append(leaf("Extension", text, {"name": "resReq", "type": "lsf"}))
+    return tuple(properties)
 
 
 _REQUESTED: Final = Once(_asking)

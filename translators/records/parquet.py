@@ -71,9 +71,9 @@ def _blobs(records: Iterable[Any], context: WriteContext, table: Table = JOBS) -
 
     def pieces() -> Iterator[bytes]:
         """The file, group of rows by group of rows."""
-        sink, found, telling = _Sink(), table.rows(records, columns, context), Telling(context)
+        sink, table_rows, telling = _Sink(), table.rows(records, columns, context), Telling(context)
         with parquet.ParquetWriter(sink, schema) as writer:
-            while group := list(islice(found, _GROUP)):
+            while group := list(islice(table_rows, _GROUP)):
                 cells = [pa.array([_cell(row[n], c, telling) for row in group], schema.field(n).type)
                          for n, c in enumerate(columns)]
                 writer.write_batch(pa.record_batch(cells, schema=schema))

@@ -204,7 +204,7 @@ class _Reading(Reading):
         lines = (line for job in self.open.values() for line in job.texts)
         return (text for _, text in sorted(lines))
 
-    def _tell(self, kind: str, ident: str, said: Facts, stamp: str, number: int) -> Iterable[Job]:
+    def _tell(self, kind: str, ident: str, facts: Facts, stamp: str, number: int) -> Iterable[Job]:
         done: list[Job] = []
         job = self.open.get(ident)
         if job is None:
@@ -213,19 +213,19 @@ class _Reading(Reading):
             job = self.open[ident] = _Open(number)
         job.types += kind if len(job.types) < 64 else ""
         job.records += 1
-        rest = said.text
+        rest = facts.text
         job.length += len(rest)
         self.length += len(rest)
         if kind in "zr":
             self._suspended(job, kind, stamp)
         elif kind in "DA":
-            by = said.named.get("requestor")
+            by = facts.named.get("requestor")
             job.why = (f"cancel: deleted by {by}" if by is not None else
                        f"{'cancel' if kind == 'D' else 'launch'}: {'deleted' if kind == 'D' else 'aborted'}"
                        + (f" ({rest.strip()})" if rest.strip() else ""))
             job.ended = self._stamp(stamp, number)
         else:
-            job.facts = [*(old for old in job.facts if not old.keys <= said.keys), said]
+            job.facts = [*(old for old in job.facts if not old.keys <= facts.keys), facts]
             if len(job.facts) > _SIDES:
                 first, *others = job.facts
                 job.facts = [first.with_more(others)]
@@ -261,18 +261,19 @@ class _Reading(Reading):
         """The job of one that has no E."""
         try:
             facts = Facts("").over(job.facts)
-            made = [self.given(self._record(ident, "", job, facts.said(), self.texts, "", job.line))]
+            jobs = [self.given(self._record(ident, "", job, facts.said(), self.texts, "", job.line))]
             self.unread.update(facts.keys - READ)
-            return made
+            return jobs
         except Rejected as why:
             self.reject(job.line, why.reason, str(why), taken=job.records)
             return []
 
     # -- the record
-    def _record(self, ident: str, kind: str, job: _Open, said: Said, known: _Known, stamp: str, number: int) -> Record:
-        who, when, ended, held, used = said
+    def _record(self, ident: str, kind: str, job: _Open, facts: Said, known_texts: _Known, stamp: str,
+                number: int) -> Record:
+        who, when, ended, held, used = facts
         self.at = number
-        whose = known.who[who, "" if self.machine else ident.partition(".")[2]]
+        whose = known_texts.who[who, "" if self.machine else ident.partition(".")[2]]
         r = Record(number, ident, whose.machine)
         r.heading = whose.heading
         if whose.more:
@@ -281,18 +282,18 @@ class _Reading(Reading):
             r.array = array_of(ident)
         self._times(r, kind, job, when, stamp)
         self._state(r, kind, job, ended)
-        self._amounts(r, (known.held if r.ran else known.asked)[held])
+        self._amounts(r, (known_texts.held if r.ran else known_texts.asked)[held])
         self._used(r, job, used)
         return r
 
-    def _who(self, said: tuple[Texts, str]) -> _Who:
-        (user, group, account, queue, *booked, owner, server, second), place = said
+    def _who(self, texts: tuple[Texts, str]) -> _Who:
+        (user, group, account, queue, *booked, owner, server, second), place = texts
         machine = self.machine or self.name(server, "server") or self.name(place, "server")
-        found = heading(self.name(user, "user"), self.name(group, "group"), self.name(words(account), "account"),
-                        machine, self.name(queue, "queue"), None, self.name(booked[0] or booked[1], "resvname"),
-                        self.name(owner.partition("@")[2], "owner"))
+        identity = heading(self.name(user, "user"), self.name(group, "group"), self.name(words(account), "account"),
+                           machine, self.name(queue, "queue"), None, self.name(booked[0] or booked[1], "resvname"),
+                           self.name(owner.partition("@")[2], "owner"))
         project = words(second, "_pbs_project_default")
-        return _Who(found, machine, () if project is None else (("pbspro", "PBSProject", project),))
+        return _Who(identity, machine, () if project is None else (("pbspro", "PBSProject", project),))
 
     def _times(self, r: Record, kind: str, job: _Open, texts: Texts, stamp: str) -> None:
         name, created, eligible, start, end, queued, waited, runs = texts
@@ -336,10 +337,10 @@ class _Reading(Reading):
             r.limits += held.limits
         r.requested += held.requested
 
-    def _held(self, ran: bool, said: Texts) -> _Held:
+    def _held(self, ran: bool, texts: Texts) -> _Held:
         """Processors, nodes, GPUs: what was used, assigned and asked for, in this order."""
         (vnode, host, ncpus, spec, nodect, used, places, unique, ngpus, gpus, gpu, need, walltime, memory, select,
-         place, *limits) = said
+         place, *limits) = texts
         line = self.at
         chunks = recall(vnodes, vnode)
         hosts, slots, wrong = recall(exec_host, host)
@@ -369,10 +370,10 @@ class _Reading(Reading):
                          tuple(_assigned(chunks, (chunks.gpus if vnode else None) or gpus_asked)))
         walltime = walltime if self.asked(micros, walltime, "Resource_List.walltime") is not None else ""
         memory = memory if self.asked(amount, memory, "Resource_List.mem") is not None else ""
-        wanted = requested((walltime, memory, "", select, place, spec), asked or by_nodes, nodes, gpus_asked)
+        asked_for = requested((walltime, memory, "", select, place, spec), asked or by_nodes, nodes, gpus_asked)
         limited = tuple(leaf("ResourceLimit", text, {"name": limit})
                         for text, limit in zip(limits, LIMITS.values(), strict=True) if text)
-        return replace(held, requested=wanted, limits=limited)
+        return replace(held, requested=asked_for, limits=limited)
 
     def _used(self, r: Record, job: _Open, texts: Texts) -> None:
         cput, walltime, memory, swap, joule, percent, session = texts
@@ -401,8 +402,8 @@ class _Reading(Reading):
 
 def _gpus_beside(text: str) -> int | None:
     """The GPUs of what stands behind a number of nodes: ``gpu=2``."""
-    found = re.fullmatch(r"gpus?=(\d{1,9})", text, re.ASCII)
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"gpus?=(\d{1,9})", text, re.ASCII)
+    return int(match[1]) if match else None
 
 
 def _assigned(chunks: Chunks, gpus: int | None) -> Iterator[Property]:
@@ -436,10 +437,10 @@ def _iso(stamp: str) -> str:
 
 def _parted(text: str) -> tuple[str, str, str, str]:
     """Stamp, type, id and attributes of any line. Rejected: columns."""
-    found = _LINE.search(text)
-    if not found:
+    match = _LINE.search(text)
+    if not match:
         raise Rejected("columns", "not of the form MM/DD/YYYY HH:MM:SS;TYPE;ID;attributes")
-    stamp, kind, ident, rest = found.groups()
+    stamp, kind, ident, rest = match.groups()
     return stamp, kind, ident, rest
 
 

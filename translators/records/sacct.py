@@ -185,9 +185,9 @@ class Rows(Reading):
         self.clock = "ElapsedRaw"           # the column that tells how long the job at hand took
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
-        given = context.options.get("columns")
-        if given is not None:
-            self._name(given.split(","))
+        column_option = context.options.get("columns")
+        if column_option is not None:
+            self._name(column_option.split(","))
             if "jobid" not in self.columns:
                 raise UsageError("option columns names no JobID")
 
@@ -292,10 +292,10 @@ class Rows(Reading):
     # -- the record of a row
     def _record(self, columns: _Columns, row: list[str], ident: str, number: int) -> Record:
         self.name(ident, "JobID")
-        machine, found = self.who[columns.who(row)]
+        machine, identity = self.who[columns.who(row)]
         r = Record(number, ident, machine)
-        r.heading = found
-        name, workdir, raw, planned, reserved, *energies, one, two, three, four = columns.more(row)
+        r.heading = identity
+        name, workdir, raw, planned, reserved, *energies, first, two, three, four = columns.more(row)
         r.name = self.name(name, "JobName")
         r.directory = workdir or None
         base, _, index = ident.partition("_")
@@ -308,9 +308,9 @@ class Rows(Reading):
             r.delivered += energy
         if raw and raw != ident:
             r.more.append(("LRM", "JobIDRaw", raw))
-        if one or two or three or four:
+        if first or two or three or four:
             r.more += [("LRM", name, text) for name, text in zip(
-                _EXTENSIONS.values(), (one, two, three, four), strict=True) if text and text != "0:0"]
+                _EXTENSIONS.values(), (first, two, three, four), strict=True) if text and text != "0:0"]
         if (text := planned or reserved)[:1].isdigit():
             r.more.append(("LRM", "Planned", str(rounded(micros(text, "Planned")))))
         return r
@@ -393,9 +393,9 @@ class Rows(Reading):
             if span >= 0:
                 r.more.append(("LRM", "Elapsed", str(span)))
 
-    def _counts(self, said: tuple[bool | int | str | None, ...]) -> _Counts:
+    def _counts(self, numbers: tuple[bool | int | str | None, ...]) -> _Counts:
         """Processors and nodes, and those and the time that were asked for. Rejected: number."""
-        ran, alloc_cpu, alloc_nodes, asked_cpu, asked_nodes, listed, quotient, *texts = said
+        ran, alloc_cpu, alloc_nodes, asked_cpu, asked_nodes, listed, quotient, *texts = numbers
         row, number = dict(zip(_COUNTED, map(str, texts), strict=True)), self.at
         assert not isinstance(alloc_cpu, str) and not isinstance(alloc_nodes, str) and not isinstance(quotient, str)
         assert not isinstance(asked_cpu, str) and not isinstance(asked_nodes, str) and not isinstance(listed, str)
@@ -431,10 +431,10 @@ class Rows(Reading):
 
     def _state(self, r: Record, texts: _Texts) -> None:
         r.native, r.signal, r.exit_code, r.exit_status, ended = _ENDS[texts]
-        r.state, r.message, r.hold, known = ended
+        r.state, r.message, r.hold, is_known = ended
         if not r.native:
             r.state = "Completed" if r.end is not None else "Running" if r.start is not None else "Idle"
-        elif not known:
+        elif not is_known:
             self.tell("SSS203", "State", f"State {escape(r.native, 60)!r} is not known, taken as {r.state}", r.line)
         if r.state != "Completed":
             r.end = r.exit_code = None

@@ -43,10 +43,10 @@ _NUMBERS: Final[dict[str, tuple[str, ...]]] = {
 class _Members(Rows):
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
-        found = members(file, "jobs", self.context.limits.child_bytes, self.tell)
+        found_jobs = members(file, "jobs", self.context.limits.child_bytes, self.tell)
         number = 1
         try:
-            for number, member in found:
+            for number, member in found_jobs:
                 yield from self.accepted(number, partial(self._member, member, number))
         except Rejected as why:
             self.counts.read += 1
@@ -98,8 +98,8 @@ class _Members(Rows):
 
 
 def _list(value: Any, *keys: str) -> list[Any]:
-    found = member(value, *keys)
-    return found if isinstance(found, list) else []
+    value_there = member(value, *keys)
+    return value_there if isinstance(value_there, list) else []
 
 
 def _text(value: Any) -> str:
@@ -136,12 +136,12 @@ def _code(job: Any, key: str) -> str:
 
 def _tres(job: Any, key: str) -> str:
     """TRES as the text form prints them; memory is in MiB."""
-    found = []
+    parts = []
     for item in _list(job, "tres", key):
         kind, name, n = _text(member(item, "type")), _text(member(item, "name")), _number(member(item, "count"))
         if kind and n is not None and "," not in name:
-            found.append(f"{kind}/{name}={n}" if name else f"{kind}={n}{'M' if kind == 'mem' else ''}")
-    return ",".join(found)
+            parts.append(f"{kind}/{name}={n}" if name else f"{kind}={n}{'M' if kind == 'mem' else ''}")
+    return ",".join(parts)
 
 
 def _memory(job: Any) -> str:

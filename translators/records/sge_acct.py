@@ -198,9 +198,9 @@ class _Reading(Reading):
 def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, str, str]:
     """(the manager's state, exit code, signal, status that is neither, message) of failed and exit_status, and of
     whether the job ran. Rejected: number."""
-    told, status, ran = texts
-    failed, code = count(told.partition(" ")[0], "failed"), count(status, "exit_status")
-    native = f"failed={told}"
+    failed_code, status, ran = texts
+    failed, code = count(failed_code.partition(" ")[0], "failed"), count(status, "exit_status")
+    native = f"failed={failed_code}"
     if code is not None and code > 255:
         raise Rejected("number", f"exit_status {code} is over 255")
     if not failed:

@@ -68,7 +68,7 @@ def _sss(jobs: Iterator[Job], context: WriteContext, path: str) -> Iterator[str]
     start, end = _ENDS
     done: bool | None = None
     plain = PlainJobs() if context.profile == "3.1" else None
-    out, odd, told = [start + _inner([], context, path)], list[Job](), set[tuple[str, str]]()
+    out, odd, reported = [start + _inner([], context, path)], list[Job](), set[tuple[str, str]]()
     for number, job in enumerate(jobs, 1):
         text = None if plain is None else plain.text(job)
         done = done is not False and _completed(job, text)
@@ -76,13 +76,13 @@ def _sss(jobs: Iterator[Job], context: WriteContext, path: str) -> Iterator[str]
             odd.append(job)
         else:
             if odd:
-                out.append(_odd(odd, context, told))
+                out.append(_odd(odd, context, reported))
                 odd = []
             out.append(text)
         if not number % _BATCH:
-            yield "".join(out) + (_odd(odd, context, told) if odd else "")
+            yield "".join(out) + (_odd(odd, context, reported) if odd else "")
             out, odd = [], []
-    yield "".join(out) + (_odd(odd, context, told) if odd else "") + (
+    yield "".join(out) + (_odd(odd, context, reported) if odd else "") + (
         "  <State>Completed</State>\n" if done and context.profile == "3.1" else "") + end
 
 
@@ -92,13 +92,13 @@ def _completed(job: Job, text: str | None) -> bool:
     return (at >= 0 and text is not None and text.startswith(_COMPLETED, at)) or job.value("State") == "Completed"
 
 
-def _odd(jobs: list[Job], context: WriteContext, told: set[tuple[str, str]]) -> str:
-    """The elements of jobs that are not plain. told: what was told of the stream already and is not told again."""
+def _odd(jobs: list[Job], context: WriteContext, reported: set[tuple[str, str]]) -> str:
+    """The elements of jobs that are not plain. reported: what was told of the stream already and is not told again."""
     findings = Findings(context.findings.file, context.findings.limits)
     text = _inner(jobs, replace(context, findings=findings))
     for f in findings:
-        if f.rejects or (f.rule, f.subject) not in told:
-            told.add((f.rule, f.subject))
+        if f.rejects or (f.rule, f.subject) not in reported:
+            reported.add((f.rule, f.subject))
             context.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, path=f.path,
                                  hint=f.hint)
     context.findings.overflow += findings.overflow

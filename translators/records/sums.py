@@ -68,9 +68,9 @@ class Summary:
         return as_job(r)
 
 
-def _rows(found: Iterable[Any], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:
-    for one in found:
-        yield [c.cell(one) for c in columns]
+def _rows(summaries: Iterable[Any], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:
+    for summary in summaries:
+        yield [c.cell(summary) for c in columns]
 
 
 #: The columns of a sum. Times are epoch seconds UTC.
@@ -108,33 +108,33 @@ _ENDS: Final = {"EarliestEndTime": "earliest", "LatestEndTime": "latest"}
 _HEAD: Final = ("Site", "Month", "Year", "ServiceLevel", "ServiceLevelType")
 
 
-def _made(reading: Reading, said: Mapping[str, str], line: int) -> Summary:
+def _made(reading: Reading, texts: Mapping[str, str], line: int) -> Summary:
     """The sum of keys and texts. Rejected: id, number, time, zone, too-long."""
-    site = reading.name(said.get("Site"), "Site")
-    month, year = (count(said.get(name, ""), name) for name in ("Month", "Year"))
+    site = reading.name(texts.get("Site"), "Site")
+    month, year = (count(texts.get(name, ""), name) for name in ("Month", "Year"))
     if site is None or month is None or year is None:
         raise Rejected("id", "no Site, Month and Year")
     if not (1 <= month <= 12 and 1000 <= year <= 9999):
         raise Rejected("time", f"Month {month} of Year {year} is no month")
-    made = Summary(line, site, f"{year}-{month:02}")
-    for key, text in said.items():
+    summary = Summary(line, site, f"{year}-{month:02}")
+    for key, text in texts.items():
         if key in _NAMES:
-            setattr(made, _NAMES[key], reading.name(text, key))
+            setattr(summary, _NAMES[key], reading.name(text, key))
         elif key in _COUNTS:
-            setattr(made, _COUNTS[key], count(text, key))
+            setattr(summary, _COUNTS[key], count(text, key))
         elif key in _SPANS:
-            setattr(made, _SPANS[key], seconds(text, key) if text.startswith("P") else count(text, key))
+            setattr(summary, _SPANS[key], seconds(text, key) if text.startswith("P") else count(text, key))
         elif key in _NORMAL:
-            setattr(made, _NORMAL[key], ", ".join(" ".join(p) for p in benchmarks_of(text)).removeprefix("custom "))
+            setattr(summary, _NORMAL[key], ", ".join(" ".join(p) for p in benchmarks_of(text)).removeprefix("custom "))
         elif key in _ENDS:
-            setattr(made, _ENDS[key], reading.time(text, key, line))
+            setattr(summary, _ENDS[key], reading.time(text, key, line))
         elif key not in _HEAD:
             reading.tell("SSS545", key, f"no place for {escape(key, 80)}", line)
-    levels = benchmarks_of(said.get("ServiceLevel", ""), said.get("ServiceLevelType", ""))
-    made.benchmark = ", ".join(" ".join(pair) for pair in levels) or None
-    if not made.jobs or (made.wall is None and made.normalised_wall is None):
+    levels = benchmarks_of(texts.get("ServiceLevel", ""), texts.get("ServiceLevelType", ""))
+    summary.benchmark = ", ".join(" ".join(pair) for pair in levels) or None
+    if not summary.jobs or (summary.wall is None and summary.normalised_wall is None):
         raise Rejected("number", "no NumberOfJobs above 0, or no WallDuration")
-    return made
+    return summary
 
 
 class _Messages(MessageReading):
@@ -145,9 +145,9 @@ class _Messages(MessageReading):
             raise Rejected("type" if self.kind in TYPES else "no-job", f"a message of kind {self.kind} is no summary")
         if wrong is not None:
             raise wrong
-        made = _made(self, {k: v for k, v in fields.items() if v.lower() not in NULL}, first)
-        self.counts.jobs += made.jobs
-        return made
+        summary = _made(self, {k: v for k, v in fields.items() if v.lower() not in NULL}, first)
+        self.counts.jobs += summary.jobs
+        return summary
 
 
 class _Aggregated(XMLReading):
@@ -155,26 +155,26 @@ class _Aggregated(XMLReading):
 
     def record(self, element: Any, number: int) -> Any:
         """The sum of one record. Rejected: a value of another form."""
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for item in element:
             name, text = local(item), text_of(item)
             if name == "UserIdentity":
-                self._user(item, said)
+                self._user(item, texts)
             elif name == "Infrastructure":
                 text = attribute(item, "type") or text
             elif name == "ServiceLevel":
-                said["ServiceLevelType"] = attribute(item, "type") or ""
+                texts["ServiceLevelType"] = attribute(item, "type") or ""
             if text and name != "UserIdentity":
-                said[name] = text
-        return _made(self, said, number)
+                texts[name] = text
+        return _made(self, texts, number)
 
-    def _user(self, item: Any, said: dict[str, str]) -> None:
+    def _user(self, item: Any, texts: dict[str, str]) -> None:
         for part in item:
             name, text = local(part), text_of(part)
             kind = (attribute(part, "type") or "").removeprefix("vo-")
             key = {"Group": "VO", "GroupAttribute": f"VO{kind.title()}"}.get(name, name)
             if text:
-                said[key] = text
+                texts[key] = text
 
     def given(self, record: Any) -> Any:
         """Count the jobs of a sum."""

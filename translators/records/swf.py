@@ -144,18 +144,18 @@ class _Writing:
         yield f"; Version: 2.2\n; UnixStartTime: {self.origin}\n"
         for job in jobs:
             yield self.line(job)
-        for kind, found in self.names.items():
-            for name, n in found.items():
+        for kind, numbers in self.names.items():
+            for name, n in numbers.items():
                 yield f"; Note: {kind} {n} is {escape(name, 200)}\n"
 
     def line(self, job: Job) -> str:
         """One job: -1 for what is not known."""
-        given, asked = job.delivered, job.requested
+        delivered, asked = job.delivered, job.requested
         submit, start, end = (_whole(job.value(t)) for t in ("SubmitTime", "StartTime", "EndTime"))
-        run = _whole(given.value("Duration") if given else job.value("Duration"))
+        run = _whole(delivered.value("Duration") if delivered else job.value("Duration"))
         if run is None and start is not None and end is not None:
             run = max(0, end - start)
-        held = _whole(given.value("Processors") if given else job.value("Processors"))
+        held = _whole(delivered.value("Processors") if delivered else job.value("Processors"))
         cpu = _whole(job.value("CpuDuration"))
         average = None if cpu is None or not held else Decimal(cpu) / held
         wait = start - submit if start is not None and submit is not None else None
@@ -187,8 +187,8 @@ class _Writing:
         text = None if value is None else str(value)
         if text is None or (text.isdigit() and text.isascii() and len(text) < 19):
             return text
-        found = self.names.setdefault(kind, {})
-        return found.setdefault(text, _NAMED + len(found))
+        numbers = self.names.setdefault(kind, {})
+        return numbers.setdefault(text, _NAMED + len(numbers))
 
     def memory(self, job: Job, held: int | None) -> Decimal | None:
         """KB of one processor, of the average, else of the total."""

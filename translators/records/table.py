@@ -44,7 +44,7 @@ class _Scope:
 
     def all(self, tag: str) -> list[Property]:
         """All properties of a name, where it stands nearest."""
-        return next((found for c in self.amounts if (found := c.all(tag))), [])
+        return next((properties for c in self.amounts if (properties := c.all(tag))), [])
 
 
 class Column(NamedTuple):
@@ -104,10 +104,10 @@ def _resource(name: str, attribute: str = "") -> Callable[[_Scope], Cell]:
     """The sum of the Resources of that name, or a comma list of one of their attributes."""
     def cell(s: _Scope) -> Cell:
         """The sum, or the list, for one job."""
-        found = [p for p in s.all("Resource") if p.get("name") == name]
+        resources = [p for p in s.all("Resource") if p.get("name") == name]
         if attribute:
-            return ",".join(filter(None, (p.get(attribute) for p in found))) or None
-        return sum((p.value for p in found if isinstance(p.value, Decimal)), Decimal(0)) if found else None
+            return ",".join(filter(None, (p.get(attribute) for p in resources))) or None
+        return sum((p.value for p in resources if isinstance(p.value, Decimal)), Decimal(0)) if resources else None
     return cell
 
 
@@ -160,18 +160,18 @@ def chosen(context: WriteContext, columns: tuple[Column, ...] = COLUMNS) -> tupl
     text = context.options.get("fields")
     if not text:
         return columns
-    known = {c.name: c for c in columns}
-    unknown = [n for n in text.split(",") if n not in known]
+    columns_known = {c.name: c for c in columns}
+    unknown = [n for n in text.split(",") if n not in columns_known]
     if unknown:
-        raise UsageError(f"no column {escape(unknown[0], 60)!r} (known: {', '.join(known)})")
-    return tuple(known[n] for n in text.split(","))
+        raise UsageError(f"no column {escape(unknown[0], 60)!r} (known: {', '.join(columns_known)})")
+    return tuple(columns_known[n] for n in text.split(","))
 
 
 def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:
     """The cells of each row; what has no column is told."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for job in jobs:
-        _lost(job, told, context)
+        _lost(job, reported, context)
         for scope in _scopes(job):
             yield [c.cell(scope) for c in columns]
 
@@ -187,7 +187,7 @@ def _scopes(job: Job) -> Iterator[_Scope]:
         yield _Scope(job, part, (delivered,), part.requested)
 
 
-def _lost(job: Job, told: set[str], context: WriteContext) -> None:
+def _lost(job: Job, reported: set[str], context: WriteContext) -> None:
     """Tell once of each property that has no column."""
     for item in job.items:
         name = item.tag
@@ -198,8 +198,8 @@ def _lost(job: Job, told: set[str], context: WriteContext) -> None:
             name = f"Extension {name}"
         elif name in _TAGS or name in ("Requested", "Delivered", "TaskGroup"):
             continue
-        if name not in told and len(told) < 1000:
-            told.add(name)
+        if name not in reported and len(reported) < 1000:
+            reported.add(name)
             context.findings.add("SSS501", name, f"no column for {escape(name, 80)}",
                                  policy=context.policy or Policy.WARN, line=getattr(job, "line", 0))
 
@@ -223,8 +223,8 @@ def as_jsonl(records: Iterable[Any], context: WriteContext, table: Table = JOBS)
     def pieces() -> Iterator[str]:
         """One line for each row, without its empty cells."""
         for row in table.rows(records, columns, context):
-            made = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
-            yield json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
+            cells = {n: _number(v) for n, v in zip(names, row, strict=True) if v is not None}
+            yield json.dumps(cells, ensure_ascii=False, separators=(",", ":")) + "\n"
     return pieces()
 
 

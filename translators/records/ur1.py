@@ -98,14 +98,14 @@ class UsageReading(XMLReading):
 
     def _item(self, r: Record, item: Any, name: str, text: str | None) -> None:
         """One element of a record."""
-        known = self.elements.get(name)
+        handler = self.elements.get(name)
         if name in self.texts:
             value = self.name(text, name)
             setattr(r, self.texts[name], getattr(r, self.texts[name]) if value is None else value)
-        elif known is None and name in _SIZES:
+        elif handler is None and name in _SIZES:
             self._size(r, item, name, text)
-        elif known is not None:
-            getattr(self, known)(r, item, text)
+        elif handler is not None:
+            getattr(self, handler)(r, item, text)
         elif len(item):
             self.once("SSS545", name, f"no place for {escape(name, 80)}", r.line)
         elif text and name not in _IGNORED:
@@ -117,28 +117,28 @@ class UsageReading(XMLReading):
 
     def _job(self, r: Record, item: Any, text: str | None) -> None:
         for part in item:
-            found = self.name(text_of(part), local(part))
+            value = self.name(text_of(part), local(part))
             if local(part) == "LocalJobId":
-                r.id = found or ""
+                r.id = value or ""
             elif local(part) == "GlobalJobId":
-                whole(r, "GlobalJob", found)
-            elif found:
-                r.more.append(("LRM", local(part), found))
-        if not r.id and (made := next((p.text for p in r.others if p.tag == "GlobalJob"), "")):
-            r.id = made
+                whole(r, "GlobalJob", value)
+            elif value:
+                r.more.append(("LRM", local(part), value))
+        if not r.id and (global_id := next((p.text for p in r.others if p.tag == "GlobalJob"), "")):
+            r.id = global_id
 
     def _user(self, r: Record, item: Any, text: str | None) -> None:
         for part in item:
-            name, found = local(part), self.name(text_of(part), local(part))
+            name, value = local(part), self.name(text_of(part), local(part))
             if name == "LocalUserId":
-                r.user = found
+                r.user = value
             elif name.lower() == "globalusername":
-                whole(r, "GlobalUser", found)
+                whole(r, "GlobalUser", value)
             elif name == "VO":
                 self._vo(r, part)
-            elif found:
+            elif value:
                 r.more.append((GRID, "VO" if name == "ReportableVOName" else "FQAN" if name == "VOName" else
-                               name, found))
+                               name, value))
 
     def _vo(self, r: Record, item: Any) -> None:
         for part in item.iter():
@@ -251,13 +251,13 @@ def attribute(item: Any, name: str) -> str | None:
 
 def _elements(t: Taking, created: str | None) -> Iterator[str]:
     """The elements of a record, in the order of the schema; nothing for a job that cannot be one."""
-    found = t.identity()
-    if found is None:
+    identity = t.identity()
+    if identity is None:
         return
-    status, ident = found
-    known = t.global_id()
-    yield element("RecordIdentity", "", {"urf:recordId": t.record_id(known), "urf:createTime": created})
-    yield element("JobIdentity", (element("GlobalJobId", known), element("LocalJobId", ident)))
+    status, ident = identity
+    global_id = t.global_id()
+    yield element("RecordIdentity", "", {"urf:recordId": t.record_id(global_id), "urf:createTime": created})
+    yield element("JobIdentity", (element("GlobalJobId", global_id), element("LocalJobId", ident)))
     users = [element(tag, text) for tag, text in (("LocalUserId", t.text("User")), ("GlobalUserName",
              t.text("GlobalUser"))) if text is not None]
     if users:
@@ -330,8 +330,8 @@ def moment_of(t: Taking, tag: str, value: int, attributes: dict[str, str | None]
 def _resources(t: Taking) -> Iterator[str]:
     """What has no element of its own, under its name."""
     for tag in (*_COUNTS, *_WORDS):
-        found = t.job.first(tag)
-        if found is not None and not found.attributes and (text := t.text(tag)) is not None:
+        prop = t.job.first(tag)
+        if prop is not None and not prop.attributes and (text := t.text(tag)) is not None:
             yield element("Resource", text, {"urf:description": tag})
     for p in t.job.all("Extension"):
         kind, name = p.get("type"), p.get("name")

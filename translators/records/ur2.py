@@ -154,23 +154,23 @@ class _Reading(UsageReading):
 
 def _blocks(t: Taking, created: str | None) -> Iterator[str]:
     """The blocks of a record; nothing for a job that cannot be one."""
-    found = t.identity()
-    if found is None:
+    identity = t.identity()
+    if identity is None:
         return
-    status, ident = found
-    known, site = t.global_id(), site_of(t)
+    status, ident = identity
+    global_id, site = t.global_id(), site_of(t)
     if status in ("failed", "aborted") and t.job.first("StatusMessage") is None:
         t.lost("SSS502", "StatusMessage", f"Status {status} is read as a StatusMessage")
     kind = t.fact(GRID, "Infrastructure")
     about = t.fact(GRID, "InfrastructureDescription") if kind is not None else None
-    yield _block("RecordIdentityBlock", ("RecordId", t.record_id(known)), ("CreateTime", created), ("Site", site),
+    yield _block("RecordIdentityBlock", ("RecordId", t.record_id(global_id)), ("CreateTime", created), ("Site", site),
                  more=() if kind is None else (element("Infrastructure", kind, {"urf:description": about}),))
     yield _subject(t)
     yield from _compute(t)
     instants = [text for tag, kind in (("SubmitTime", "submit"), ("EligibleTime", "begin"))
                 if (value := t.number(tag)) is not None
                 for text in moment_of(t, "TimeInstant", value, {"urf:type": kind}, tag)]
-    yield _block("JobUsageBlock", ("GlobalJobId", known), ("LocalJobId", ident), *(
+    yield _block("JobUsageBlock", ("GlobalJobId", global_id), ("LocalJobId", ident), *(
         (tag, t.text(source)) for tag, source in (("JobName", "Name"), ("MachineName", "Machine"),
                                                   ("SubmitHost", "SubmitHost"))),
         ("SubmitType", t.fact("ur2", "SubmitType")), ("Queue", t.text("Queue")),
@@ -237,11 +237,11 @@ def _compute(t: Taking) -> Iterator[str]:
 def _hosts(t: Taking) -> Iterator[str]:
     """The nodes, each with the benchmark, which has no place where none is named."""
     hosts = t.hosts()
-    found = next((p.text for p in t.job.all("Extension") if p.get("type") == GRID and p.get("name") == "ServiceLevel"),
+    level = next((p.text for p in t.job.all("Extension") if p.get("type") == GRID and p.get("name") == "ServiceLevel"),
                  "")
-    levels = parsed(found) if hosts else None
+    levels = parsed(level) if hosts else None
     shown = [(kind, format(figure, "f")) for kind, figure in levels or ()]
-    if ", ".join(" ".join(pair) for pair in shown) != found or not t.fact(GRID, "ServiceLevel"):
+    if ", ".join(" ".join(pair) for pair in shown) != level or not t.fact(GRID, "ServiceLevel"):
         shown = []
     benchmarks = [element("Benchmark", figure, {"urf:type": kind}) for kind, figure in shown]
     return (element("ExecutionHost", [element("Hostname", h), *benchmarks]) for h in hosts)

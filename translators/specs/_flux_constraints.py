@@ -23,18 +23,18 @@ def as_object(text: str) -> dict[str, Any]:
     tokens: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise ValueError(f"a quote is not closed at character {at + 1}")
-        kind = found.lastgroup
+        kind = match.lastgroup
         if kind is not None:
-            tokens.append((_WORDS.get(found[0], kind), found[0]))
-        at = found.end()
+            tokens.append((_WORDS.get(match[0], kind), match[0]))
+        at = match.end()
     parser = _Parser(tokens)
-    made = parser.either(0)
+    expression = parser.either(0)
     if parser.at < len(tokens):
         raise ValueError(f"{tokens[parser.at][1]!r} stands where an operator should")
-    return made
+    return expression
 
 
 class _Parser:
@@ -78,11 +78,11 @@ class _Parser:
             return {"not": [self.one(depth + 1)]}
         if kind == "open":
             self.at += 1
-            made = self.either(depth + 1)
+            expression = self.either(depth + 1)
             if self.kind() != "close":
                 raise ValueError("a bracket is not closed")
             self.at += 1
-            return made
+            return expression
         if kind != "term":
             raise ValueError("a term is missing")
         self.at += 1
@@ -117,8 +117,8 @@ def as_text(value: object, depth: int = 0, outer: str = "and") -> str:
         raise ValueError(f"{operator} has no list of operands")
     if operator in ("and", "or"):
         parts = [as_text(o, depth + 1, operator) for o in operands]
-        made = ("&" if operator == "and" else "|").join(parts)
-        return f"({made})" if depth and len(parts) > 1 and operator != outer else made
+        result = ("&" if operator == "and" else "|").join(parts)
+        return f"({result})" if depth and len(parts) > 1 and operator != outer else result
     if operator == "not":
         return "&".join(_negated(o, depth + 1) for o in operands)
     if operator not in _SHORT or not all(isinstance(o, str) for o in operands):
@@ -127,8 +127,8 @@ def as_text(value: object, depth: int = 0, outer: str = "and") -> str:
     if not all(_PLAIN.fullmatch(t.removeprefix("-")) for t in texts):
         raise ValueError("an operand would need quotes")
     if operator == "properties":
-        made = "&".join(texts)
-        return f"({made})" if len(texts) > 1 and outer != "and" else made
+        result = "&".join(texts)
+        return f"({result})" if len(texts) > 1 and outer != "and" else result
     return _SHORT[operator] + ",".join(texts)
 
 

@@ -44,11 +44,11 @@ class Fold:
     def jobspec(self) -> dict[str, Any]:
         """The jobspec; what has no place in it is told."""
         for name, value in self.options:
-            known = _FOLDS.get(name)
-            if known is None:
+            fold = _FOLDS.get(name)
+            if fold is None:
                 self.lost(name, "is said when a job is submitted, not in its jobspec")
             else:
-                known(self, name, value or "")
+                fold(self, name, value or "")
         if self.requires:
             self._constraints()
         layout, count = self._layout()
@@ -132,21 +132,21 @@ class Fold:
         """--dependency: ``SCHEME:VALUE[?KEY=VALUE&...]``."""
         scheme, _, rest = value.partition(":")
         rest, _, more = rest.partition("?")
-        made = {"scheme": scheme, "value": rest}
-        made |= {k: v for k, _, v in (pair.partition("=") for pair in more.split("&") if pair)}
-        self.system.setdefault("dependencies", []).append(made)
+        dependency = {"scheme": scheme, "value": rest}
+        dependency |= {k: v for k, _, v in (pair.partition("=") for pair in more.split("&") if pair)}
+        self.system.setdefault("dependencies", []).append(dependency)
 
     def warning(self, name: str, value: str) -> None:
         """--signal: ``SIGNAL[@SECONDS]``, 60 unless said."""
-        text, _, left = value.partition("@")
+        text, _, seconds = value.partition("@")
         number = int(text) if text.isdigit() else getattr(signal, f"SIG{text.removeprefix('SIG')}", None)
         if number is None:
             self.lost(name, f"{text} is no signal")
             return
         try:
-            self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(left or "60"))}
+            self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(seconds or "60"))}
         except (ValueError, OverflowError):
-            self.lost(name, f"{left} is no number of seconds")
+            self.lost(name, f"{seconds} is no number of seconds")
 
     def stream(self, name: str, value: str) -> None:
         """--input, --output, --error: a file. ``none`` and ``kvs`` mean the default and add nothing."""
@@ -167,12 +167,12 @@ class Fold:
 
     def environment(self, name: str, value: str) -> None:
         """--env: what can be said without the submitter's variables; the rest is told."""
-        known: dict[str, str] = self.system.setdefault("environment", {})
+        variables: dict[str, str] = self.system.setdefault("environment", {})
         variable, sign, text = value.partition("=")
         if value == "-*":
-            known.clear()
+            variables.clear()
         elif sign and re.fullmatch(r"\w+", variable, re.ASCII) and "$" not in text.replace("$$", ""):
-            known[variable] = text.replace("$$", "$")
+            variables[variable] = text.replace("$$", "$")
         elif value != "*":
             self.lost(name, f"{value} depends on the submitter's environment",
                       "ExportNames" if value.isidentifier() else "")

@@ -158,27 +158,28 @@ class Unfold:
                 self.made.append(("--setattr", f"environment.{name}={_said(text)}"))
 
     def _dependencies(self, system: dict[str, Any]) -> None:
-        given = system.get("dependencies")
-        if not isinstance(given, list) or not all(
+        dependencies = system.get("dependencies")
+        if not isinstance(dependencies, list) or not all(
                 isinstance(d, dict) and isinstance(d.get("scheme"), str) and isinstance(d.get("value"), str)
-                and all(isinstance(v, str) for v in d.values()) for d in given):
+                and all(isinstance(v, str) for v in d.values()) for d in dependencies):
             return
         del system["dependencies"]
-        for one in given:
-            more = "&".join(f"{k}={v}" for k, v in one.items() if k not in ("scheme", "value"))
-            value = f":{one['value']}" if one["value"] or one["scheme"] != "singleton" else ""
-            self.made.append(("--dependency", f"{one['scheme']}{value}{'?' + more if more else ''}"))
+        for dependency in dependencies:
+            more = "&".join(f"{k}={v}" for k, v in dependency.items() if k not in ("scheme", "value"))
+            value = f":{dependency['value']}" if dependency["value"] or dependency["scheme"] != "singleton" else ""
+            self.made.append(("--dependency", f"{dependency['scheme']}{value}{'?' + more if more else ''}"))
 
     def _options(self, options: dict[str, Any]) -> None:
         """Options of the shell: streams, limits, a signal; all others as they are."""
         for side, stream, name in STREAMS:
             place = options.get(side)
-            found = place.get(stream) if isinstance(place, dict) else None
-            if not isinstance(found, dict) or found.get("type") != "file" or not isinstance(found.get("path"), str):
+            stream_place = place.get(stream) if isinstance(place, dict) else None
+            if (not isinstance(stream_place, dict) or stream_place.get("type") != "file"
+                    or not isinstance(stream_place.get("path"), str)):
                 continue
-            self.made.append((name, found["path"]))
+            self.made.append((name, stream_place["path"]))
             options[side] = {k: v for k, v in options[side].items() if k != stream}
-            more = {k: v for k, v in found.items() if k not in ("type", "path")}
+            more = {k: v for k, v in stream_place.items() if k not in ("type", "path")}
             if more:
                 options[side][stream] = more
         limits = options.get("rlimit")
@@ -217,10 +218,10 @@ def _signal_name(number: int) -> str:
 def _script(system: dict[str, Any]) -> File | None:
     """The batch script among the files of a jobspec."""
     files = system.get("files")
-    found = files.get("script") if isinstance(files, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("data"), str):
+    script = files.get("script") if isinstance(files, dict) else None
+    if not isinstance(script, dict) or not isinstance(script.get("data"), str):
         return None
     system["files"] = dict(system["files"])
-    if found.get("encoding", "utf-8") == "utf-8":
-        return File(SCRIPT, found["data"])
-    return File(SCRIPT, found["data"], "base64") if found["encoding"] == "base64" else None
+    if script.get("encoding", "utf-8") == "utf-8":
+        return File(SCRIPT, script["data"])
+    return File(SCRIPT, script["data"], "base64") if script["encoding"] == "base64" else None

@@ -44,13 +44,13 @@ def _text(node: Any) -> str:
     return (node.text or "").strip()
 
 
-def _plain(node: Any, made: Any) -> Any:
+def _plain(node: Any, copy: Any) -> Any:
     """A copy whose prefixes do not depend on the document that it stands in."""
-    made.attrib.update(node.attrib)
-    made.text = node.text
+    copy.attrib.update(node.attrib)
+    copy.text = node.text
     for inner in node:
-        _plain(inner, etree.SubElement(made, inner.tag))
-    return made
+        _plain(inner, etree.SubElement(copy, inner.tag))
+    return copy
 
 
 class JobReader:
@@ -82,10 +82,10 @@ class JobReader:
         if text:
             self.reading.put(where, text, self.option(node), **more)
 
-    def attributes(self, node: Any, *known: str) -> None:
+    def attributes(self, node: Any, *names: str) -> None:
         """Tell of attributes that are not among the known ones (SSS302)."""
         for name in node.attrib:
-            if name not in known:
+            if name not in names:
                 self.reading.findings.add("SSS302", f"{local(node)}/@{name}", f"{local(node)}: attribute {name} is "
                                           "not carried", policy=self.reading.context.policy or Policy.WARN,
                                           line=node.sourceline or 0)
@@ -103,11 +103,11 @@ class JobReader:
         parts = {"JobIdentification": self.identification, "Application": self.application,
                  "Resources": self.resources, "DataStaging": self.staging}
         for node in descriptions[0] if descriptions else ():
-            known = parts.get(local(node)) if etree.QName(node).namespace == JSDL else None
-            if known is None:
+            handler = parts.get(local(node)) if etree.QName(node).namespace == JSDL else None
+            if handler is None:
                 self.unknown(node)
             else:
-                known(node)
+                handler(node)
         job = self.reading.job
         job.items.sort(key=lambda item: isinstance(item, Container))
         return job
@@ -250,10 +250,10 @@ class JobReader:
         """The ranges of a number: (op, value) of all that is demanded together, in alternatives."""
         alternatives: list[list[tuple[str, Decimal]]] = []
         for inner in node:
-            made = self.bounds(inner)
-            if made is None:
+            bounds = self.bounds(inner)
+            if bounds is None:
                 return
-            alternatives.append(made)
+            alternatives.append(bounds)
         if not alternatives:
             self.unknown(node, "has no range")
         several = len(alternatives) > 1
@@ -294,31 +294,31 @@ class JobReader:
                 self.reading.findings.add(APPROXIMATED, "Exact/@epsilon", "the tolerance of a number is not carried",
                                           line=node.sourceline or 0)
             value = _number(_text(node))
-            made = None if value is None else [("EQ", value)]
+            pairs = None if value is None else [("EQ", value)]
         elif name == "Range":
             inner = [self.bounds(n) for n in node if local(n) in ("LowerBound", "UpperBound")]
-            made = None if len(inner) != 2 or None in inner else [pair for part in inner if part for pair in part]
+            pairs = None if len(inner) != 2 or None in inner else [pair for part in inner if part for pair in part]
         elif name in OPS:
             value = _number(_text(node))
             exclusive = node.get("exclusiveBound") in ("true", "1")
-            made = None if value is None else [(OPS[name][exclusive], value)]
+            pairs = None if value is None else [(OPS[name][exclusive], value)]
         else:
-            made = None
-        if made is None:
+            pairs = None
+        if pairs is None:
             self.reading.refuse(f"{name}: {_text(node)[:80]!r} is no range of numbers", node.sourceline or 0, 0, name)
-        return made
+        return pairs
 
     def staging(self, part: Any) -> None:
         """DataStaging: a copy from or to a URI that overwrites; any other is kept whole."""
-        found = {local(n): n for n in part}
+        parts = {local(n): n for n in part}
         simple = {"FileName", "Source", "Target", "CreationFlag"}
-        uris = {name: _text(next((u for u in found[name] if local(u) == "URI"), found[name]))
-                for name in ("Source", "Target") if name in found}
-        flag = _text(found["CreationFlag"]) if "CreationFlag" in found else "overwrite"
-        if "FileName" not in found or not uris or set(found) - simple or flag != "overwrite" or not all(uris.values()):
+        uris = {name: _text(next((u for u in parts[name] if local(u) == "URI"), parts[name]))
+                for name in ("Source", "Target") if name in parts}
+        flag = _text(parts["CreationFlag"]) if "CreationFlag" in parts else "overwrite"
+        if "FileName" not in parts or not uris or set(parts) - simple or flag != "overwrite" or not all(uris.values()):
             self.keep(part)
             return
-        file = _text(found["FileName"])
+        file = _text(parts["FileName"])
         for name, kind in (("Source", "StageIn"), ("Target", "StageOut")):
             if name in uris:
                 pair = (uris[name], file) if name == "Source" else (file, uris[name])

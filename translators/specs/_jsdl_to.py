@@ -118,8 +118,8 @@ class Writer:
             self.asking.note(DROPPED, None, "TaskGroup: JSDL holds one kind of task, the job has "
                              f"{len(self.asking.job.task_groups)}", subject="TaskGroup")
         self.processes(parallel)
-        said = self.asking.extension("Application", "jsdl")
-        kind = said.text if said is not None else "POSIXApplication"
+        application = self.asking.extension("Application", "jsdl")
+        kind = application.text if application is not None else "POSIXApplication"
         if any(n is not None for n in parallel.values()):
             kind = "SPMDApplication"
         space = {"HPCProfileApplication": HPCPA, "SPMDApplication": SPMD}.get(kind, POSIX)
@@ -134,7 +134,7 @@ class Writer:
                 if parallel[tag] is not None:
                     self.add(run, name_, str(parallel[tag]), None, SPMD)
             self.kept(run, "SPMDVariation", SPMD)
-        if len(run) or said is not None:
+        if len(run) or application is not None:
             part.append(run)
         return part
 
@@ -196,8 +196,8 @@ class Writer:
         text = "" if entry is None else entry.text
         if text.startswith("#") and text[1:] in self.asking.document.files:
             job = self.asking.job
-            said = self.asking.context.name or str(job.value("Name") or job.value("Id") or "job")
-            name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', said).strip('.')[:100] or 'job'}.sh"
+            stem = self.asking.context.name or str(job.value("Name") or job.value("Id") or "job")
+            name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem).strip('.')[:100] or 'job'}.sh"
             self.scripts[name] = script_of(self.asking)
             text = name
         if text:
@@ -208,13 +208,13 @@ class Writer:
     def limits(self, run: Any, space: str) -> None:
         """ResourceLimits; the HPC profile has none."""
         names = {limit: name for name, limit in LIMITS.items()}
-        found = {e.attributes.get("name", ""): e for e in self.asking.find("ResourceLimit")}
-        for e in found.values():
+        limits = {e.attributes.get("name", ""): e for e in self.asking.find("ResourceLimit")}
+        for e in limits.values():
             e.understood |= {"name"}
             if e.attributes.get("name") not in names or space == HPCPA or not re.fullmatch(r"\d+", e.text):
                 self.asking.dropped(e)
         for limit, name in names.items():
-            e_ = found.get(limit)
+            e_ = limits.get(limit)
             if e_ is not None and space != HPCPA and re.fullmatch(r"\d+", e_.text):
                 self.add(run, name, e_.text, e_, space)
 
@@ -247,18 +247,18 @@ class Writer:
 
     def hosts(self, part: Any) -> None:
         """CandidateHosts: names alone, of which any will do."""
-        wanted: list[list[str]] = []
+        host_lists: list[list[str]] = []
         for choice in choices(self.asking, "Node"):
             names = expanded(any_of(choice) or [Term("", kind="other")])
             if names is None:
                 drop(self.asking, choice, "only names of hosts can be said, of which any will do")
-            elif wanted and (len(names) > 1 or len(wanted[0]) > 1):
+            elif host_lists and (len(names) > 1 or len(host_lists[0]) > 1):
                 drop(self.asking, choice, "one list of hosts can be said")
             else:
-                wanted.append(names)
-        if len(wanted) > 1:
+                host_lists.append(names)
+        if len(host_lists) > 1:
             self.asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-        hosts = [name for names in wanted for name in names]
+        hosts = [name for names in host_lists for name in names]
         if hosts:
             outer = etree.SubElement(part, f"{{{JSDL}}}CandidateHosts")
             for host in hosts:
@@ -267,17 +267,17 @@ class Writer:
     def number(self, part: Any, name: str, tag: str, metric: str, in_bytes: bool) -> None:
         """The alternatives of a number; an expression that has no such form is taken down to its least request."""
         metrics = (metric,) if metric else ("", "Total")
-        found = [e for e in self.asking.entries if e.tag == tag and e.slot in ("", "Requested") and e.level in AMOUNTS
-                 and isinstance(e.item, Property) and e.attributes.get("metric", "") in metrics]
-        nearest = next((level for level in AMOUNTS if any(e.level == level for e in found)), "")
-        found = [e for e in found if e.level == nearest]
-        if not found:
+        entries = [e for e in self.asking.entries if e.tag == tag and e.slot in ("", "Requested") and e.level in AMOUNTS
+                   and isinstance(e.item, Property) and e.attributes.get("metric", "") in metrics]
+        nearest = next((level for level in AMOUNTS if any(e.level == level for e in entries)), "")
+        entries = [e for e in entries if e.level == nearest]
+        if not entries:
             return
-        alternatives = _alternatives(found)
+        alternatives = _alternatives(entries)
         if alternatives is None:
             more = {"metric": metric} if metric else {}
-            one = self.asking.one(tag, AMOUNTS, carried=("units", "metric", "context"), **more)
-            alternatives = [] if one is None else [[one]]
+            entry = self.asking.one(tag, AMOUNTS, carried=("units", "metric", "context"), **more)
+            alternatives = [] if entry is None else [[entry]]
         outer = etree.Element(f"{{{JSDL}}}{name}")
         for alternative in alternatives:
             for e in alternative:
@@ -304,12 +304,12 @@ class Writer:
         for kind, name in (("StageIn", "Source"), ("StageOut", "Target")):
             for e in self.asking.find("Extension", NEAREST, name=kind, type="PSIJ"):
                 try:
-                    found = json.loads(e.text)
-                    source, target = str(found["source"]), str(found["target"])
+                    staging = json.loads(e.text)
+                    source, target = str(staging["source"]), str(staging["target"])
                 except (ValueError, LookupError, TypeError):
                     self.asking.dropped(e, "is no file to transfer")
                     continue
-                if set(found) - {"source", "target"}:
+                if set(staging) - {"source", "target"}:
                     self.asking.dropped(e, f"{source}: the file is copied, whatever becomes of the job")
                     continue
                 part = etree.Element(f"{{{JSDL}}}DataStaging")
@@ -339,15 +339,15 @@ def _alternatives(entries: list[Entry]) -> list[list[Entry]] | None:
         ops = [e.attributes.get("op", "EQ") for e in part]
         if len(part) > 2 or (len(part) == 2 and not (ops[0] in ("GE", "GT") and ops[1] in ("LE", "LT"))):
             return None
-    wanted = [0] * len(entries)
+    counts = [0] * len(entries)
     if len(parts) > 1:
         at = 0
-        wanted[0] += 1
+        counts[0] += 1
         for part in parts:
             if len(part) == 2:
-                wanted[at] += 1
-                wanted[at + 1] -= 1
+                counts[at] += 1
+                counts[at + 1] -= 1
             at += len(part)
-        wanted[-1] -= 1
+        counts[-1] -= 1
     stated = [int(e.attributes.get("group", "0") or 0) for e in entries]
-    return parts if stated == wanted else None
+    return parts if stated == counts else None

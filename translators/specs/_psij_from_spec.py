@@ -76,8 +76,9 @@ def _read_duration(requested: Requested, attributes: JobAttributes | None, findi
 def _read_environment(job: Job, spec: JobSpec, findings: Findings) -> None:
     variables = spec.environment or {}
     values = _literal(findings, "Environment", variables.values())
-    made = [new_property("Variable", value, {"name": name}) for name, value in zip(variables, values, strict=True)]
-    job.items.append(Environment(made, {"export": "true" if spec.inherit_environment else "false"}))
+    variables_made = [new_property("Variable", value, {"name": name}) for name,
+                      value in zip(variables, values, strict=True)]
+    job.items.append(Environment(variables_made, {"export": "true" if spec.inherit_environment else "false"}))
 
 
 def _read_resources(job: Job, requested: Requested, group: TaskGroup, r: ResourceSpecV1,
@@ -137,12 +138,12 @@ def _flag_words(flags: StageOutFlags) -> str:
 
 
 def _staged(item: StageIn | StageOut) -> str:
-    made = {"source": str(item.source), "target": str(item.target)}
+    staging = {"source": str(item.source), "target": str(item.target)}
     if item.mode is not StagingMode.COPY:
-        made["mode"] = item.mode.name
+        staging["mode"] = item.mode.name
     if isinstance(item, StageOut) and item.flags != StageOutFlags.ALWAYS:
-        made["flags"] = _flag_words(item.flags)
-    return json.dumps(made, ensure_ascii=False)
+        staging["flags"] = _flag_words(item.flags)
+    return json.dumps(staging, ensure_ascii=False)
 
 
 def _read_custom(job: Job, name: str, value: object, findings: Findings) -> None:

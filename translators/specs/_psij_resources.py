@@ -176,7 +176,7 @@ class Resources(Asked):
 
     def _consistent(self, values: dict[str, Any]) -> ResourceSpecV1:
         """A ResourceSpecV1; what contradicts the number of processes is left out with a finding at its property."""
-        said = {"node_count": "NodeCount", "processes_per_node": "TaskDistribution"}
+        properties = {"node_count": "NodeCount", "processes_per_node": "TaskDistribution"}
         for left_out in ((), ("node_count",), ("processes_per_node",), ("node_count", "processes_per_node")):
             try:
                 resources = ResourceSpecV1(**{k: v for k, v in values.items() if k not in left_out})
@@ -185,7 +185,7 @@ class Resources(Asked):
                 continue
             for name in left_out:
                 if name in values:
-                    self._lost(said[name], str(problem))
+                    self._lost(properties[name], str(problem))
             return resources
         self.note("SSS505", None, str(problem), None, "resources")
         return ResourceSpecV1()
@@ -201,14 +201,14 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     if same:
         findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
                      item=groups[0], within=job)
-        one = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
+        group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
     else:
         findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
                      "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
                      item=groups[1], within=job)
-        one = groups[0]
+        group = groups[0]
     kept = [i for i in job.items if i.tag != "TaskGroup"]
-    whole = Job([*kept, one], job.attributes, None, job.line)
+    whole = Job([*kept, group], job.attributes, None, job.line)
     if same:
         asked, now = (_memory_of(some) for some in (job, whole))
         if asked is not None and now is not None and now > asked:
@@ -236,11 +236,11 @@ def _times(item: Any, count: int) -> Any:
         return Requested([_times(i, count) for i in item.items], item.attributes, None, item.line)
     if not isinstance(item, Property):
         return item
-    said = item.attributes
+    attributes = item.attributes
     if item.tag == "TaskDistribution" and distribution_of(item)[0] == "Geometry":
         return _geometries(item, count)
-    amount = item.tag in ("NodeCount", "Processors", *COUNTED) or said.get("name") == "ChunkCount"
-    number = number_of(item.value) if amount and per_of(said.get("metric")) is None else None
+    amount = item.tag in ("NodeCount", "Processors", *COUNTED) or attributes.get("name") == "ChunkCount"
+    number = number_of(item.value) if amount and per_of(attributes.get("metric")) is None else None
     return item if number is None else item.replace(value=(
         str(int(number) * count) if item.tag == "Extension" else type(item.value)(number * count)))
 

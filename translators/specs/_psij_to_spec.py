@@ -114,11 +114,11 @@ class _Writing(Resources):
 
     def _dollar(self, entry: Entry, name: str, text: str) -> str:
         """The text as it goes into the JobSpec: PSI/J replaces ``${NAME}``, the job object does not (decisions 25)."""
-        said = literal(text)
-        if said != text and not self.target.executor:
+        with_literals = literal(text)
+        if with_literals != text and not self.target.executor:
             self.note("SSS502", entry, f"{name}: ${{...}} is written as $${{...}}, because PSI/J replaces the former; "
                       "psij-python, which replaces neither, hands on the latter", "info")
-        return said
+        return with_literals
 
     def _environment(self) -> None:
         variables: dict[str, str] = {}
@@ -138,13 +138,13 @@ class _Writing(Resources):
                       "PSI/J passes them on", "info" if self.target.executor else None, "export")
 
     def _export(self) -> bool | None:
-        found: dict[str, bool] = {}
+        exports: dict[str, bool] = {}
         for level, scope in _scopes(self.job, JOB, self.group):
             for child in scope.containers("Environment"):
                 stated = child.attributes.get("export")
                 if stated is not None:
-                    found.setdefault(level, stated == "true")
-        return next((found[level] for level in NEAREST if level in found), None)
+                    exports.setdefault(level, stated == "true")
+        return next((exports[level] for level in NEAREST if level in exports), None)
 
     def _streams(self) -> None:
         for tag, member in (("InputFile", "stdin"), ("OutputFile", "stdout"), ("ErrorFile", "stderr")):
@@ -303,12 +303,12 @@ def _read_staging(spec: JobSpec, name: str, text: str) -> None:
     if name == "CleanupFlags":
         spec.cleanup_flags = _flags(text)
         return
-    made = json.loads(text)
-    mode = StagingMode[made.get("mode", "COPY")]
+    staging = json.loads(text)
+    mode = StagingMode[staging.get("mode", "COPY")]
     if name == "StageIn":
-        spec.stage_in = {*(spec.stage_in or ()), StageIn(URI(made["source"]), made["target"], mode)}
+        spec.stage_in = {*(spec.stage_in or ()), StageIn(URI(staging["source"]), staging["target"], mode)}
     else:
-        out = StageOut(made["source"], URI(made["target"]), _flags(made.get("flags", "ALWAYS")), mode)
+        out = StageOut(staging["source"], URI(staging["target"]), _flags(staging.get("flags", "ALWAYS")), mode)
         spec.stage_out = {*(spec.stage_out or ()), out}
 
 

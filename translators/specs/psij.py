@@ -72,15 +72,15 @@ def _objects(text: str, findings: Findings) -> tuple[bool, list[tuple[int, int]]
     """Whether there may be several, and where each stands: (start, end)."""
     at = _after_space(text, 0)
     listed = text[at:at + 1] == "["
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     try:
-        found = list(_elements(text, at + 1) if listed else _sequence(text, at))
+        places = list(_elements(text, at + 1) if listed else _sequence(text, at))
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
         findings.add("SSS111", "JSON", str(error), line=line)
-    if not found and not findings.rejected:
+    if not places and not findings.rejected:
         findings.add("SSS112", "JobSpec", "there is no job specification in it")
-    return listed or len(found) > 1, found
+    return listed or len(places) > 1, places
 
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -88,8 +88,8 @@ _DECODER: Final = json.JSONDecoder(parse_int=str)       # only to find ends; the
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
 
 
 def _sequence(text: str, at: int) -> Iterator[tuple[int, int]]:

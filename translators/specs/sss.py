@@ -18,12 +18,12 @@ __all__ = ["TRANSLATOR", "read", "write"]
 
 def read(data: bytes, context: ReadContext) -> Document:
     """The document that the XML holds. Raises RejectedError when nothing can be built from it."""
-    made = read_document(data, profile=context.profile, path=context.path, limits=context.limits,
-                         policy=context.policy)
-    if made.findings is not None:
-        context.findings.extend(made.findings)
-    made.findings = context.findings
-    return made
+    document = read_document(data, profile=context.profile, path=context.path, limits=context.limits,
+                             policy=context.policy)
+    if document.findings is not None:
+        context.findings.extend(document.findings)
+    document.findings = context.findings
+    return document
 
 
 def write(document: Document, context: WriteContext) -> str:

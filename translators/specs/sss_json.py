@@ -21,11 +21,11 @@ _INDENT: Final = 16
 
 def read(data: bytes, context: ReadContext) -> Document:
     """The document that the JSON holds. Raises RejectedError when nothing can be built from it."""
-    made = from_json(data, path=context.path, limits=context.limits, policy=context.policy)
-    if made.findings is not None:
-        context.findings.extend(made.findings)
-    made.findings = context.findings
-    return made
+    document = from_json(data, path=context.path, limits=context.limits, policy=context.policy)
+    if document.findings is not None:
+        context.findings.extend(document.findings)
+    document.findings = context.findings
+    return document
 
 
 def write(document: Document, context: WriteContext) -> str:
