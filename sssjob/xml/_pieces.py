@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -149,52 +149,37 @@ def whole(head: str) -> bool:
 #: Lines before a start tag, the level of its container, and what that has to know; without a level: the property that
 #: an element without content is.
 Step = tuple[int, PieceLevel | None, Any]
+#: A container that is still open: its items, its level, the line of its start tag, and what has to be known of the tag.
+_Outer = tuple[list[Any], PieceLevel, int, Any]
 
 
 def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any], int]:
     """What the text of one element adds to a level, and the number of its last line. Raises Thought.
 
-    line: the number of the text's first line; depth: how many containers may stand in one another.
-    """
+    line: the number of the text's first line; depth: how many containers may stand in one another."""
     items: list[Any] = []
     append, known_pieces = items.append, level.known.get
-    around: list[tuple[list[Any], PieceLevel, int, Any]] = []
+    around: list[_Outer] = []
     pieces = iter(text.split("</"))
     for piece in pieces:
         seen = known_pieces(piece)
         if seen is not None:
             leaf, lines = seen
-            if leaf is not None:
-                append(leaf)
-                line += lines
-                continue
             if lines >= 0:
+                if leaf is not None:
+                    append(leaf)
                 line += lines
                 continue
             line += ~lines
         else:
             front, mark, rest = piece.rpartition("<")
             lines = piece.count("\n")
-            if not mark:
-                if piece.partition(">")[2].strip(_SPACE):
-                    raise Thought
-                level.keep(piece, None, ~lines)
-                line += lines
-            else:
+            if mark:
                 steps = level.fronts.get(front)
                 if steps is None:
-                    if not around and front[:1] not in ("<", ""):
-                        raise Thought               # a second element
-                    steps = level.front(front)
+                    steps = _steps_of(level, front, alone=not around)
                 if steps:
-                    for at, inner, more in steps:
-                        if inner is not None:
-                            around.append((items, level, line + at, more))
-                            items, level = [], inner
-                        elif more is not None:
-                            items.append(more)
-                    if len(around) > depth:
-                        raise Thought
+                    items, level = _entered(steps, items, level, line, around, depth)
                     append, known_pieces = items.append, level.known.get
                     piece = ""                      # means something else in the container around
                 line += lines
@@ -214,25 +199,62 @@ def read(text: str, level: PieceLevel, line: int, depth: int) -> tuple[list[Any]
                             texts[content] = leaf
                         append(leaf)
                         continue
-                empty = head[-1:] == "/"
-                if empty:
-                    if content.strip(_SPACE):
-                        raise Thought
-                    leaf = level.leaf(head[:-1], "")[0]
-                else:
-                    leaf = level.thought(head, content, piece, lines)
-                if leaf is not None:
-                    append(leaf)
-                if not empty:
+                if head[-1:] != "/":
+                    if (leaf := level.thought(head, content, piece, lines)) is not None:
+                        append(leaf)
                     continue
+                items += _without_content(level, head, content)
+            else:
+                line += _end_kept(level, piece, lines)
         if not around:
-            break
-        there, outer, begun, more = around.pop()
-        level.made(items, begun, more, there)
-        items, level = there, outer
+            return _at_end(pieces, items, line)
+        outer_items, outer, begun, more = around.pop()
+        level.made(items, begun, more, outer_items)
+        items, level = outer_items, outer
         append, known_pieces = items.append, level.known.get
-    else:
-        raise Thought           # it has no end
+    raise Thought           # it has no end
+
+
+def _steps_of(level: PieceLevel, front: str, *, alone: bool) -> list[Step]:
+    """The containers that start in a front that is new. alone: no container is open. Raises Thought."""
+    if alone and front[:1] not in ("<", ""):
+        raise Thought               # a second element
+    return level.front(front)
+
+
+def _entered(steps: list[Step], items: list[Any], level: PieceLevel, line: int,
+             around: list[_Outer], depth: int) -> tuple[list[Any], PieceLevel]:
+    """Items and level of the innermost container that starts; those around it are put on ``around``, of which there may
+    be as many as depth. Raises Thought."""
+    for at, inner, more in steps:
+        if inner is not None:
+            around.append((items, level, line + at, more))
+            items, level = [], inner
+        elif more is not None:
+            items.append(more)
+    if len(around) > depth:
+        raise Thought
+    return items, level
+
+
+def _without_content(level: PieceLevel, head: str, content: str) -> list[Any]:
+    """What ``<head/>`` adds before the end of its container. Raises Thought where text follows it."""
+    if content.strip(_SPACE):
+        raise Thought
+    leaf = level.leaf(head[:-1], "")[0]
+    return [] if leaf is None else [leaf]
+
+
+def _end_kept(level: PieceLevel, piece: str, lines: int) -> int:
+    """Remember a piece that only ends the container; its lines. Raises Thought for text behind the end tag."""
+    if piece.partition(">")[2].strip(_SPACE):
+        raise Thought
+    level.keep(piece, None, ~lines)
+    return lines
+
+
+def _at_end(pieces: Iterator[str], items: list[Any], line: int) -> tuple[list[Any], int]:
+    """The result, where the element ends with the last piece. Raises Thought where more follows."""
     if next(pieces, None) is not None:
         raise Thought
     return items, line
