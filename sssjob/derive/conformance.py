@@ -50,7 +50,7 @@ _OFFER: Final = "sssjob/request/offers.py::Offer"
 _PARSE: Final = "sssjob/request/tree.py::parse"
 _PLAN: Final = "sssjob/run/plan.py::make_plan"
 _READER: Final = "sssjob/xml/reader.py::read_document"
-_STREAMS: Final = "sssjob/validation/__init__.py::_Checker.merged"
+_STREAMS: Final = "sssjob/validation/_looks.py::Looks.merged"
 _TO_SPEC: Final = "translators/specs/_psij_to_spec.py::to_spec"
 _UNITS: Final = "sssjob/document/units.py::byte_factor"
 
@@ -123,7 +123,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     "5.1 Table 2": (
         ("may", "Hold stands more than once", _ELEMENTS),
         ("may", "Executable is a path, a URL, or #id of a File beside the job",
-         "sssjob/validation/__init__.py::_Checker.executable"),
+         "sssjob/validation/_looks.py::Looks.executable"),
     ),
     "5.1 Feature Element": (
         ("SHOULD", "Feature is supported", _NAMES),
@@ -143,7 +143,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "NotificationList has uri, by default a mail address", _ELEMENTS),
         ("MAY", "@uri of NotificationList is supported", _ELEMENTS),
         ("may", "NotificationList is a comma list of JobStart, JobEnd, All, None",
-         "sssjob/validation/__init__.py::_Checker.notification"),
+         "sssjob/validation/_looks.py::Looks.notification"),
     ),
     "5.1 ResourceLimit Element": (
         ("MUST", "ResourceLimit has name", _ELEMENTS),
@@ -172,13 +172,13 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("MAY", "Node stands in Requested and Delivered", _OFFER),
     ),
     "5.1 TaskDistribution Element": (
-        ("SHOULD", "TaskDistribution is supported", "sssjob/validation/__init__.py::_Checker.distribution"),
+        ("SHOULD", "TaskDistribution is supported", "sssjob/validation/_looks.py::Looks.distribution"),
         ("MAY", "TaskDistribution stands at most once in a scope", _COUNTED),
         ("MAY", "TaskDistribution has type: Rule, TasksPerNode, ProcessorsPerTask, Geometry",
          "sssjob/request/geometry.py::distribution_of"),
         ("MAY", "@type of TaskDistribution is supported", "sssjob/request/geometry.py::Geometry"),
         ("must", "components resolve contradicting Processors, NodeCount and TaskCount",
-         "sssjob/validation/__init__.py::_Checker.distribution"),
+         "sssjob/validation/_looks.py::Looks.distribution"),
     ),
     "5.1 Dependency Element": (
         ("SHOULD", "Dependency is supported where job groups are", _GRAPH),

@@ -7,21 +7,19 @@ gives reason to. Source: SSS job object 3.1.0, sections 2, 5, 6, 10 and 14.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from sssjob.document.element import Container, Item, Property, Value
-from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
-from sssjob.document.values import resource_limit
-from sssjob.document.vocabulary import CONSUMABLE, SCOPES, element, in_scope
+from sssjob.document.vocabulary import SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
-from sssjob.request.geometry import Geometry, distribution_of
-from sssjob.request.tree import AMOUNTS, check_property, parse
+from sssjob.request.tree import AMOUNTS, parse
+from sssjob.validation._looks import LOOKS, OVER, Found, Looks, Place
 from sssjob.xml._in_order import tell_made
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
@@ -30,14 +28,9 @@ __all__ = ["check"]
 
 _TAG: Final = attrgetter("tag")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LISTED: Final = re.compile(r"[,\s]+")
 _DEFAULTS: Final = frozenset(("JobDefaults", "TaskGroupDefaults", "TaskDefaults"))
 _SCOPES: Final = frozenset(("JobGroup", *SCOPES, *_DEFAULTS))
 _EXPRESSION: Final = frozenset(("group", "preference", "conj"))
-_CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
-_EVENTS: Final = frozenset(element("Job", "NotificationList").values)
-_TIMES: Final = (("SubmitTime", "StartTime"), ("StagedTime", "StartTime"), ("StartTime", "EndTime"),
-                 ("SubmitTime", "EndTime"))
 #: Properties of a scope that give reason to look closer.
 _TELLING: Final = frozenset((
     "Id", "State", "SubmitTime", "StagedTime", "StartTime", "EndTime", "Executable", "InputFile", "OutputFile",
@@ -46,15 +39,7 @@ _TELLING: Final = frozenset((
 ))
 #: Extensions of which more is asked than that they stand there (``failures.NAMES``, ``sweeps.NAME``, arrays).
 _LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep", "Array"))
-#: The names of ResourceLimits that the specification has, in lower case.
-_LIMITED: Final = frozenset(word.lower() for a in in_scope("Job")["ResourceLimit"].attributes if a.name == "name"
-                            for word in a.values)
 _VARIABLES: Final = frozenset(("Variable", "Extension"))
-#: Items of a container from which on those of one name are not numbered: there may be a thousand findings.
-_NUMBERED: Final = 1_000
-#: States and properties of a job that is over or runs: what it asks for is history.
-_OVER: Final = ("Running", "Suspended", "Completed")
-_FACTS: Final = frozenset(("StartTime", "EndTime", "ExitCode", "Delivered"))
 _ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
 _SPREADS: Final = frozenset(("TaskDistribution", "TaskGroup", "TaskGroupDefaults"))
 _COUNTS: Final = frozenset(("Processors", "NodeCount", "TaskCount", "Duration"))
@@ -63,23 +48,6 @@ _HUGE: Final = tuple("EZYND")
 #: Kind of scope -> the kind of those inside it, which have defaults beside them.
 _BELOW: Final = {"JobGroup": "Job", "Job": "TaskGroup", "TaskGroup": "Task"}
 _STATES: Final = {tag: element(tag, "State").values for tag in ("Job", "JobGroup")}
-_Found = dict[str, list[Property]]
-
-
-class _Place(NamedTuple):
-    """Where a container stands; the path is spelt only when a finding needs it."""
-
-    parent: _Place | None
-    tag: str
-    number: int     # among its like, from 1; 0: the only one
-
-    def __str__(self) -> str:
-        steps: list[str] = []
-        place: _Place | None = self
-        while place is not None:
-            steps.append(f"{place.tag}[{place.number}]" if place.number else place.tag)
-            place = place.parent
-        return "/" + "/".join(reversed(steps))
 
 
 def check(document: Document, findings: Findings, profile: str = "liberal", *, limits: Limits | None = None) -> None:
@@ -119,17 +87,13 @@ class Siblings:
         return first
 
 
-class _Checker:
+class _Checker(Looks):
     """One run of all checks over one document."""
 
     def __init__(self, document: Document, findings: Findings, profile: Profile, limits: Limits) -> None:
-        self.document, self.findings, self.profile, self.limits = document, findings, profile, limits
+        super().__init__(document, findings, profile, limits)
         self.bodies = list(document.bodies())
-        self.strict = not profile.liberal
         self._known: frozenset[str] | None = None
-        # A property is shared by all places with the same text, so what was found about one holds for all.
-        self._clean: dict[int, Property] = {}
-        self._job: Container | None = None      # the one that is looked at
         self._sound: set[int] = set()           # Requested in whose expression nothing is wrong, by identity
         self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
@@ -151,7 +115,7 @@ class _Checker:
 
             Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
 
-    def walk(self, body: Container, place: _Place) -> None:
+    def walk(self, body: Container, place: Place) -> None:
         """Check a container and all that is inside, without recursion; references are left out."""
         stack = [(body, place)]
         while stack:
@@ -159,25 +123,14 @@ class _Checker:
             if container.reference is None:
                 stack.extend(reversed(self.visit(container, here)))
 
-    def tell(self, rule: str, subject: str, message: str, container: Container, place: _Place, item: Item | None = None,
-             *, severity: Severity | None = None, hint: str = "") -> None:
-        """Record a finding at a container, or at an item in it."""
-        self.findings.add(rule, subject, message, path=lambda: _path(container, place, item), severity=severity,
-                          hint=hint, item=item, within=container)
-
-    def contradicts(self, rule: str, subject: str, message: str, container: Container, place: _Place,
-                    item: Item | None = None) -> None:
-        """Something the text does not allow, with which one can go on: an error only in a strict profile."""
-        self.tell(rule, subject, message, container, place, item, severity="error" if self.strict else None)
-
     # -- one container
-    def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
+    def visit(self, container: Container, place: Place) -> list[tuple[Container, Place]]:
         """Check one container; gives those inside it."""
         tag, items = container.tag, container.items
         names = set(map(_TAG, items))
         inside = [] if names.isdisjoint(CLASSES) else [i for i in items if isinstance(i, Container)]
         telling = names & (_TELLING if tag != "Environment" else _VARIABLES)
-        by_tag: _Found = {}
+        by_tag: Found = {}
         for item in items if telling else ():
             if item.tag in telling and isinstance(item, Property):
                 if item.tag in by_tag:
@@ -198,7 +151,7 @@ class _Checker:
                 self.extensions(container, place, for_us)
         return _placed(inside, place) if inside else []
 
-    def extensions(self, container: Container, place: _Place, stated: list[Property]) -> None:
+    def extensions(self, container: Container, place: Place, stated: list[Property]) -> None:
         """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job. An array
         that is none may be one that a template is still to fill in, so that it is only doubted before it is run."""
         for p in stated:
@@ -219,7 +172,7 @@ class _Checker:
             if fault is not None:
                 self.tell("SSS426", "Extension", fault, container, place, p)
 
-    def scope(self, container: Container, place: _Place, props: _Found, inside: list[Container], names: set[str]
+    def scope(self, container: Container, place: Place, props: Found, inside: list[Container], names: set[str]
               ) -> None:
         """A job, group, task group, task or defaults: its children, then what its properties give reason to. names: of
         all that is in it."""
@@ -238,11 +191,11 @@ class _Checker:
             self.group(container, place, props, inside)
         elif isinstance(container, Job):
             self.job(container, place, props)
-        for tag, look in _LOOKS:
+        for tag, look in LOOKS:
             if tag in props:
                 look(self, container, place, props)
 
-    def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
+    def children(self, container: Container, place: Place, inside: list[Container]) -> None:
         """More than one Defaults, and Ids used twice in one scope."""
         before = self.siblings(container)
         numbers: dict[str, int] = {}
@@ -259,13 +212,13 @@ class _Checker:
                     first = before.earlier(child.tag, identifier.text, _life(child), child.line)
                     if first is not None:
                         self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {first})", child, _Place(place, child.tag, number), identifier)
+                                  f"in line {first})", child, Place(place, child.tag, number), identifier)
 
     def siblings(self, scope: Container) -> Siblings:
         """Those before the first child of a scope: none."""
         return Siblings()
 
-    def results(self, container: Container, place: _Place, inside: list[Container], names: set[str]) -> None:
+    def results(self, container: Container, place: Place, inside: list[Container], names: set[str]) -> None:
         """What belongs to one instance in defaults, which inherit it to nobody (SSS418)."""
         own = names & _instance(container.tag)
         for tag, p in {p.tag: p for p in reversed(container.items) if p.tag in own and isinstance(p, Property)}.items():
@@ -275,7 +228,7 @@ class _Checker:
             self.tell("SSS418", "Delivered", f"Delivered in {container.tag} is not inherited", container, place, block)
 
     # -- groups and jobs
-    def group(self, group: JobGroup, place: _Place, props: _Found, inside: list[Container]) -> None:
+    def group(self, group: JobGroup, place: Place, props: Found, inside: list[Container]) -> None:
         """A JobGroup has an Id and a Job (SSS305), and dependencies that can hold."""
         if "Id" not in props:
             self.tell("SSS305", "Id", "a JobGroup must have an Id", group, place)
@@ -290,7 +243,7 @@ class _Checker:
         names_elsewhere = self.known() if any(not link.needs for link in graph.links) else ()
         graph.check(self.findings, path=str(place), known=names_elsewhere)
 
-    def group_states(self, group: JobGroup, place: _Place, props: _Found) -> None:
+    def group_states(self, group: JobGroup, place: Place, props: Found) -> None:
         """The words of State of a group (SSS424)."""
         for p in props.get("State", ()):
             if p.text not in _STATES["JobGroup"]:
@@ -304,7 +257,7 @@ class _Checker:
                                     for v in (job.value("Id"), job.value("Name")) if v is not None)
         return self._known
 
-    def job(self, job: Job, place: _Place, props: _Found) -> None:
+    def job(self, job: Job, place: Place, props: Found) -> None:
         """A Job that was taken has an Id (SSS305); its State; dependencies on jobs that are not here (SSS411)."""
         if "Id" not in props and "State" in props and (     # a submission has none yet
                 props["State"][0].text != "NotQueued" if self.strict else _queued(props)):
@@ -318,7 +271,7 @@ class _Checker:
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
                               place, p)
 
-    def state(self, job: Job, place: _Place, p: Property) -> None:
+    def state(self, job: Job, place: Place, p: Property) -> None:
         """A State under a word of another system; only another case of a known word is no more than noted."""
         text = p.text
         mapped = job_state(text)
@@ -331,96 +284,7 @@ class _Checker:
         self.tell("SSS420", "State", " ".join((f"State {text!r} is taken for {mapped.state}", *more)), job, place, p,
                   severity="info" if text.lower() == str(mapped.state).lower() else None)
 
-    # -- what gives reason to look closer
-    def times(self, container: Container, place: _Place, props: _Found) -> None:
-        """Pairs of times in the wrong order (SSS412)."""
-        for before, after in _TIMES:
-            if before in props and after in props and (
-                    (before, after) != ("SubmitTime", "EndTime") or "StartTime" not in props):
-                early, late = props[before][0].value, props[after][0].value
-                if isinstance(early, int) and isinstance(late, int) and late < early:
-                    self.tell("SSS412", after, f"{after} {late} is before {before} {early}", container, place,
-                              props[after][0])
-
-    def end(self, container: Container, place: _Place, props: _Found) -> None:
-        """The same for what has no StartTime."""
-        if "StartTime" not in props:
-            self.times(container, place, props)
-
-    def wished(self, container: Container, place: _Place, props: _Found) -> None:
-        """A time that is asked for and that no calendar has (SSS110)."""
-        for tag in ("EligibleTime", "DeadlineTime"):
-            for p in props.get(tag, ()):
-                if isinstance(p.value, int) and p.value > self.limits.moment:
-                    self.tell("SSS110", tag, f"{tag} {p.text[:40]} is more than the limit moment "
-                              f"({self.limits.moment}), the end of the year 9999", container, place, p,
-                              severity=None if self.pending() else "warning")
-
-    def deadline(self, container: Container, place: _Place, props: _Found) -> None:
-        """A job that may not start before it must have ended (SSS423)."""
-        self.wished(container, place, props)
-        eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
-        if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
-                and by.value < eligible.value:
-            self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
-                      f"{eligible.text}", container, place, by, severity=None if self.pending() else "warning")
-
-    def eligible(self, container: Container, place: _Place, props: _Found) -> None:
-        """The same where there is no deadline."""
-        if "DeadlineTime" not in props:
-            self.wished(container, place, props)
-
-    def executable(self, container: Container, place: _Place, props: _Found) -> None:
-        """An Executable that names a File of the message."""
-        self.files(container, place, props["Executable"])
-        for p in props["Executable"]:
-            if "://" in p.text:
-                self.tell("SSS425", p.tag, f"Executable {p.text[:200]} would have to be fetched", container, place, p)
-
-    def input_file(self, container: Container, place: _Place, props: _Found) -> None:
-        """An InputFile that names a File of the message."""
-        self.files(container, place, props["InputFile"])
-
-    def files(self, container: Container, place: _Place, named: Iterable[Property]) -> None:
-        """Names of the form ``#Id`` of Files that did not come with the document (SSS311)."""
-        for p in named:
-            text = str(p.value)
-            if text.startswith("#") and text[1:] not in self.document.files:
-                self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
-                          container, place, p)
-
-    def merged(self, container: Container, place: _Place, props: _Found) -> None:
-        """Both streams merged into each other (SSS416)."""
-        last = [(tag, p) for tag in ("OutputFile", "ErrorFile") for p in props.get(tag, ())[-1:]]
-        if len(last) == 2 and all("Merge" in _LISTED.split(p.get("redirectList") or "") for _, p in last):
-            second = [i for i in container.items if i is last[0][1] or i is last[1][1]][-1]
-            self.tell("SSS416", second.tag, f"OutputFile and ErrorFile both say Merge; {second.tag} counts", container,
-                      place, second)
-
-    def dependency(self, container: Container, place: _Place, props: _Found) -> None:
-        """A code without OnExit (SSS413)."""
-        for p in props["Dependency"]:
-            if "code" in p.attributes and p.attributes.get("condition") != "OnExit":
-                self.contradicts("SSS413", p.text, f"code {p.attributes['code']} of the Dependency on {p.text!r} "
-                                 "counts only with condition OnExit", container, place, p)
-
-    def distribution(self, container: Container, place: _Place, props: _Found) -> None:
-        """The form of a Geometry (SSS408), and numbers that it leaves out (SSS409)."""
-        p = props["TaskDistribution"][0]
-        kind, text = distribution_of(p)
-        if kind != "Geometry":
-            return
-        try:
-            drawn = Geometry.parse(text, self.limits)
-        except LexicalError as error:
-            rule = "SSS110" if isinstance(error, LimitError) else "SSS408"
-            self.tell(rule, "TaskDistribution", f"Geometry: {error}", container, place, p)
-            return
-        if drawn.gaps:
-            shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in drawn.gaps[:5])
-            self.tell("SSS409", "TaskDistribution", f"the Geometry leaves out {shown}", container, place, p)
-
-    def amounts(self, container: Container, place: _Place, inside: list[Container], names: set[str]) -> None:
+    def amounts(self, container: Container, place: Place, inside: list[Container], names: set[str]) -> None:
         """What a scope asks for, taken together; most ask for one amount of each name, which takes no look."""
         self._job = container if container.tag in ("Job", "JobDefaults") else self._job
         defaults = self._beside.get(container.tag, ())
@@ -440,12 +304,12 @@ class _Checker:
         def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
                  severity: Severity | None) -> None:
             """Report a contradiction at the place of the container that it was found in."""
-            at = place if where is container else _Place(place, where.tag, 0)
+            at = place if where is container else Place(place, where.tag, 0)
             self.tell(rule, subject, message, where, at, p, severity=severity)
 
         check_level(JudgedLevel(container, defaults, self.pending, tell, self.limits, self._sound))
 
-    def spread(self, container: Container, place: _Place, names: set[str]) -> None:
+    def spread(self, container: Container, place: Place, names: set[str]) -> None:
         """How the tasks of a job, or of a task group that stands by itself, are spread over its nodes (SSS414)."""
         beside = self._beside.get("Job", ()) if container.tag == "Job" else ()
         if not beside and names.isdisjoint(_SPREADS):
@@ -461,7 +325,7 @@ class _Checker:
         for rule, p, message in unfit(job, defaults, self.limits):
             self.tell_inside(rule, container, place, p, message)
 
-    def tell_inside(self, rule: str, container: Container, place: _Place, p: Property | None, message: str) -> None:
+    def tell_inside(self, rule: str, container: Container, place: Place, p: Property | None, message: str) -> None:
         """The finding about a property anywhere inside a job; about the job where its defaults say it."""
         scopes = [(container, place)] if p is not None else []
         severity: Severity | None = "warning" if rule == "SSS110" and not self.pending() else None
@@ -473,12 +337,6 @@ class _Checker:
             scopes += _placed([i for i in scope.items if isinstance(i, Container)], here)
         self.tell(rule, "Processors" if p is None else p.tag, message, container, place, severity=severity)
 
-    def pending(self) -> bool:
-        """Whether the job that is looked at is not over."""
-        job = self._job
-        return job is None or (job_state(job.value("State")).state not in _OVER
-                               and not any(i.tag in _FACTS for i in job.items))
-
     def beside(self, container: Container, inside: list[Container]) -> None:
         """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""
         below = _BELOW.get(container.tag)
@@ -486,31 +344,7 @@ class _Checker:
             name = f"{below}Defaults"
             self._beside[below] = tuple([c for c in inside if c.tag == name and _asks(c)])
 
-    def notification(self, container: Container, place: _Place, props: _Found) -> None:
-        """Words of a NotificationList that are no events (SSS422)."""
-        words = {w.strip(): p for p in reversed(props["NotificationList"]) for w in reversed(p.text.split(","))}
-        for word, p in reversed(words.items()):
-            if word not in _EVENTS:
-                self.tell("SSS422", word, f"NotificationList: {word!r} is none of {', '.join(sorted(_EVENTS))}",
-                          container, place, p)
-
-    def resource_limits(self, container: Container, place: _Place, props: _Found) -> None:
-        """Limits with a name of the specification that are no number. The text is a String there, so that it is only
-        doubted."""
-        for p in props["ResourceLimit"]:
-            if str(p.get("name", "")).lower() in _LIMITED and resource_limit(p.text) is None:
-                self.tell("SSS201", "ResourceLimit", f"ResourceLimit {p.get('name')}: {p.text[:80]!r} is neither a "
-                          "number (of bytes or seconds, or a count) nor unlimited", container, place, p,
-                          severity="warning")
-
-    def network(self, container: Container, place: _Place, props: _Found) -> None:
-        """Network names an adapter or is an amount; with attributes of an amount it has to be one (14, oddity 14)."""
-        for p in props["Network"]:
-            if isinstance(p.value, str) and not _CONSUMABLE.isdisjoint(p.attributes):
-                self.tell("SSS201", "Network", f"Network {p.text!r} has attributes of an amount but is no number",
-                          container, place, p)
-
-    def delivered(self, container: Container, place: _Place, props: _Found) -> None:
+    def delivered(self, container: Container, place: Place, props: Found) -> None:
         """A Delivered block: names, Network, and brackets, which mean nothing there but have to balance."""
         self.names(container, place, props)
         if "Network" in props:
@@ -518,29 +352,8 @@ class _Checker:
         if any("group" in p.attributes for p in container.properties()):
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
-    def names(self, container: Container, place: _Place, props: _Found) -> None:
-        """Sets and patterns in Node and Feature."""
-        for p in (*props.get("Node", ()), *props.get("Feature", ())):
-            if p.attributes:
-                self.property(p, container, place)
-
-    def property(self, p: Property, container: Container, place: _Place) -> None:
-        """One requested property, or one that names nodes; each is looked at once while it is in order."""
-        if id(p) in self._clean:
-            return
-        before = len(self.findings) + self.findings.overflow
-        if "delimiter" in p.attributes and p.attributes.get("aggregation") != "List":
-            self.contradicts("SSS421", p.tag, f"delimiter of {p.tag} counts only with aggregation List", container,
-                             place, p)
-        elif p.attributes.get("delimiter") == "":
-            self.contradicts("SSS421", p.tag, f"the delimiter of {p.tag} is empty and parts nothing; a comma is taken",
-                             container, place, p)
-        check_property(p, self.findings, limits=self.limits, path=lambda: _path(container, place, p), within=container)
-        if len(self.findings) + self.findings.overflow == before:
-            self._clean[id(p)] = p
-
     # -- Requested and Environment
-    def requested(self, container: Container, place: _Place, props: _Found) -> None:
+    def requested(self, container: Container, place: Place, props: Found) -> None:
         """A Requested block: each property, then the expression that they make."""
         if "Network" in props:
             self.network(container, place, props)
@@ -555,7 +368,7 @@ class _Checker:
         if expression and id(container) not in self._sound:
             parse(container, self.findings, strict=self.strict, limits=self.limits, path=place.__str__)
 
-    def variables(self, container: Container, place: _Place, variables: Iterable[Property]) -> None:
+    def variables(self, container: Container, place: Place, variables: Iterable[Property]) -> None:
         """Variables set twice (SSS415), and names that are none (SSS417)."""
         seen: set[str] = set()
         for p in variables:
@@ -567,29 +380,10 @@ class _Checker:
             seen.add(name)
 
 
-_LOOKS: Final[tuple[tuple[str, Callable[[_Checker, Container, _Place, _Found], Any]], ...]] = (
-    ("StartTime", _Checker.times), ("EndTime", _Checker.end), ("DeadlineTime", _Checker.deadline),
-    ("EligibleTime", _Checker.eligible),
-    ("Executable", _Checker.executable), ("InputFile", _Checker.input_file),
-    ("ErrorFile", _Checker.merged), ("Dependency", _Checker.dependency), ("TaskDistribution", _Checker.distribution),
-    ("Node", _Checker.names), ("Feature", _Checker.names), ("Network", _Checker.network),
-    ("NotificationList", _Checker.notification), ("ResourceLimit", _Checker.resource_limits),
-)
-
-
-def _path(container: Container, place: _Place, item: Item | None) -> str:
-    """The path of a container or of an item in it, numbered where there are several of its name."""
-    if item is None:
-        return str(place)
-    like = [i for i in container.items if i.tag == item.tag] if len(container.items) < _NUMBERED else []
-    number = next((n for n, i in enumerate(like, 1) if i is item), 0)
-    return f"{place}/{item.tag}[{number}]" if len(like) > 1 and number else f"{place}/{item.tag}"
-
-
-def _placed(inside: list[Container], place: _Place | None) -> list[tuple[Container, _Place]]:
+def _placed(inside: list[Container], place: Place | None) -> list[tuple[Container, Place]]:
     """The containers with their places; those that stand alone have no number."""
     if len(inside) == 1:
-        return [(inside[0], _Place(place, inside[0].tag, 0))]
+        return [(inside[0], Place(place, inside[0].tag, 0))]
     counts: dict[str, int] = {}
     for child in inside:
         counts[child.tag] = counts.get(child.tag, 0) + 1
@@ -597,14 +391,14 @@ def _placed(inside: list[Container], place: _Place | None) -> list[tuple[Contain
     placed = []
     for child in inside:
         seen[child.tag] = index = seen.get(child.tag, 0) + 1
-        placed.append((child, _Place(place, child.tag, index if counts[child.tag] > 1 else 0)))
+        placed.append((child, Place(place, child.tag, index if counts[child.tag] > 1 else 0)))
     return placed
 
 
-def _queued(props: _Found) -> bool:
+def _queued(props: Found) -> bool:
     """Whether a job has been taken by a resource manager, which then has given it an Id (section 14, oddity 22)."""
     state = job_state(props["State"][0].text).state
-    return state in _OVER or (
+    return state in OVER or (
         state != "NotQueued" and ("SubmitTime" in props or "StartTime" in props))
 
 

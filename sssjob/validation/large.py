@@ -25,8 +25,9 @@ from sssjob.document.vocabulary import in_scope
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.validation import Siblings, _asks, _Checker, _Found, _Place
+from sssjob.validation import Siblings, _asks, _Checker
 from sssjob.validation._group_index import KnownIds, Links, Unknown
+from sssjob.validation._looks import Found, Place
 from sssjob.validation._sections import Counts, Section, SectionFindings, finished, told_once
 from sssjob.xml._in_order import tell_made
 from sssjob.xml._parts import Frame, Part, frame_of, part_at, parts
@@ -88,7 +89,7 @@ class _SectionChecker(_Checker):
         for findings in (self.of_group, self.of_states, self.of_siblings):
             findings.places = section.document.places
 
-    def visit(self, container: Container, place: _Place) -> list[tuple[Container, _Place]]:
+    def visit(self, container: Container, place: Place) -> list[tuple[Container, Place]]:
         """As every container; findings about the group are kept apart."""
         if container.tag != "JobGroup":
             return super().visit(container, place)
@@ -98,7 +99,7 @@ class _SectionChecker(_Checker):
         finally:
             self.findings = of_jobs
 
-    def children(self, container: Container, place: _Place, inside: list[Container]) -> None:
+    def children(self, container: Container, place: Place, inside: list[Container]) -> None:
         """As in every scope; those of the group have siblings in other sections."""
         if container.tag != "JobGroup":
             super().children(container, place, inside)
@@ -111,7 +112,7 @@ class _SectionChecker(_Checker):
         """Those in the sections before."""
         return self.ids if scope.tag == "JobGroup" else super().siblings(scope)
 
-    def group(self, group: JobGroup, place: _Place, props: _Found, inside: list[Container]) -> None:
+    def group(self, group: JobGroup, place: Place, props: Found, inside: list[Container]) -> None:
         """Only the words of its State: the rest is about the whole group."""
         of_group, self.findings = self.findings, self.of_states
         self.group_states(group, place, props)
