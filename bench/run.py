@@ -191,7 +191,7 @@ def _memory(function: str, run: str, before: str = "") -> float:
 
 def streaming(bench: Bench) -> Iterator[Measure]:
     """Memory of reading as a stream, for two sizes: it must not grow."""
-    _part("reader", "stream_jobs")
+    _part("streaming", "stream_jobs")
     with tempfile.TemporaryDirectory() as folder:
         sizes = []
         for jobs in (bench.jobs // 4, bench.jobs):
@@ -203,7 +203,7 @@ def streaming(bench: Bench) -> Iterator[Measure]:
 
 def kept(bench: Bench) -> Iterator[Measure]:
     """Memory of a job that is kept: jobs of a stream in a list."""
-    _part("reader", "stream_jobs")
+    _part("streaming", "stream_jobs")
     run = f"list(stream_jobs(Path({str(bench.path)!r})))"
     yield Measure("memory of a job kept", _memory("stream_jobs", run) * 1024 / bench.jobs, 5, "KiB")
 

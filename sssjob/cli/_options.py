@@ -224,7 +224,7 @@ class Session:
 
     def scan(self, name: str) -> Findings:
         """What reading a file of any size job by job finds, reported."""
-        from sssjob.xml.reader import stream_jobs
+        from sssjob.xml.streaming import stream_jobs
 
         findings = Findings(name)
         for _ in stream_jobs(Path(name), profile=self.profile, path=name, policy=self.policy, findings=findings):

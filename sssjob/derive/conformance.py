@@ -77,7 +77,7 @@ def _container(name: str, child: str, twice: str) -> tuple[_Row, ...]:
 
 _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
     "1.3": (
-        ("may", "a receiver keeps only the parts that it needs", "sssjob/xml/reader.py::stream_jobs"),
+        ("may", "a receiver keeps only the parts that it needs", "sssjob/xml/streaming.py::stream_jobs"),
         ("may", "the three examples of the text are job objects", _READER),
         ("-", "Charge has units, a currency, in the elaborate example", _ELEMENTS),
     ),

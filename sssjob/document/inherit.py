@@ -15,13 +15,24 @@ is made where the expression stands, at the job. Source: SSS job object 3.1.0, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from sssjob.document._tied import Unit, bracketed, bracketed_units, units, without
+from sssjob.document._levels import (
+    Level,
+    Origin,
+    Resolved,
+    Seen,
+    Shared,
+    Slot,
+    further,
+    policy_in,
+    read_units,
+    resolve,
+)
+from sssjob.document._tied import bracketed
 from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.model import (
     CLASSES,
@@ -34,187 +45,19 @@ from sssjob.document.model import (
     TaskGroupDefaults,
 )
 from sssjob.document.states import waits
-from sssjob.document.vocabulary import Element, in_scope
 
 __all__ = ["Effective", "Origin", "Resolved", "Shared", "Slot", "TaskGroupView", "TaskView", "View", "distinct",
            "effective"]
 
-Slot = Literal["bare", "Requested", "Delivered", "Environment"]
 _C = TypeVar("_C", bound=Container)
-#: Name, name and type of a property; of what describes its own level (amounts, results) the level as well.
-_Key = tuple[str | None, ...]
 
-_NAMED: Final = frozenset(("Variable", "Resource", "Extension", "ResourceLimit"))
 _CHILDREN: Final = ("Environment", "Requested", "Delivered")
-#: The slots that say the same of a job that still waits.
-_OTHER: Final[Mapping[Slot, Slot]] = {"bare": "Requested", "Requested": "bare"}
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a value was said. path: container names from the job outward, such as ``JobDefaults`` or
-    ``TaskGroupDefaults/TaskDefaults``; own: at the level itself or in its sibling defaults; policy: the
-    awarenessPolicy that held there (section 13: it goes along with an inherited property)."""
-
-    path: str
-    container: Container
-    own: bool
-    policy: str
-
-    def __str__(self) -> str:
-        return self.path
-
-
-class Resolved(NamedTuple):
-    """A property and where it was said."""
-
-    property: Property
-    origin: Origin
-
-
-class _Read(NamedTuple):
-    """What is inherited or left together, and its names. rest: what of it is inherited by places that are further in
-    (no results of one instance, no amounts); sibling: the same of the Defaults of a level (no results)."""
-
-    unit: Unit
-    keys: frozenset[_Key]
-    sibling: Unit
-    rest: Unit
-
-
-#: What was read of containers, by identity and slot. The container is kept, so that no other one gets its identity.
-Shared = dict[tuple[int, str], tuple[Container, list[_Read]]]
-
-
-class _Level(NamedTuple):
-    """One step of the search. amounts: amounts are taken from here; defaults: it is a Defaults element; own: it is the
-    element itself or its sibling defaults; policy: the awarenessPolicy around the container; shared: see ``effective``.
-    """
-
-    path: str
-    container: Container
-    amounts: bool
-    defaults: bool
-    own: bool
-    policy: str
-    shared: Shared | None = None
-
-
-def _key(p: Property) -> _Key:
-    if p.tag in _NAMED:
-        return p.tag, p.attributes.get("name"), p.attributes.get("type")
-    return p.tag, None, None
-
-
-def _slot_items(container: Container, slot: Slot) -> Unit:
-    if slot == "bare":
-        return [(p, container) for p in container.properties()]
-    children = [i for i in container.items if i.tag == slot and isinstance(i, Container)]
-    return [(p, child) for child in children for p in child.properties()]
-
-
-def _read(level: _Level, slot: Slot) -> list[_Read]:
-    """The units of a level; read once where that is shared."""
-    if level.shared is None:
-        return _reading(level.container, slot)
-    key = id(level.container), slot
-    scope = level.shared.get(key)
-    if scope is None:
-        scope = level.shared[key] = level.container, _reading(level.container, slot)
-    return scope[1]
-
-
-def _reading(container: Container, slot: Slot) -> list[_Read]:
-    items = _slot_items(container, slot)
-    if not items:
-        return []
-    elements = in_scope(container.tag if slot == "bare" else slot)
-    parts = units(items) if slot == "Requested" else [[i] for i in items]
-    return [_part(unit, elements, container.tag.removesuffix("Defaults")) for unit in parts]
-
-
-def _part(unit: Unit, rows_by_name: Mapping[str, Element], level: str) -> _Read:
-    """level: Job, TaskGroup or Task."""
-    if len(unit) == 1:
-        p = unit[0][0]
-        row = rows_by_name.get(p.tag)
-        if row is None or not (row.amount or row.instance):
-            return _Read(unit, frozenset((_key(p),)), unit, unit)
-        return _Read(unit, frozenset(((*_key(p), level),)), [] if row.instance else unit, [])
-    rows = [rows_by_name.get(p.tag) for p, _ in unit]
-    keys = frozenset([(*_key(p), level) if row is not None and (row.amount or row.instance) else _key(p)
-                      for (p, _), row in zip(unit, rows, strict=True)])
-    results = {row.name for row in rows if row is not None and row.instance}
-    own = results | {row.name for row in rows if row is not None and row.amount}
-    sibling = without(unit, lambda p: p.tag in results) if results else unit
-    return _Read(unit, keys, sibling, without(unit, lambda p: p.tag in own) if own != results else sibling)
-
-
-class _Seen:
-    """Names that are said further in, which override those further out.
-
-    ``waits``: the job still waits, so that bare and Requested say the same of it; then a name of the one overrides
-    that of the other, though not beside it on one level.
-    """
-
-    def __init__(self, level: _Level, slot: Slot, waits: bool) -> None:
-        self.slot = slot
-        self.other = _OTHER.get(slot) if waits else None
-        self.keys: set[_Key] = set()
-        self._add(level)
-
-    def add(self, level: _Level) -> None:
-        """Take the names of a level that is not the nearest."""
-        if self.slot != "Delivered" or not level.defaults:
-            self._add(level)
-
-    def _add(self, level: _Level) -> None:
-        self.keys.update(*[read.keys for read in _read(level, self.slot)])
-        if self.other is not None:
-            self.keys.update([key for read in _read(level, self.other) for key in read.keys if key[0] != "Extension"])
-
-
-def _resolve(levels: tuple[_Level, ...], slot: Slot, waits: bool) -> list[tuple[_Level, Unit]]:
-    """What holds, level by level, nearest first."""
-    nearest = levels[0], [pair for read in _read(levels[0], slot) for pair in read.unit]
-    if len(levels) == 1:
-        return [nearest] if nearest[1] else []
-    runs = [nearest, *_further(levels[1:], slot, _Seen(levels[0], slot, waits))]
-    spoken = [run for run in runs if run[1]]
-    if slot != "Requested" or len(spoken) < 2:
-        return spoken
-    return [(level, bracketed_units([run])) for level, run in spoken]
-
-
-def _further(levels: tuple[_Level, ...], slot: Slot, seen: _Seen,
-             shadows: Iterable[_Level] = ()) -> list[tuple[_Level, Unit]]:
-    """The same of levels further out. shadows: levels whose names override those of the JobDefaults, which are the last
-    levels (see ``fold``)."""
-    runs: list[tuple[_Level, Unit]] = []
-    inside = True
-    for level in levels:
-        if inside and level.path.startswith("JobDefaults"):
-            inside = False
-            for shadow in shadows:
-                seen.add(shadow)
-        items = _read(level, slot)
-        if items and (slot != "Delivered" or not level.defaults):
-            runs.append((level, [pair for read in items if seen.keys.isdisjoint(read.keys)
-                                 for pair in (read.sibling if level.amounts else read.rest)]))
-        if level is not levels[-1]:
-            seen.add(level)
-    return runs
-
-
-def _policy(child: Container | None, container: Container, outer: str) -> str:
-    policy = child.attributes.get("awarenessPolicy") if child is not None else None
-    return policy or container.attributes.get("awarenessPolicy") or outer
 
 
 class View(Generic[_C]):
     """What holds for one container. ``get`` gives properties, ``origin`` says where they were said."""
 
-    def __init__(self, container: _C, levels: tuple[_Level, ...], waits: bool) -> None:
+    def __init__(self, container: _C, levels: tuple[Level, ...], waits: bool) -> None:
         self.container = container
         self._levels = levels
         self._waits = waits
@@ -231,12 +74,12 @@ class View(Generic[_C]):
 
     def _read(self, slot: Slot) -> Iterator[Resolved]:
         origins: dict[tuple[int, int], Origin] = {}
-        for level, unit in _resolve(self._levels, slot, self._waits):
+        for level, unit in resolve(self._levels, slot, self._waits):
             for p, child in unit:
                 where = id(level.container), id(child)
                 origin = origins.get(where)
                 if origin is None:
-                    policy = _policy(child, level.container, level.policy)
+                    policy = policy_in(child, level.container, level.policy)
                     origin = origins[where] = Origin(level.path, level.container, level.own, policy)
                 yield Resolved(p, origin)
 
@@ -247,14 +90,14 @@ class View(Generic[_C]):
     def _plain(self, slot: Slot) -> list[Property]:
         stated = self._said.get(slot)
         if stated is None:
-            stated = self._said[slot] = [p for _, unit in _resolve(self._levels, slot, self._waits) for p, _ in unit]
+            stated = self._said[slot] = [p for _, unit in resolve(self._levels, slot, self._waits) for p, _ in unit]
         return stated
 
     def own(self, slot: Slot = "bare") -> list[Property]:
         """Those that are said at the level itself or in its sibling defaults."""
-        if not any(_read(level, slot) for level in self._levels if level.own):
+        if not any(read_units(level, slot) for level in self._levels if level.own):
             return []
-        return [p for level, unit in _resolve(self._levels, slot, self._waits) if level.own for p, _ in unit]
+        return [p for level, unit in resolve(self._levels, slot, self._waits) if level.own for p, _ in unit]
 
     def get(self, tag: str, slot: Slot = "bare") -> list[Property]:
         """The properties of one name that hold here."""
@@ -289,7 +132,7 @@ class View(Generic[_C]):
         if not variables and export is None and not any(
                 True for level in self._levels for _ in level.container.containers("Environment")):
             return None
-        ordered = [p for _, unit in reversed(_resolve(self._levels, "Environment", False)) for p, _ in unit]
+        ordered = [p for _, unit in reversed(resolve(self._levels, "Environment", False)) for p, _ in unit]
         return Environment(ordered, None if export is None else {"export": "true" if export else "false"})
 
 
@@ -300,7 +143,7 @@ class TaskView(View[Task]):
 class TaskGroupView(View[TaskGroup]):
     """What holds for one task group; ``container`` is empty where it is implicit."""
 
-    def __init__(self, container: TaskGroup, levels: tuple[_Level, ...], task_levels: Callable[[], tuple[_Level, ...]],
+    def __init__(self, container: TaskGroup, levels: tuple[Level, ...], task_levels: Callable[[], tuple[Level, ...]],
                  tasks: tuple[Task, ...], policy: str, waits: bool) -> None:
         super().__init__(container, levels, waits)
         self._beyond_task = task_levels     # asked for with the first task: many look at groups only
@@ -312,7 +155,7 @@ class TaskGroupView(View[TaskGroup]):
         return max(1, len(self._tasks))
 
     @cached_property
-    def _task_levels(self) -> tuple[_Level, ...]:
+    def _task_levels(self) -> tuple[Level, ...]:
         return self._beyond_task()
 
     @property
@@ -323,7 +166,7 @@ class TaskGroupView(View[TaskGroup]):
     def task(self, j: int) -> TaskView:
         """The view of task j, counted from 0; IndexError beyond."""
         task = self._tasks[j] if self._tasks or j else Task()
-        levels = (_Level("Task", task, True, False, True, self._policy, self._levels[0].shared), *self._task_levels)
+        levels = (Level("Task", task, True, False, True, self._policy, self._levels[0].shared), *self._task_levels)
         return TaskView(task, levels, self._waits)
 
     def tasks(self) -> Iterator[TaskView]:
@@ -338,8 +181,8 @@ class Effective(View[Job]):
                  shared: Shared | None = None) -> None:
         self.job, self.defaults, self.policy = job, defaults, policy
         here: Shared = {}       # several slots and several places look at the same container
-        self._job = _Level("Job", job, True, False, True, policy, here)
-        self._far = tuple([_Level("JobDefaults", d, True, True, True, policy, here if shared is None else shared)
+        self._job = Level("Job", job, True, False, True, policy, here)
+        self._far = tuple([Level("JobDefaults", d, True, True, True, policy, here if shared is None else shared)
                            for d in (defaults,) if d is not None])
         super().__init__(job, (self._job, *self._far), waits(job.value("State")))
         groups = tuple(job.task_groups)
@@ -370,14 +213,14 @@ class Effective(View[Job]):
         group = self._task_groups[i] if self._task_groups or i else TaskGroup()
         outer = _inner_policy(self._groups_level if self._task_groups else self._job)
         path = "JobDefaults/TaskGroup" if self._task_groups and self._groups_level is not self._job else "TaskGroup"
-        own = _Level(path, group, True, False, True, outer, self._job.shared)
+        own = Level(path, group, True, False, True, outer, self._job.shared)
         job = self._job._replace(amounts=False, own=False)
         top = tuple([level._replace(amounts=False, own=False) for level in self._far])
         levels = (own, *self._group_defaults, job, *self._far_group_defaults, *top)
         return TaskGroupView(group, levels, lambda: self._beyond_task(levels), self._tasks_of(group),
                              _inner_policy(own), self._waits)
 
-    def _beyond_task(self, levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
+    def _beyond_task(self, levels: tuple[Level, ...]) -> tuple[Level, ...]:
         """The levels beyond a task. levels: those of its task group."""
         count = 2 + len(self._group_defaults)
         near = [t for level in levels[:count - 1] for t in _nested(level, "TaskDefaults")]
@@ -417,7 +260,7 @@ class Effective(View[Job]):
         return job
 
     def _fold_group(self, cls: type[Any], group: Container, outer: str) -> Container:
-        own = _Level("TaskGroup", group, True, False, True, _inner_policy(self._groups_level), self._job.shared)
+        own = Level("TaskGroup", group, True, False, True, _inner_policy(self._groups_level), self._job.shared)
         levels = (own, *self._group_defaults, *self._far_group_defaults)
         folded: Container = _folded(cls, group, levels, ("Task", "TaskDefaults"), outer, self._waits,
                                     (self._job,))
@@ -427,10 +270,10 @@ class Effective(View[Job]):
         shadows = (own, *self._group_defaults, self._job)
         tasks = self._tasks_of(group) if isinstance(group, TaskGroup) else self._tasks_of(TaskGroup())
         for task in tasks:
-            first = _Level("Task", task, True, False, True, _inner_policy(own), own.shared)
+            first = Level("Task", task, True, False, True, _inner_policy(own), own.shared)
             folded.items.append(_folded(Task, task, (first, *near, *far), (), inner, self._waits, shadows))
         if not tasks and (near or far):
-            start = _Level("TaskDefaults", TaskDefaults(), True, False, True, inner)
+            start = Level("TaskDefaults", TaskDefaults(), True, False, True, inner)
             folded.items.append(_folded(TaskDefaults, start.container, (start, *near, *far), (), inner, self._waits,
                                         shadows))
         return folded
@@ -446,30 +289,30 @@ def effective(job: Job, defaults: JobDefaults | None = None, *, policy: str = "R
     return Effective(job, defaults, policy, shared)
 
 
-def _inner_policy(level: _Level) -> str:
+def _inner_policy(level: Level) -> str:
     return level.container.attributes.get("awarenessPolicy", level.policy)
 
 
-def _defaults(level: _Level, tag: str) -> tuple[_Level, ...]:
+def _defaults(level: Level, tag: str) -> tuple[Level, ...]:
     """The Defaults of one kind inside a level, as levels; several rank in document order."""
     path = tag if level.path == "Job" else f"{level.path}/{tag}"
     return _inside(level, tag, path)
 
 
-def _nested(level: _Level, tag: str) -> tuple[_Level, ...]:
+def _nested(level: Level, tag: str) -> tuple[Level, ...]:
     path = tag if level.path == "TaskGroup" else f"{level.path}/{tag}"
     return _inside(level, tag, path)
 
 
-def _inside(level: _Level, tag: str, path: str) -> tuple[_Level, ...]:
-    return tuple([_Level(path, c, True, True, True, _inner_policy(level), level.shared)
+def _inside(level: Level, tag: str, path: str) -> tuple[Level, ...]:
+    return tuple([Level(path, c, True, True, True, _inner_policy(level), level.shared)
                   for c in level.container.items if c.tag == tag and isinstance(c, Container)])
 
 
 # --- folding ------------------------------------------------------------------------------------------------------
 
-def _folded(cls: type[_C], own: Container, levels: tuple[_Level, ...], left_out: tuple[str, ...], outer: str,
-            waits: bool, shadows: tuple[_Level, ...] = ()) -> _C:
+def _folded(cls: type[_C], own: Container, levels: tuple[Level, ...], left_out: tuple[str, ...], outer: str,
+            waits: bool, shadows: tuple[Level, ...] = ()) -> _C:
     """A copy of a container with what its defaults add. left_out: child containers that the caller sees to."""
     policy = own.attributes.get("awarenessPolicy", outer)
     items: list[Item] = [i for i in own.items if i.tag not in left_out and i.tag not in _CHILDREN]
@@ -481,8 +324,8 @@ def _folded(cls: type[_C], own: Container, levels: tuple[_Level, ...], left_out:
     return cls(items, dict(own.attributes) or None, own.reference, own.line, own.spelling)
 
 
-def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: str, waits: bool,
-                  shadows: tuple[_Level, ...]) -> Container | None:
+def _folded_child(tag: Any, own: Container, levels: tuple[Level, ...], policy: str, waits: bool,
+                  shadows: tuple[Level, ...]) -> Container | None:
     mine = [i for i in own.items if i.tag == tag and isinstance(i, Container)]
     if not mine and len(levels) == 1:
         return None
@@ -500,7 +343,7 @@ def _folded_child(tag: Any, own: Container, levels: tuple[_Level, ...], policy: 
     return CLASSES[tag](items, attributes or None, None, mine[0].line if mine else 0)
 
 
-def _export(levels: tuple[_Level, ...], shadows: tuple[_Level, ...]) -> str | None:
+def _export(levels: tuple[Level, ...], shadows: tuple[Level, ...]) -> str | None:
     near = sum(not level.path.startswith("JobDefaults") for level in levels)
     for order, level in enumerate((*levels[:near], *shadows, *levels[near:])):
         for child in level.container.items:
@@ -510,14 +353,14 @@ def _export(levels: tuple[_Level, ...], shadows: tuple[_Level, ...]) -> str | No
     return None
 
 
-def _inherited(levels: tuple[_Level, ...], slot: Slot, policy: str, waits: bool,
-               shadows: tuple[_Level, ...]) -> list[Property]:
+def _inherited(levels: tuple[Level, ...], slot: Slot, policy: str, waits: bool,
+               shadows: tuple[Level, ...]) -> list[Property]:
     """What the levels after the first add, with the policy it had there; for Environment the farthest first."""
-    if not any(_read(level, slot) for level in levels[1:]):
+    if not any(read_units(level, slot) for level in levels[1:]):
         return []
     runs: list[list[Property]] = []
-    for level, unit in _further(levels[1:], slot, _Seen(levels[0], slot, waits), shadows):
-        properties = [_with_policy(p, _policy(child, level.container, level.policy), policy) for p, child in unit]
+    for level, unit in further(levels[1:], slot, Seen(levels[0], slot, waits), shadows):
+        properties = [_with_policy(p, policy_in(child, level.container, level.policy), policy) for p, child in unit]
         runs.append(bracketed(properties) if slot == "Requested" else properties)
     if slot == "Environment":
         runs.reverse()

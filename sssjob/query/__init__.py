@@ -30,7 +30,8 @@ from sssjob.query._stream import Plan, combined, plain
 from sssjob.query._text import Token, candidates, check, is_text, linear, needs_31, needs_amounts, reason, spell, tokens
 from sssjob.query._worker import Worker
 from sssjob.xml.profiles import profile as profile_of
-from sssjob.xml.reader import Source, iter_job_elements, parse_tree, read_document, stream_elements
+from sssjob.xml.reader import Source, parse_tree, read_document
+from sssjob.xml.streaming import iter_job_elements, stream_elements
 from sssjob.xml.xmlio import refuse_doctype
 
 __all__ = ["Kind", "Result", "Selector", "Version", "query", "query_stream"]

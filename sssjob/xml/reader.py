@@ -8,18 +8,14 @@ Streams are read job by job.
 from __future__ import annotations
 
 import gc
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from lxml import etree
-
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Raw
-from sssjob.document.model import Document, File, Job, JobDefaults
+from sssjob.document.model import Document, File
 from sssjob.document.values import unlike
 from sssjob.errors import AccessError, RejectedError
 from sssjob.findings import Findings, Policy
@@ -30,20 +26,18 @@ from sssjob.xml._pieces import PieceLevel, Text, Thought, cut, plain_text, read,
 from sssjob.xml._scopes import Scope, Start
 from sssjob.xml._shapes import Documents
 from sssjob.xml._trial import Trial
-from sssjob.xml.encoding import clean_bytes, long_tag
 from sssjob.xml.places import Places
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
-from sssjob.xml.xmlio import Locator, crowded, refuse_doctype, syntax_error
+from sssjob.xml.xmlio import Locator
 from sssjob.xml.xmlio import parse_tree as parse_xml
 
-__all__ = ["Source", "collector_paused", "iter_job_elements", "parse_tree", "read_bytes", "read_document",
-           "stream_elements", "stream_jobs"]
+__all__ = ["ENVELOPES", "DocumentReader", "Source", "collector_paused", "parse_tree", "read_bytes", "read_document"]
 
 Source = bytes | str | Path | BinaryIO
 
 _ROOTS: Final = ("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")
-_ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
+ENVELOPES: Final = ("Envelope", "Body", "Request", "Response", "Data")
 _PIECE: Final = 1 << 24     # bytes asked for at a time
 _SMALL: Final = 100_000     # bytes of a document whose scopes are pooled
 _POOLED: Final = 4          # scopes of a profile that are kept
@@ -74,7 +68,7 @@ class _Roots(PieceLevel):
         return self.trial().start(self.classes["Job"], head, self.classes)
 
 
-class _Reader(ElementReader):
+class DocumentReader(ElementReader):
     """Turns documents into objects: envelopes, Files, and what is read as text."""
 
     __slots__ = ("_trial", "files", "text")
@@ -155,7 +149,7 @@ class _Reader(ElementReader):
         name = self.root_name(local)
         if name is not None:
             body: Container | Raw = self.container(root, self.scope(name), None if local == name else local)
-        elif local in _ENVELOPES:
+        elif local in ENVELOPES:
             body = self.envelope(root)
         else:
             hint = "--profile mam reads usage records" if local == "UsageRecord" else ""
@@ -313,9 +307,9 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     pool = _POOLS.setdefault(row.name, [])
     scopes, shapes = pool.pop() if pool else ({}, Documents())
 
-    def reader() -> _Reader:
+    def reader() -> DocumentReader:
         """A reader for one try at the document."""
-        reading = _Reader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
+        reading = DocumentReader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
         reading.whole = not small and gc.get_freeze_count() == 0
         if once is not None:
             once.clear()
@@ -356,7 +350,7 @@ def _by_shape(shapes: Documents, data: bytes) -> Container | None:
         return None
 
 
-def _as_text(reader: _Reader, text: Text, data: bytes, path: str) -> Document | None:
+def _as_text(reader: DocumentReader, text: Text, data: bytes, path: str) -> Document | None:
     """The document, read as text; None when all of it has to be read as a tree."""
     try:
         return reader.read(text, data, path)
@@ -375,147 +369,3 @@ def _count_elements(root: Any, data: bytes, findings: Findings, limits: Limits) 
     if len(data) > 4 * limits.document_elements and root.xpath("count(//*)") > limits.document_elements:
         findings.add("SSS110", "", f"more elements than the limit document_elements ({limits.document_elements})")
         raise RejectedError(list(findings))
-
-
-# --- streams ------------------------------------------------------------------------------------------------------
-
-_CHUNK: Final = 1 << 20
-
-
-class _Window:
-    """The bytes that a stream is reading at, with their line numbers; old ones are let go."""
-
-    def __init__(self) -> None:
-        self._recent: deque[tuple[int, bytes]] = deque(maxlen=4)
-        self._next = 1
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next chunk."""
-        self._recent.append((self._next, chunk))
-        self._next += chunk.count(b"\n")
-
-    @property
-    def data(self) -> bytes:
-        """What is here."""
-        return b"".join(c for _, c in self._recent)
-
-    @property
-    def first(self) -> int:
-        """The number of the first line that is here, whole or in part."""
-        return self._recent[0][0] if self._recent else 1
-
-    def place(self, element: Any) -> tuple[int, int, str]:
-        """Line, column and source line of an element, as far as its text is still here."""
-        return Locator(self.data, self.first)(element)
-
-
-def _chunks(source: Source, path: str) -> Iterator[bytes]:
-    if isinstance(source, (bytes, str)):
-        source = BytesIO(source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass"))
-    try:
-        if isinstance(source, Path):
-            with source.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    yield chunk
-        else:
-            while chunk := source.read(_CHUNK):
-                yield chunk
-    except OSError as error:
-        raise AccessError(str(source) if isinstance(source, Path) else path, error.strerror or str(error)) from error
-
-
-def iter_job_elements(source: Source, *, path: str = "-", limits: Limits = LIMITS,
-                      findings: Findings | None = None) -> Iterator[Any]:
-    """The lxml elements of the jobs of a document, one at a time, in bounded memory.
-
-    Yields each child of a JobGroup that is complete (Job, JobDefaults ...), or the Job itself when it is the root.
-    An element is valid until the next is asked for. There is no limit on the whole; each child has the limits
-    ``child_bytes`` and ``child_elements``. Raises RejectedError at the first fault of the XML.
-    """
-    collected = Findings(path, limits) if findings is None else findings
-    yield from _elements(source, path, limits, collected, _Window())
-
-
-def _elements(source: Source, path: str, limits: Limits, findings: Findings, window: _Window) -> Iterator[Any]:
-    tags = [f"{{*}}{name}" for name in ("Job", "JobDefaults", "JobsDefaults", "job", "TaskGroup")]
-    feeder = etree.XMLPullParser(events=("end",), tag=tags, resolve_entities=False, no_network=True, load_dtd=False,
-                                 remove_comments=True, remove_pis=True, remove_blank_text=True)
-    since, line, long = 0, 1, False
-    try:
-        for chunk in _chunks(source, path):
-            if line == 1 and not since:
-                clean_bytes(chunk, findings, limits, whole=len(chunk) < _CHUNK)
-            window.feed(chunk)
-            feeder.feed(chunk)
-            since += len(chunk)
-            long = long or long_tag(chunk, limits)
-            for _, element in feeder.read_events():
-                refuse_doctype(element, findings)
-                if _stands_for_itself(element):
-                    if long and crowded(element, limits):
-                        raise _too_large("attributes", limits, findings)
-                    _check_child(element, limits, findings)
-                    yield element
-                    _free(element)
-                    since, line = 1, 2
-            if since > limits.child_bytes + _CHUNK:
-                raise _too_large("child_bytes", limits, findings)
-        if line == 1 and not since:
-            clean_bytes(b"", findings, limits)
-        feeder.close()
-    except etree.XMLSyntaxError as error:
-        raise syntax_error(error, window.data, findings, window.first) from None
-
-
-def _stands_for_itself(element: Any) -> bool:
-    """Whether an element is a child of the group (or the root), not part of a job."""
-    parent = element.getparent()
-    if parent is None:
-        return True
-    return parent.tag.rpartition("}")[2].lower() in ("jobgroup", *(e.lower() for e in _ENVELOPES))
-
-
-def _free(element: Any) -> None:
-    """Forget an element and the siblings before it; later ones may be complete already and stay."""
-    element.clear()
-    parent = element.getparent()
-    while (before := element.getprevious()) is not None:
-        parent.remove(before)
-
-
-def _too_large(name: str, limits: Limits, findings: Findings) -> RejectedError:
-    findings.add("SSS110", name, f"a child of the root has more than the limit {name} ({getattr(limits, name)})")
-    return RejectedError(list(findings))
-
-
-def _check_child(element: Any, limits: Limits, findings: Findings) -> None:
-    if len(element) > 1_000 and element.xpath("count(.//*)") > limits.child_elements:
-        raise _too_large("child_elements", limits, findings)
-
-
-def stream_jobs(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
-                policy: Policy | None = None, findings: Findings | None = None) -> Iterator[Job | JobDefaults]:
-    """The jobs of a document of any size, in bounded memory, in document order.
-
-    JobDefaults is yielded where it stands; it may follow the jobs it holds for. Findings go into ``findings``.
-    Raises as ``iter_job_elements``; nothing is repaired in a stream.
-    """
-    return (container for _, container in stream_elements(
-        source, profile=profile, path=path, limits=limits, policy=policy, findings=findings))
-
-
-def stream_elements(source: Source, *, profile: str = "liberal", path: str = "-", limits: Limits = LIMITS,
-                    policy: Policy | None = None,
-                    findings: Findings | None = None) -> Iterator[tuple[Any, Job | JobDefaults]]:
-    """As ``stream_jobs``, each with the lxml element that it was read from (valid until the next is asked for)."""
-    row = profile_of(profile)
-    collected = Findings(path, limits) if findings is None else findings
-    window = _Window()
-    reader = _Reader(row, collected, limits, policy or Policy.REJECT, window.place, {})
-    for element in _elements(source, path, limits, collected, window):
-        name = {"JobDefaults": "JobDefaults", "JobsDefaults": "JobDefaults"}.get(
-            element.tag.rpartition("}")[2]) or reader.root_name(element.tag.rpartition("}")[2])
-        if name in ("Job", "JobDefaults"):
-            local = element.tag.rpartition("}")[2]
-            yield element, reader.container(element, reader.scope(name),  # type: ignore[misc]
-                                            None if local == name else local)

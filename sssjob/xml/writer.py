@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import accumulate, islice
+from itertools import islice
 from sys import getrefcount
 from typing import Final
 
@@ -21,6 +21,7 @@ from sssjob.document.values import writable
 from sssjob.document.vocabulary import CONTAINERS
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.limits import LIMITS
+from sssjob.xml._forms import FORMS, bracketed, is_adapter, is_parted
 from sssjob.xml._in_order import attributes_fit, classes_of, in_order, reread
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
@@ -34,7 +35,6 @@ _ATTRIBUTE_MARKS: Final = re.compile('[&<>\r"\n\t]')
 _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TABLE: Final = {"JobGroup": "JobGroup", "TaskGroup": "TaskGroup", "TaskGroupDefaults": "TaskGroup", "Task": "Task",
                  "TaskDefaults": "Task"}
-_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 #: Containers whose bare properties count as requested while the job waits.
 _ASKING: Final = ("Job", "TaskGroup")
 _ALONE: Final = 3       # references to a property that stands in one place: its container, a loop, the question
@@ -82,7 +82,7 @@ class _Writer:
             self.profile.names.get("Job", {}))
         if table != "Job":       # Id, Name and State of a group are not those of a job
             own |= {n: self.profile.names.get(table, {}).get(n, n) for n in ("Id", "Name", "State")}
-        return lambda p: "NetworkAdapter" if _is_adapter(p) else own.get(p.tag, p.tag)
+        return lambda p: "NetworkAdapter" if is_adapter(p) else own.get(p.tag, p.tag)
 
     # -- parts
     def container(self, node: Container, indent: str, tag: str | None = None, policy: Policy | None = None) -> None:
@@ -154,7 +154,7 @@ class _Writer:
                 continue
             value = item.value
             if value.__class__ is str:
-                if tag in _FORMS and items is node.items and _FORMS[tag](item, node):     # rare
+                if tag in FORMS and items is node.items and FORMS[tag](item, node):     # rare
                     del self.out[start:]
                     self._plain_items(node, self._formed(node), indent, policy)
                     return
@@ -179,7 +179,7 @@ class _Writer:
                     self.doubtful = True
                 line = f"{indent}<{tag}>{text}</{tag}>\n"
             append(line)
-            if getrefcount(item) > _ALONE and tag not in _FORMS:
+            if getrefcount(item) > _ALONE and tag not in FORMS:
                 lines[id(item)] = line
 
     def _balanced(self, node: Container) -> Container:
@@ -221,8 +221,8 @@ class _Writer:
         """The items of a container in the forms of 3.1."""
         features = [] if CONTAINERS[node.tag].category else node.all("Feature")
         items = self._one_feature(features, node) if len(features) > 1 else node.items
-        written_items = [self._names(i, node) if isinstance(i, Property) and i.tag == "Node" and _is_parted(i) else i
-                for i in items]
+        written_items = [self._names(i, node) if isinstance(i, Property) and i.tag == "Node" and is_parted(i) else i
+                         for i in items]
         self._kept += [i for i in written_items if isinstance(i, Property)]
         return written_items
 
@@ -241,7 +241,7 @@ class _Writer:
             ", and all of them are asked for below Requested" if block is not None else ""), node, "info")
         at = next(n for n, item in enumerate(node.items) if item.tag == "Feature")
         written_items = [listed if n == at else block if block is not None and item.tag == "Requested" else item
-                for n, item in enumerate(node.items) if item.tag != "Feature" or n == at]
+                         for n, item in enumerate(node.items) if item.tag != "Feature" or n == at]
         if block is not None:
             self._blocks.append(block)
             if not any(item is block for item in written_items):
@@ -258,7 +258,7 @@ class _Writer:
         asked = blocks[0] if blocks else Requested()
         if asked.first("Feature") is not None:      # it wins over the bare ones
             return asked
-        items = _bracketed(asked.items)
+        items = bracketed(asked.items)
         return None if items is None else type(asked)([*items, *features], asked.attributes)
 
     def _waits(self) -> bool:
@@ -408,11 +408,6 @@ class _Writer:
         self.out.append("</Request>\n")
 
 
-def _is_adapter(p: Property) -> bool:
-    """Whether a Network names the kind of an adapter rather than an amount; older releases have a name for that."""
-    return p.tag == "Network" and isinstance(p.value, str)
-
-
 def _one_list(features: list[Property]) -> Property | None:
     """Several Features as one List; None where one cannot hold them."""
     from sssjob.request import names_of
@@ -429,39 +424,6 @@ def _one_list(features: list[Property]) -> Property | None:
         return None
     parted = {} if delimiter == "," else {"delimiter": delimiter}
     return new_property("Feature", delimiter.join(names), {"aggregation": "List"} | parted | others[0])
-
-
-def _bracketed(items: list[Item]) -> list[Item] | None:
-    """The items of a Requested block so that further ones are demanded beside all of them: in brackets where there are
-    alternatives. None where its own brackets do not balance."""
-    properties = [i for i in items if isinstance(i, Property)]
-    if not any(p.conj in ("Or", "Nor") for p in properties):
-        return items
-    try:
-        groups = [int(p.attributes.get("group", "0")) for p in properties]
-    except ValueError:
-        return None
-    if sum(groups) or min(accumulate(groups)) < 0:
-        return None
-    groups[0] += 1
-    groups[-1] -= 1
-    texts = iter([str(n) if n else None for n in groups])       # one property may stand in several places
-    return [i.replace(group=next(texts)) if isinstance(i, Property) else i for i in items]
-
-
-def _is_parted(p: Property, node: Container | None = None) -> bool:
-    """Whether a Node is a Range of several groups."""
-    return p.attributes.get("aggregation") == "Range" and "," in _BRACKETS.sub("", p.text)
-
-
-def _is_repeated(p: Property, node: Container) -> bool:
-    """Whether several Features stand bare, where the text has one."""
-    return not CONTAINERS[node.tag].category and len(node.all("Feature")) > 1
-
-
-#: When 3.1 has another form for what a name says.
-_FORMS: Final[dict[str, Callable[[Property, Container], bool]]] = {
-    "Feature": _is_repeated, "Node": _is_parted}
 
 
 def _attribute_name(name: str) -> str:

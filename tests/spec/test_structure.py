@@ -13,8 +13,9 @@ from sssjob.document.model import Job, JobGroup, Task, TaskGroup
 from sssjob.document.vocabulary import CONTAINERS, in_scope
 from sssjob.findings import Findings
 from sssjob.translators.specs.psij import to_spec
-from sssjob.xml.reader import read_document, stream_jobs
+from sssjob.xml.reader import read_document
 from sssjob.xml.schema import validate
+from sssjob.xml.streaming import stream_jobs
 from tests.spec.support import both, document, examples, refused, rules, spec
 
 

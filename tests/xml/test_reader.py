@@ -15,7 +15,8 @@ from sssjob.document.vocabulary import ELEMENTS, in_scope
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.xml.reader import read_document, stream_jobs
+from sssjob.xml.reader import read_document
+from sssjob.xml.streaming import stream_jobs
 from sssjob.xml.writer import write_document
 from tests.strategies import examples
 
