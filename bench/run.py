@@ -33,7 +33,7 @@ QUERIES = ("//Job[User='user7']/Id", "/JobGroup/Job/User", "count(//Job[Queue='d
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from sssjob.xml.reader import {function}
+from sssjob.xml.{module} import {function}
 {before}
 def peak():
     for line in open("/proc/self/status"):
@@ -102,7 +102,7 @@ def _part(module: str, name: str) -> Any:
 
 def objects(bench: Bench) -> Iterator[Measure]:
     """Every field of every job as typed objects, all checks on."""
-    read = _part("reader", "read_document")
+    read = _part("xml.reader", "read_document")
     for paused, bar in ((True, 4.0), (False, 5.5)):
         name = f"typed objects, collector {'paused' if paused else 'running'}"
         yield bench.ratio(name, bar, lambda p=paused: read(bench.path, pause_gc=p))  # type: ignore[misc]
@@ -110,13 +110,13 @@ def objects(bench: Bench) -> Iterator[Measure]:
 
 def rows(bench: Bench) -> Iterator[Measure]:
     """Nine columns of accounting, as rows."""
-    make = _part("rows", "rows")
+    make = _part("xml.rows", "rows")
     yield bench.ratio("nine columns as rows", 1.9, lambda: list(make(bench.path, COLUMNS)))
 
 
 def layouts(bench: Bench) -> Iterator[Measure]:
     """The same of jobs in other layouts, each against a tree of the same text; the slowest first."""
-    read, columns = _part("reader", "read_document"), _part("rows", "rows")
+    read, columns = _part("xml.reader", "read_document"), _part("xml.rows", "rows")
     text = bench.path.read_text(encoding="utf-8")
     typed, tables = [], []
     for name, lay in LAYOUTS.items():
@@ -141,13 +141,13 @@ def _bare(data: bytes) -> Any:
 
 def arrow(bench: Bench) -> Iterator[Measure]:
     """The same columns as an Arrow table."""
-    make = _part("rows", "arrow")
+    make = _part("xml.rows", "arrow")
     yield bench.ratio("nine columns as Arrow", 2.3, lambda: make(bench.path, COLUMNS))
 
 
 def writing(bench: Bench) -> Iterator[Measure]:
     """Writing the document that was read."""
-    read, write = _part("reader", "read_document"), _part("writer", "write_document")
+    read, write = _part("xml.reader", "read_document"), _part("xml.writer", "write_document")
     document = read(bench.path, pause_gc=True)
     gc.freeze()
     yield bench.ratio("writing", 1.8, lambda: write(document))
@@ -156,7 +156,7 @@ def writing(bench: Bench) -> Iterator[Measure]:
 
 def validation(bench: Bench) -> Iterator[Measure]:
     """A parsed tree against the XSD."""
-    validate = _part("schema", "validate")
+    validate = _part("xml.schema", "validate")
     tree = etree.parse(str(bench.path)).getroot()
     validate(etree.fromstring(b"<Job><Id>1</Id></Job>"))       # the schema is read once
     yield bench.ratio("validation of a parsed tree, XSD 1.0", 1.1, lambda: validate(tree))
@@ -164,7 +164,7 @@ def validation(bench: Bench) -> Iterator[Measure]:
 
 def small(bench: Bench) -> Iterator[Measure]:
     """Many small documents one after another, none kept, against lxml.etree.fromstring of each."""
-    read = _part("reader", "read_document")
+    read = _part("xml.reader", "read_document")
     texts = [t.encode() for t in islice(job_documents(10_000), min(bench.jobs, 10_000))]
     floor = bench.best(lambda: deque(map(etree.fromstring, texts), maxlen=0))
     whole = bench.best(lambda: deque(map(read, texts), maxlen=0))
@@ -181,9 +181,9 @@ def queries(bench: Bench) -> Iterator[Measure]:
         yield Measure(f"query {text}", found / floor, 1.1)
 
 
-def _memory(function: str, run: str, before: str = "") -> float:
+def _memory(module: str, function: str, run: str, before: str = "") -> float:
     """Mebibytes that a fresh process grows by."""
-    code = MEMORY.format(function=function, run=run, before=before)
+    code = MEMORY.format(module=module, function=function, run=run, before=before)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     start, end = (int(n) for n in done.stdout.split())
     return (end - start) / 1024
@@ -191,21 +191,21 @@ def _memory(function: str, run: str, before: str = "") -> float:
 
 def streaming(bench: Bench) -> Iterator[Measure]:
     """Memory of reading as a stream, for two sizes: it must not grow."""
-    _part("streaming", "stream_jobs")
+    _part("xml.streaming", "stream_jobs")
     with tempfile.TemporaryDirectory() as folder:
         sizes = []
         for jobs in (bench.jobs // 4, bench.jobs):
             path = write_group(Path(folder) / "stream.xml", jobs)
-            sizes.append(_memory("stream_jobs", f"sum(1 for _ in stream_jobs(Path({str(path)!r})))"))
+            sizes.append(_memory("streaming", "stream_jobs", f"sum(1 for _ in stream_jobs(Path({str(path)!r})))"))
             yield Measure(f"streaming, {jobs} jobs", sizes[-1], 60, "MB")
         yield Measure("streaming, the larger against the smaller", sizes[1] / sizes[0], 1.25)
 
 
 def kept(bench: Bench) -> Iterator[Measure]:
     """Memory of a job that is kept: jobs of a stream in a list."""
-    _part("streaming", "stream_jobs")
+    _part("xml.streaming", "stream_jobs")
     run = f"list(stream_jobs(Path({str(bench.path)!r})))"
-    yield Measure("memory of a job kept", _memory("stream_jobs", run) * 1024 / bench.jobs, 5, "KiB")
+    yield Measure("memory of a job kept", _memory("streaming", "stream_jobs", run) * 1024 / bench.jobs, 5, "KiB")
 
 
 def wall(command: list[str], repeat: int) -> float:

@@ -2,8 +2,8 @@
 
 One pass over the children of each element. A property whose text was seen before is not read again: properties are
 immutable and shared, so the second ``<Queue>batch</Queue>`` costs one look-up (``_scopes``). Whatever has to be
-told is a finding; the kinds that awarenessPolicy governs follow the nearest policy (section 9.0). Whole documents and
-streams are the business of ``sssjob.xml.reader``.
+told is a finding; the kinds that awarenessPolicy governs follow the nearest policy (section 9.0). Whole documents are
+the business of ``sssjob.xml.reader``, streams that of ``sssjob.xml.streaming``.
 """
 
 from __future__ import annotations
