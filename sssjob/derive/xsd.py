@@ -19,7 +19,7 @@ from sssjob.document.vocabulary import (
     PRINTED,
     REQUESTED,
     Attribute,
-    Container,
+    ContainerRow,
     Element,
     in_scope,
 )
@@ -83,7 +83,7 @@ class Dialect:
 
     title: str
     types: Mapping[str, str]
-    model: Callable[[Container | None, Iterable[tuple[str, str, int, int | None]]], str]
+    model: Callable[[ContainerRow | None, Iterable[tuple[str, str, int, int | None]]], str]
     tests: Callable[[str], Iterable[tuple[str, str]]] = field(default=lambda name: ())
     root: str = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" elementFormDefault="qualified" version="3.1.0">'
 
@@ -205,7 +205,7 @@ def _property_types(dialect: Dialect) -> Iterator[str]:
 
 # --- containers ---------------------------------------------------------------------------------------------------
 
-def _children(c: Container) -> Iterator[tuple[str, str, int, int | None]]:
+def _children(c: ContainerRow) -> Iterator[tuple[str, str, int, int | None]]:
     place = _PLACES[c.category]
     for e in in_scope(c.name).values():
         many = e.repeats and not e.once_in_text
@@ -216,7 +216,7 @@ def _children(c: Container) -> Iterator[tuple[str, str, int, int | None]]:
         yield name, f"{name}Type", least, most
 
 
-def choice(container: Container | None, children: Iterable[tuple[str, str, int, int | None]]) -> str:
+def choice(container: ContainerRow | None, children: Iterable[tuple[str, str, int, int | None]]) -> str:
     """Any of the children in any number and order, all that XSD 1.0 can say of unordered content."""
     rank = {name: at for at, name in enumerate(_COMMON)}
     rows = sorted(children, key=lambda row: rank.get(row[0], len(rank)))
@@ -224,7 +224,7 @@ def choice(container: Container | None, children: Iterable[tuple[str, str, int, 
     return f'    <xs:choice minOccurs="0" maxOccurs="unbounded">\n{lines}\n    </xs:choice>'
 
 
-def _container(c: Container, dialect: Dialect) -> Iterator[str]:
+def _container(c: ContainerRow, dialect: Dialect) -> Iterator[str]:
     mixed = ' mixed="true"' if c.reference else ""
     yield f'  <xs:complexType name="{c.name}Type"{mixed}>'
     more = "; with text alone a reference by id" if c.reference else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from sssjob.derive.xsd import TYPES, Dialect, choice, restricted, schema
-from sssjob.document.vocabulary import Container
+from sssjob.document.vocabulary import ContainerRow
 
 __all__ = ["TESTS", "xsd11"]
 
@@ -78,7 +78,7 @@ TESTS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def _all(container: Container | None, children: Iterable[tuple[str, str, int, int | None]]) -> str:
+def _all(container: ContainerRow | None, children: Iterable[tuple[str, str, int, int | None]]) -> str:
     """An unordered group with counts; what MUST be there is a test, because a reference has no children at all."""
     if container is not None and container.category:
         return choice(container, children)

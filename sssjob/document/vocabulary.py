@@ -28,7 +28,7 @@ __all__ = [
     "SILENT",
     "TRANSPARENT",
     "Attribute",
-    "Container",
+    "ContainerRow",
     "Element",
     "Type",
     "aliases",
@@ -92,7 +92,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class ContainerRow:
     """An element with element content: ``children`` as (name, least, most); most None is unbounded."""
 
     name: str
@@ -374,27 +374,27 @@ ELEMENTS: Final[tuple[Element, ...]] = (
 
 _CATEGORIES: Final = (("Requested", 0, None), ("Delivered", 0, None), ("Environment", 0, 1))
 
-CONTAINERS: Final[dict[str, Container]] = {
+CONTAINERS: Final[dict[str, ContainerRow]] = {
     row.name: row
     for row in (
-        Container("JobGroup", "jobs that depend on one another", "4.0", "MAY", ("JobGroup",),
+        ContainerRow("JobGroup", "jobs that depend on one another", "4.0", "MAY", ("JobGroup",),
                   (("Job", 1, None), ("JobDefaults", 0, 1)), reference=True),
-        Container("Job", "one schedulable job", "5.0", "MUST", ("Job",),
+        ContainerRow("Job", "one schedulable job", "5.0", "MUST", ("Job",),
                   (("TaskGroup", 0, None), ("TaskGroupDefaults", 0, 1), *_CATEGORIES), aliases=("job",),
                   reference=True),
-        Container("JobDefaults", "properties that every job of the group has unless it states its own", "5.0", "MAY",
+        ContainerRow("JobDefaults", "properties that every job of the group has unless it states its own", "5.0", "MAY",
                   ("Job",), (("TaskGroup", 0, None), ("TaskGroupDefaults", 0, 1), *_CATEGORIES),
                   aliases=("JobsDefaults",)),
-        Container("TaskGroup", "tasks and what they have in common", "6.0", "MAY", ("TaskGroup", "Job"),
+        ContainerRow("TaskGroup", "tasks and what they have in common", "6.0", "MAY", ("TaskGroup", "Job"),
                   (("Task", 0, None), ("TaskDefaults", 0, 1), *_CATEGORIES), reference=True),
-        Container("TaskGroupDefaults", "properties of every task group of the job unless it states its own", "6.0",
+        ContainerRow("TaskGroupDefaults", "properties of every task group of the job unless it states its own", "6.0",
                   "MAY", ("TaskGroup", "Job"), (("Task", 0, None), ("TaskDefaults", 0, 1), *_CATEGORIES)),
-        Container("Task", "one execution endpoint", "7.0", "MAY", ("Task", "Job"), _CATEGORIES, reference=True),
-        Container("TaskDefaults", "properties of every task of the group unless it states its own", "7.0", "MAY",
+        ContainerRow("Task", "one execution endpoint", "7.0", "MAY", ("Task", "Job"), _CATEGORIES, reference=True),
+        ContainerRow("TaskDefaults", "properties of every task of the group unless it states its own", "7.0", "MAY",
                   ("Task", "Job"), _CATEGORIES),
-        Container("Requested", "properties as they were requested", "8.1", "SHOULD", ("Job",), category="R"),
-        Container("Delivered", "properties as they were used", "8.2", "SHOULD", ("Job",), category="D"),
-        Container("Environment", "environment variables", "5.1 Environment Element", "SHOULD", ("Environment",),
+        ContainerRow("Requested", "properties as they were requested", "8.1", "SHOULD", ("Job",), category="R"),
+        ContainerRow("Delivered", "properties as they were used", "8.2", "SHOULD", ("Job",), category="D"),
+        ContainerRow("Environment", "environment variables", "5.1 Environment Element", "SHOULD", ("Environment",),
                   attributes=(Attribute("export", "Boolean", "whether the submitter's variables go along",
                                         default="false", section="5.1 Environment Element"),)),
     )

@@ -19,7 +19,7 @@ from sssjob.translators.records._values import amount, count, micros, rounded
 from sssjob.translators.records.base import Reading
 
 __all__ = [
-    "HELD", "LIMITS", "READ", "WHO", "Chunks", "Facts", "Form", "Said", "Texts", "array_of", "attributes",
+    "HELD", "LIMITS", "READ", "WHO", "Chunks", "Facts", "PbsForm", "Said", "Texts", "array_of", "attributes",
     "form_of", "node_of", "nodes_spec", "requested", "section", "vnodes",
 ]
 
@@ -50,7 +50,7 @@ Texts = tuple[str, ...]
 Said = tuple[Any, Any, Any, Any, Any]
 
 
-class Form:
+class PbsForm:
     """Records of one kind whose attributes come in one order.
 
     Who a job is of and what it held is looked up by the text of the attributes that say so, where those stand together
@@ -116,7 +116,7 @@ class Facts:
 
     __slots__ = ("_form", "_named", "text")
 
-    def __init__(self, text: str, form: Form | None = None) -> None:
+    def __init__(self, text: str, form: PbsForm | None = None) -> None:
         self.text, self._form = text, form
         self._named: dict[str, str] | None = None
 
@@ -156,7 +156,7 @@ class Facts:
         return self
 
 
-def form_of(text: str) -> Form | None:
+def form_of(text: str) -> PbsForm | None:
     """The form of a record; None where its pattern would not cut others of the form as ``attributes`` does."""
     match = _HEAD.fullmatch(text)
     if match is None:
@@ -166,7 +166,7 @@ def form_of(text: str) -> Form | None:
     if not named or not all(map(_NAME.fullmatch, named)):
         return None
     quoted = [name for name in named if f' {name}="' in f" {rest}"]
-    form = Form(kind, named, quoted)
+    form = PbsForm(kind, named, quoted)
     return form if form.match(text) is not None else None
 
 

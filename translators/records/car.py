@@ -24,7 +24,7 @@ from sssjob.translators.records._xml import element, instant, local, stamp, text
 from sssjob.translators.records.base import Record, Rejected, number, translator
 from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
 
-__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "Reading", "grid_of", "invented", "site_of"]
+__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "CarReading", "grid_of", "invented", "site_of"]
 
 NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
 SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
@@ -32,7 +32,7 @@ SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
 _GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo-role": "VORole", "role": "VORole"}
 
 
-class Reading(UsageReading):
+class CarReading(UsageReading):
     """The records of a document; those that are sums are rejected."""
 
     records: ClassVar[frozenset[str]] = frozenset(("UsageRecord", "SummaryRecord"))
@@ -213,6 +213,6 @@ def _level(t: Taking) -> Iterator[str]:
 
 _ROOTS: Final = frozenset(("UsageRecord", "UsageRecords"))
 
-TRANSLATOR = translator("car", "EMI Compute Accounting Record", Reading, (),
+TRANSLATOR = translator("car", "EMI Compute Accounting Record", CarReading, (),
                         documents(NAMESPACE, "UsageRecord", _elements, "site", "vo", "benchmark"),
                         lambda sample: by_root(sample, _ROOTS, frozenset((NAMESPACE,))))

@@ -26,7 +26,7 @@ from sssjob.translators.records._grid import vo_of
 from sssjob.translators.records._usage import GRID, Taking, Telling
 from sssjob.translators.records._xml import element, fit, instant, stamp
 from sssjob.translators.records.base import translator
-from sssjob.translators.records.car import NAMESPACE, SUMMARIES, Reading, grid_of
+from sssjob.translators.records.car import NAMESPACE, SUMMARIES, CarReading, grid_of
 from sssjob.translators.records.sums import SUMS, sums
 
 __all__ = ["TRANSLATOR"]
@@ -82,5 +82,5 @@ def _record(key: _Key, total: Sum) -> str:
 _ROOTS: Final = frozenset(("SummaryRecord", "SummaryRecords"))
 
 TRANSLATOR = replace(
-    translator("car-summary", "EMI aggregated Compute Accounting Record", Reading, (), _texts,
+    translator("car-summary", "EMI aggregated Compute Accounting Record", CarReading, (), _texts,
                lambda sample: by_root(sample, _ROOTS, frozenset((SUMMARIES,)))), sums=sums, totals=SUMS)

@@ -55,7 +55,7 @@ _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]
 
 
 @dataclass(slots=True)
-class _Told(Told):
+class _Pending(Told):
     """What has been told of a job: facts, types, the record that stopped it (A, D)."""
 
     facts: dict[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ _READ: Final = frozenset((
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
-        self.open = Waiting[str, _Told]()
+        self.open = Waiting[str, _Pending]()
         self.ended: dict[str, None] = {}        # the last jobs that had their E
 
     def take(self, line: Line) -> Iterable[Job]:
@@ -101,7 +101,7 @@ class _Reading(Reading):
             elif ident in self.ended:
                 raise Rejected("part", f"type {kind}: job {escape(ident, 40)} has had its E")
             return self._tell(kind, ident, fields, line)
-        pending = self.open.jobs.get(ident) or _Told(line.number)
+        pending = self.open.jobs.get(ident) or _Pending(line.number)
         job = self.given(self._record(ident, kind, pending, fields, line.number))
         self.open.take(ident)
         if len(self.ended) >= _ENDED:
@@ -120,7 +120,7 @@ class _Reading(Reading):
 
     def _tell(self, kind: str, ident: str, fields: dict[str, str], line: Line) -> list[Job]:
         done = [job for oldest in self.open.too_many(ident) for job in self._stands(oldest)]
-        pending = self.open.add(ident, _Told(line.number), line, keeping=self.keeping)
+        pending = self.open.add(ident, _Pending(line.number), line, keeping=self.keeping)
         pending.facts |= fields
         pending.stop = kind if kind in _STOPS else pending.stop
         pending.types += kind[:1] if len(pending.types) < 64 else ""
@@ -137,7 +137,7 @@ class _Reading(Reading):
             self.reject(pending.line, why.reason, str(why), taken=pending.records)
             return []
 
-    def _record(self, ident: str, kind: str, pending: _Told, fields: dict[str, str], line: int) -> Record:
+    def _record(self, ident: str, kind: str, pending: _Pending, fields: dict[str, str], line: int) -> Record:
         """fields: what the last record adds to what was told."""
         facts = pending.facts | fields
         get = facts.get

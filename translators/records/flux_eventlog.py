@@ -66,7 +66,7 @@ class _Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Told(Told):
+class _Pending(Told):
     """What has been told of a job. at: time of an event; ends: the event that brought it to its cleanup; facts: members
     of submit, urgency, jobspec ..."""
 
@@ -85,7 +85,7 @@ class _Told(Told):
 class _Reading(Reading):
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
-        self.open = Waiting[int, _Told]()
+        self.open = Waiting[int, _Pending]()
         named = words(context.options.get("id"))
         self.alone = None if named is None else _ident(named)
         self.begun = False              # a log without ids has had its submit
@@ -100,7 +100,7 @@ class _Reading(Reading):
         resources_given = _given(message.get("R"))
         number = self._number(message, [e.name for e in parsed_events])
         done = [job for oldest in self.open.too_many(number) for job in self._stands(oldest)]
-        pending = self.open.add(number, _Told(line.number, number=number), line, keeping=self.keeping)
+        pending = self.open.add(number, _Pending(line.number, number=number), line, keeping=self.keeping)
         _spec(pending, message.get("jobspec"))
         pending.given, pending.nodes = resources_given or (pending.given, pending.nodes)
         for event in parsed_events:
@@ -165,7 +165,7 @@ class _Reading(Reading):
             return []
 
     # -- a job
-    def _record(self, pending: _Told, line: int) -> Record:
+    def _record(self, pending: _Pending, line: int) -> Record:
         facts = pending.facts
         r = Record(line, write_id(pending.number, "f58"), machine=self.machine)
         for name, tag in (("name", "name"), ("userid", "user"), ("bank", "project"), ("queue", "queue"),
@@ -185,7 +185,7 @@ class _Reading(Reading):
         self._amounts(r, pending)
         return r
 
-    def _ended(self, r: Record, pending: _Told) -> None:
+    def _ended(self, r: Record, pending: _Pending) -> None:
         kind, note = pending.exception
         result = "" if not pending.ends else RESULTS.get(kind, "FAILED") if pending.ends == "exception" else (
             "FAILED" if pending.status else "COMPLETED")
@@ -200,7 +200,7 @@ class _Reading(Reading):
         if pending.state == "INACTIVE":
             r.message = message(result, kind, note, code if r.signal is None else -r.signal, r.ran)
 
-    def _amounts(self, r: Record, pending: _Told) -> None:
+    def _amounts(self, r: Record, pending: _Pending) -> None:
         if r.ran:
             r.processors = pending.given.get("core") or None
             r.node, n = self.nodes(pending.nodes, r.line) if pending.nodes else (None, None)
@@ -261,7 +261,7 @@ def _ident(ident: object) -> int:
         raise Rejected("id", f"{escape(str(ident), 40)!r} is no job id") from None
 
 
-def _tell(pending: _Told, event: _Event) -> None:
+def _tell(pending: _Pending, event: _Event) -> None:
     """Take over what an event says."""
     name, at, context = event.name, event.at, event.context
     if name == "finish":
@@ -296,7 +296,7 @@ def _summary(context: dict[str, Any]) -> object:
     return sched.get("resource_summary") if isinstance(sched, dict) else notes.get("sched.resource_summary")
 
 
-def _spec(pending: _Told, spec: object) -> None:
+def _spec(pending: _Pending, spec: object) -> None:
     """The jobspec that the journal gives with submit."""
     if not isinstance(spec, dict):
         return
