@@ -404,6 +404,7 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlite3
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("CREATE TABLE t (x)")
+    other.close()
     with pytest.raises(AccessError, match="is a database of something else"):
         open_store(str(tmp_path / "other.db"))
 

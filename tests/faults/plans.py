@@ -294,12 +294,13 @@ def _script(plan: Plan, client: Client, row: Any) -> str:
 
 def complaints(folder: Path, lab: Lab, dropped: list[Record], plan: Plan) -> Iterator[str]:
     """What is not as promised."""
-    journal = open_journal(folder / "journal.db")
     natives: dict[str, Record] = {job["tag"]: job for job in [*dropped, *lab.jobs()]}
     gone = {job["tag"] for job in dropped}
     tags: set[str] = set()
-    for row in journal.rows():
-        events = [event for event in journal.entry(row.submission).events() if event.job == row.job]
+    with open_journal(folder / "journal.db") as journal:
+        rows = [(row, [event for event in journal.entry(row.submission).events() if event.job == row.job])
+                for row in journal.rows()]
+    for row, events in rows:
         of_job = [event.data["tag"] for event in events if event.kind == "intent"]
         tags |= set(of_job)
         made = [natives[tag] for tag in of_job if tag in natives]
@@ -397,7 +398,8 @@ def _note_before(folder: Path) -> None:
 
 
 def _told(folder: Path) -> list[list[Any]]:
-    rows = open_journal(folder / "journal.db").rows()
+    with open_journal(folder / "journal.db") as journal:
+        rows = journal.rows()
     return [[row.id, row.native_id, row.outcome, row.exit_code] for row in rows]
 
 

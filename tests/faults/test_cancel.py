@@ -194,9 +194,9 @@ def test_leaving_while_it_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def run_one(stand: Stand, script: str, tmp_path: Path) -> str:
     """The document of a job that was run to its end with a journal."""
-    client = Client(open_journal(tmp_path / "j.db"), config=BatchSchedulerExecutorConfig(
-        work_directory=tmp_path / "w", **FASTEST))
-    outcome = client.run(read_document(shell(script).encode()), "slurm", policy=Policy.IGNORE, cwd=tmp_path)
+    with open_journal(tmp_path / "j.db") as journal:
+        client = Client(journal, config=BatchSchedulerExecutorConfig(work_directory=tmp_path / "w", **FASTEST))
+        outcome = client.run(read_document(shell(script).encode()), "slurm", policy=Policy.IGNORE, cwd=tmp_path)
     assert outcome.stopped is None
     from sssjob.findings import Findings
     from sssjob.xml.writer import write_document

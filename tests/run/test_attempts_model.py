@@ -166,8 +166,9 @@ def test_attempts_are_neither_lost_nor_doubled(policy: str, ends: list[str | int
         job: Running | None = None
         for death in [*deaths, None]:
             world.death = death
-            known = (folder / "journal.db").exists() and open_journal(folder / "journal.db").rows()
-            job = lived(folder, world, None if known else text)
+            with open_journal(folder / "journal.db") as journal:
+                is_submitted = bool(journal.rows())
+            job = lived(folder, world, None if is_submitted else text)
         assert job is not None and job.outcome is not None
         attempts, well = expected(Retry.of(policy), ends)
         assert world.commands == [[str(n)] for n in range(1, attempts + 1)]

@@ -568,8 +568,11 @@ class Watcher:
                 patience_s: float) -> None:
         if item.ended_at is None or item.canceling:     # it is alive after all; or it may be our doing
             return
-        if silent or self._errors or now - item.asked_s > _NAP_S:
+        slept = now - item.asked_s > _NAP_S
+        if silent or self._errors or slept:
             item.silent_s += now - item.asked_s
+        if slept:
+            item.missed_at = now        # the queue could not list it while nobody asked
         item.asked_s = now
         executor = item.executor
         host = executor.host
