@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.document.element import Container, Property
-from sssjob.document.inherit import effective
+from sssjob.document.inherit import distinct, effective
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.nodeset import NodeSet
@@ -107,7 +107,7 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
     for number, (job, defaults) in enumerate(jobs, 1):
-        whole = job if defaults is None else effective(job, defaults).fold()
+        whole = distinct(job if defaults is None else effective(job, defaults).fold())
         name = str(job.value("Id") or job.value("Name") or number)
         scope = f"job {name}" if len(jobs) > 1 else "job"
         facts_of_job = _of_job(document, whole, scope, script, habits.here)
