@@ -172,6 +172,12 @@ CASES = {
         "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
         "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>",
         "<Resource name='GPU' type='a100'>1</Resource>", "</Job>", "</JobGroup>")),
+    "GPUs of two types in one request": document(in_requested(
+        "<Resource name='GPU' type='a100'>5</Resource>", "<Resource name='GPU'>1</Resource>")),
+    "GPUs of two types, one of them requested in defaults": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
+        "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>", in_requested(
+            "<Processors>9</Processors>", "<Resource name='GPU' type='a100'>5</Resource>"), "</Job>", "</JobGroup>")),
     "two groups that say the same memory": document(
         "<Feature>ib</Feature>",
         *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
