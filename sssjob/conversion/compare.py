@@ -24,6 +24,7 @@ from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import from_bytes, to_bytes
 from sssjob.document.vocabulary import ELEMENTS, SILENT
 from sssjob.lrm.idset import ranges
+from sssjob.lrm.usage import whole
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
@@ -307,9 +308,10 @@ class _Layout:
             if p.tag == "TaskDistribution":
                 name = {"TasksPerNode": "per_node", "ProcessorsPerTask": "cpus"}.get(
                     p.attributes.get("type", "TasksPerNode"), "")
-        if not name or not p.text.isdigit() or getattr(self, name) is not None:
+        number = whole(p.text)
+        if not name or number is None or getattr(self, name) is not None:
             return False
-        setattr(self, name, int(p.text))
+        setattr(self, name, number)
         return True
 
     def _amount(self, p: Property, level: str) -> bool:
