@@ -178,6 +178,8 @@ CASES = {
         "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
         "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>", in_requested(
             "<Processors>9</Processors>", "<Resource name='GPU' type='a100'>5</Resource>"), "</Job>", "</JobGroup>")),
+    "memory of each node, and a processor of each task": document(defaults(in_requested(
+        "<Memory units='KB' metric='PerNode'>3</Memory>"), each("<Processors>1</Processors>"))),
     "two groups that say the same memory": document(
         "<Feature>ib</Feature>",
         *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
@@ -232,6 +234,7 @@ def test_the_laws_hold(text: str) -> None:
      "#SBATCH --ntasks=3\n#SBATCH --cpus-per-task=2\n#SBATCH --constraint=fast\n"),
     ("a group with less than the tasks of a node beside another one", "lsf",
      '#BSUB -R "1*{span[hosts=1]}+2*{span[ptile=1]}"'),
+    ("memory of each node, and a processor of each task", "lsf", '#BSUB -n 1\n#BSUB -R "rusage[mem=3KB]"\n'),
     ("names at every level", "slurm", '#SBATCH --constraint="fast&big&ib"'),
     ("names at every level", "pbspro", ":fast=true:big=true:ib=true"),
     ("names at every level", "lsf", "select[fast && big && ib"),
