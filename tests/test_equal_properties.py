@@ -101,3 +101,13 @@ def test_lint_names_each_of_two_equal_directives() -> None:
     """Of a script each directive is a property of its own."""
     findings = lint("slurm", b"#!/bin/sh\n#SBATCH --time=0\n#SBATCH --mem=4G\n#SBATCH --time=0\ntrue\n", "x")
     assert [(f.rule, f.line) for f in findings] == [("SSS523", 2), ("SSS523", 4)]
+
+
+def test_a_condition_that_two_groups_state_is_told_at_both() -> None:
+    """They are one condition of the job for Grid Engine, which cannot say it."""
+    pattern = "<Node aggregation='Pattern'>n.*</Node>\n"
+    document = read(job(GROUP.format(8, "", pattern), GROUP.format(8, "", pattern)))
+    findings = Findings()
+    findings.places = document.places
+    get("sge").write(document, WriteContext(findings, policy=Policy.WARN))
+    assert [f.line for f in findings if f.subject == "Node"] == [9, 18]
