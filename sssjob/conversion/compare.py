@@ -17,13 +17,14 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.document.element import Container, Property
-from sssjob.document.inherit import effective
+from sssjob.document.inherit import distinct, effective
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import from_bytes, to_bytes
 from sssjob.document.vocabulary import ELEMENTS, SILENT
 from sssjob.lrm.idset import ranges
+from sssjob.lrm.usage import whole
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
@@ -107,7 +108,7 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
     for number, (job, defaults) in enumerate(jobs, 1):
-        whole = job if defaults is None else effective(job, defaults).fold()
+        whole = distinct(job if defaults is None else effective(job, defaults).fold())
         name = str(job.value("Id") or job.value("Name") or number)
         scope = f"job {name}" if len(jobs) > 1 else "job"
         facts_of_job = _of_job(document, whole, scope, script, habits.here)
@@ -308,9 +309,10 @@ class _Layout:
             if p.tag == "TaskDistribution":
                 name = {"TasksPerNode": "per_node", "ProcessorsPerTask": "cpus"}.get(
                     p.attributes.get("type", "TasksPerNode"), "")
-        if not name or not p.text.isdigit() or getattr(self, name) is not None:
+        number = whole(p.text)
+        if not name or number is None or getattr(self, name) is not None:
             return False
-        setattr(self, name, int(p.text))
+        setattr(self, name, number)
         return True
 
     def _amount(self, p: Property, level: str) -> bool:

@@ -476,14 +476,15 @@ def _source(single: Single, found: list[Entry]) -> Entry:
 
 def _kind(e: Entry) -> tuple[str | None, ...]:
     """What amounts have in common that are one amount."""
-    return tuple(e.attributes.get(name) for name in ("metric", "context", "units"))
+    return tuple(e.attributes.get(name) for name in ("type", "metric", "context", "units"))
 
 
 def _said(e: Entry) -> str:
-    """``GE 4``: an entry as a condition."""
+    """``GE 4``: an entry as a condition, of a resource with its type."""
     assert isinstance(e.item, Property)
     no = "not " if e.item.conj in ("Nand", "Nor") else ""
-    return f"{no}{e.item.op} {e.item.text}"
+    kind = f" of type {e.attributes['type']}" if e.tag == "Resource" and "type" in e.attributes else ""
+    return f"{no}{e.item.op} {e.item.text}{kind}"
 
 
 def _alternatives(block: _Block, found: list[Entry]) -> str:

@@ -223,16 +223,21 @@ def _levels(request: Request, started: bool) -> Iterator[ExplainedLevel]:
         yield from (ExplainedLevel("", _asked(level.expression.root, {}, ())) for level in request.levels)
         return
     of_job = [r for r in view.resolved() if r.property.tag in _SHAPE]
-    above = {id(r.property) for r in of_job}
+    above = {_place(r) for r in of_job}
     yield _level("", levels[None, None], view, of_job, started, None, None)
     for i, group in enumerate(view.task_groups() if _has_groups(view) else ()):
-        shape = [r for r in group.resolved() if r.property.tag in _SHAPE and id(r.property) not in above]
+        shape = [r for r in group.resolved() if r.property.tag in _SHAPE and _place(r) not in above]
         name = group.container.value("Name")
         title = f"task group {i + 1}{f', {name}' if name else ''}" if group.container.items else "its tasks"
         yield _level(title, levels.get((i, None)), group, shape, started, i, None)
         tasks = [_level(f"{title}, {_task(j, group.described)}", levels.get((i, j)), task, (), started, i, j)
                  for j, task in enumerate(group.tasks())]
         yield from _folded(tasks, title)
+
+
+def _place(resolved: Resolved) -> tuple[int, int]:
+    """What tells a property from others that say the same, for a document that is read may hold one for several."""
+    return id(resolved.origin.container), id(resolved.property)
 
 
 def _has_groups(view: Effective) -> bool:
@@ -250,7 +255,7 @@ def _level(title: str, level: Level | None, view: View[Any], shape: Iterable[Res
     """A level with its own conditions, and what it says of its tasks before them."""
     origins: dict[int, str] = {}
     if level is not None and level.view is not None:
-        spoken = (*level.view.resolved("Requested"), *level.view.resolved())
+        spoken = (*level.view.resolved(), *level.view.resolved("Requested"))
         origins = {id(r.property): _origin(r, level.view) for r in spoken}
     first = [_condition(r.property, _origin(r, view)) for r in shape]
     asks = _asked(AllOf(()) if level is None else level.expression.root, origins, first)

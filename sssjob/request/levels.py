@@ -19,6 +19,7 @@ from sssjob.document.states import waits
 from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
+from sssjob.lrm.usage import whole
 from sssjob.request.offers import only_one
 from sssjob.request.tree import ROWS, Expression, identity_of, parse, per_of, properties_of
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "given_to", "request_in", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "chunks_of", "given_to", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -84,9 +85,9 @@ class Request:
             return False
         view = self.view
         if view is None or not view.divided:
-            return view is None or view.first("TaskDistribution") is None
+            return view is None or (view.first("TaskDistribution") is None and chunks_of(view) is None)
         return not any([group.described or group.value("TaskCount") or group.first("TaskDistribution")
-                        for group in view.task_groups()])
+                        or chunks_of(group) for group in view.task_groups()])
 
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
@@ -150,6 +151,16 @@ def _bare(properties: Iterable[Property], requested: Iterable[Property], without
         return []
     stated = {identity_of(p) for p in requested}
     return [p for p in implied if identity_of(p) not in stated]
+
+
+def chunks_of(view: View[Any]) -> int | None:
+    """How many chunks of equal resources a job or a task group asks for (Extension ChunkCount); None where it says
+    nothing of them, or no number."""
+    for extension in view.get("Extension"):
+        named = extension.attributes
+        if named.get("name") == "ChunkCount" and named.get("type") == "Scheduler":
+            return whole(extension.text) or None
+    return None
 
 
 def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:

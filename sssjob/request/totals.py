@@ -22,7 +22,7 @@ from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.lrm.usage import known_sum
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
-from sssjob.request.levels import Request
+from sssjob.request.levels import Request, chunks_of
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
@@ -249,10 +249,7 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     distribution, why = group.first("TaskDistribution"), None
     with suppress(LexicalError):            # ``check`` tells of it
         why = None if distribution is None else spread(layout, distribution)
-    for extension in group.get("Extension"):
-        named = extension.attributes
-        if named.get("name") == "ChunkCount" and named.get("type") == "Scheduler" and extension.text.isdigit():
-            layout.chunks = int(extension.text) or None
+    layout.chunks = chunks_of(group)
     layout.processors, known = _stated(properties, "Processors", layout)
     if layout.processors is None and uneven:
         layout.processors = sum(one or 1 for one in each)

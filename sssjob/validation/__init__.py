@@ -304,8 +304,11 @@ class _Checker(Looks):
         def tell(rule: str, subject: str, message: str, where: Container, p: Property | None,
                  severity: Severity | None) -> None:
             """Report a contradiction at the place of the container that it was found in."""
-            at = place if where is container else Place(place, where.tag, 0)
-            self.tell(rule, subject, message, where, at, p, severity=severity)
+            for scope, at in ((container, place), *((d, Place(place.parent, d.tag, 0)) for d in defaults)):
+                if where is scope or any(where is block for block in scope.items):
+                    self.tell(rule, subject, message, where, at if where is scope else Place(at, where.tag, 0), p,
+                              severity=severity)
+                    return
 
         check_level(JudgedLevel(container, defaults, self.pending, tell, self.limits, self._sound))
 
@@ -322,12 +325,18 @@ class _Checker(Looks):
 
         job = container if isinstance(container, Job) else Job([container])
         defaults = next((c for c in beside if isinstance(c, JobDefaults)), None)
-        for rule, p, message in unfit(job, defaults, self.limits):
-            self.tell_inside(rule, container, place, p, message)
+        for rule, p, group, message in unfit(job, defaults, self.limits):
+            self.tell_inside(rule, container, place, p, group, message)
 
-    def tell_inside(self, rule: str, container: Container, place: Place, p: Property | None, message: str) -> None:
-        """The finding about a property anywhere inside a job; about the job where its defaults say it."""
-        scopes = [(container, place)] if p is not None else []
+    def tell_inside(self, rule: str, container: Container, place: Place, p: Property | None, group: int | None,
+                    message: str) -> None:
+        """The finding about a property anywhere inside a job; where its defaults say it, or a condition comes to it,
+        about the task group or the job. group: which task group it is looked for in first, counted from 0, for another
+        one may say the same."""
+        groups = [(c, at) for c, at in _placed([i for i in container.items if isinstance(i, Container)], place)
+                  if c.tag == "TaskGroup"]
+        own = groups[group:group + 1] if group is not None else []
+        scopes = [] if p is None else [(container, place), *own]
         severity: Severity | None = "warning" if rule == "SSS110" and not self.pending() else None
         while scopes:
             scope, here = scopes.pop()
@@ -335,7 +344,8 @@ class _Checker(Looks):
                 self.tell(rule, p.tag, message, scope, here, p, severity=severity)
                 return
             scopes += _placed([i for i in scope.items if isinstance(i, Container)], here)
-        self.tell(rule, "Processors" if p is None else p.tag, message, container, place, severity=severity)
+        scope, here = own[0] if own else (container, place)
+        self.tell(rule, "Processors" if p is None else p.tag, message, scope, here, severity=severity)
 
     def beside(self, container: Container, inside: list[Container]) -> None:
         """Remember the defaults that hold for the scopes inside a container, where they ask for amounts."""

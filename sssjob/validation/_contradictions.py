@@ -73,18 +73,19 @@ class JudgedLevel:
         return None if self.pending() else "warning"
 
 
-def unfit(job: Job, defaults: JobDefaults | None, limits: Limits) -> list[tuple[str, Property | None, str]]:
-    """(rule, property, what is wrong) of what cannot hold, or hardly, beside the other counts of its task group,
-    whatever level says them (SSS414: the counts win, at every door, ``Layout.misfit``), and of counts that multiply
-    beyond every machine (SSS110)."""
+def unfit(job: Job, defaults: JobDefaults | None, limits: Limits
+          ) -> list[tuple[str, Property | None, int | None, str]]:
+    """(rule, property, task group, what is wrong) of what cannot hold, or hardly, beside the other counts of its task
+    group, counted from 0, whatever level says them (SSS414: the counts win, at every door, ``Layout.misfit``), and of
+    counts that multiply beyond every machine (SSS110)."""
     totals = request_of(job, defaults, bare=True, limits=limits).totals
-    contradictions: list[tuple[str, Property | None, str]] = [
-        ("SSS414", p, f"{p.tag}: {why}") for part in totals.parts for p, why in part.misfits]
+    contradictions: list[tuple[str, Property | None, int | None, str]] = [
+        ("SSS414", p, part.group, f"{p.tag}: {why}") for part in totals.parts for p, why in part.misfits]
     for total in (totals.processors, totals.nodes):
         if total is not None and total.value > limits.count and not total.plain:
             p = next((p for tag in ("TaskDistribution", "TaskCount") for p in _everywhere(job, tag)), None)
-            contradictions.append(("SSS110", p, f"{total.identity[0]}: {total.origin} come to {total.value}, more than "
-                                   f"the limit count ({limits.count})"))
+            contradictions.append(("SSS110", p, None, f"{total.identity[0]}: {total.origin} come to {total.value}, "
+                                   f"more than the limit count ({limits.count})"))
     return contradictions
 
 
@@ -112,7 +113,7 @@ def check_level(level: JudgedLevel) -> None:
     bare = {key_of(p): p for p, c in reversed(stated) if c.tag != "Requested" and p.tag in AMOUNTS}   # the first counts
     # A bare amount that nothing meets, being less than nothing, is told of as a value.
     possible = [node for node in map(Predicate, bare.values()) if bounds_of([node]) is not None]
-    nodes: list[Node] = [_tree(level, inside), *possible]
+    nodes: list[Node] = [_tree(level, stated), *possible]
     alone = bounds_of(nodes)
     if alone is None:
         blamed = _blamed(inside)
@@ -138,13 +139,13 @@ def check_level(level: JudgedLevel) -> None:
     _fits(level, stated, alone)
 
 
-def _tree(level: JudgedLevel, inside: list[Property]) -> Node:
+def _tree(level: JudgedLevel, stated: list[tuple[Property, Container]]) -> Node:
     """The expression of what is requested; blocks of several levels are joined by And, each in brackets of its own."""
     blocks = level.blocks()
-    mine = {id(p) for p in inside}
+    mine = {(id(c), id(p)) for p, c in stated}
     expressions: list[Expression] = []
     for block in blocks:
-        asked = [p for p in block.properties() if id(p) in mine]
+        asked = [p for p in block.properties() if (id(block), id(p)) in mine]
         if asked:
             findings = Findings(limits=level.limits)
             expressions.append(parse(asked, findings, limits=level.limits))

@@ -210,18 +210,25 @@ def ran(totals: list[Total], seconds: int | None) -> Job:
     "<TaskGroup><NodeCount>1</NodeCount></TaskGroup>",
 ])
 def test_each_node_has_a_processor_that_is_paid_for(text: str) -> None:
-    _quoted_as_charged(text)
+    quoted_as_charged(parsed(text))
 
 
 @settings(deadline=None, max_examples=examples(100), derandomize=FIXED)
 @given(requests(wide=True))
 def test_the_quote_is_the_charge_of_what_was_asked_for(text: str) -> None:
-    _quoted_as_charged(text)
+    quoted_as_charged(parsed(text))
 
 
-def _quoted_as_charged(text: str) -> None:
+def parsed(text: str) -> Job:
+    """The job that says this."""
     job = read_document(f"<Job>{text}</Job>".encode()).root
     assert isinstance(job, Job)
+    return job
+
+
+def quoted_as_charged(job: Job, elements: int = 1) -> None:
+    """Hold the quote of a job against the charge of a run that used just what it asks for. elements: of its array, of
+    which the quote is for all and the run is one."""
     totals = request_of(job).totals
     made = quote(job, RATES)
     unknown = {total.identity[1] or total.identity[0] for total in totals.all() if not total.known}
@@ -233,7 +240,8 @@ def _quoted_as_charged(text: str) -> None:
     run = charge(ran(list(totals.all()), totals.seconds), RATES)
     assert isinstance(made, Charge) == isinstance(run, Charge), (made, run)
     if isinstance(made, Charge) and isinstance(run, Charge):
-        assert (made.exact, made.amount) == (run.exact, run.amount)
+        assert made.exact == run.exact * elements
+        assert elements > 1 or made.amount == run.amount
         assert Fraction(recompute(made.arithmetic)) == made.exact
     elif isinstance(made, Uncharged) and isinstance(run, Uncharged):
         assert made.reason == run.reason

@@ -172,12 +172,25 @@ CASES = {
         "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
         "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>",
         "<Resource name='GPU' type='a100'>1</Resource>", "</Job>", "</JobGroup>")),
+    "GPUs of two types in one request": document(in_requested(
+        "<Resource name='GPU' type='a100'>5</Resource>", "<Resource name='GPU'>1</Resource>")),
+    "GPUs of two types, one of them requested in defaults": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", in_requested("<Resource name='GPU'>1</Resource>"),
+        "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>", in_requested(
+            "<Processors>9</Processors>", "<Resource name='GPU' type='a100'>5</Resource>"), "</Job>", "</JobGroup>")),
+    "memory of each node, and a processor of each task": document(defaults(in_requested(
+        "<Memory units='KB' metric='PerNode'>3</Memory>"), each("<Processors>1</Processors>"))),
     "two groups that say the same memory": document(
         "<Feature>ib</Feature>",
         *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
                 each("<Feature>ib</Feature>")) for _ in range(2))),
     "a group with less than the tasks of a node beside another one": document(
         "<Node>n1</Node>", group(TASKS.format(1), PER_NODE.format(2)), group(TASKS.format(2), PER_NODE.format(1))),
+    "one of two features, and hosts that are excluded": document(in_requested(
+        "<Node op='NE'>n9</Node>", "<Feature group='1'>fast</Feature>",
+        "<Feature conj='Or' group='-1'>big</Feature>")),
+    "a host by name, and another one that is excluded": document(in_requested(
+        "<NodeCount>2</NodeCount>", "<Node>n2</Node>", "<Node op='NE'>n9</Node>")),
 }
 
 
@@ -221,10 +234,13 @@ def test_the_laws_hold(text: str) -> None:
      "#SBATCH --ntasks=3\n#SBATCH --cpus-per-task=2\n#SBATCH --constraint=fast\n"),
     ("a group with less than the tasks of a node beside another one", "lsf",
      '#BSUB -R "1*{span[hosts=1]}+2*{span[ptile=1]}"'),
+    ("memory of each node, and a processor of each task", "lsf", '#BSUB -n 1\n#BSUB -R "rusage[mem=3KB]"\n'),
     ("names at every level", "slurm", '#SBATCH --constraint="fast&big&ib"'),
     ("names at every level", "pbspro", ":fast=true:big=true:ib=true"),
     ("names at every level", "lsf", "select[fast && big && ib"),
     ("names at every level", "sge", "#$ -l h=n1\n"),
+    ("one of two features, and hosts that are excluded", "lsf",
+     '#BSUB -R "select[(fast || big) && hname!=n9]"\n'),
     ("names at every level", "htcondor",
      'requirements = fast == True && Machine == "n1" && big == True && Machine != "n9" && ib == True\n'),
     ("the same feature at every level", "slurm", "#SBATCH --constraint=ib\n"),
@@ -258,3 +274,10 @@ def test_what_each_part_carries_of_the_defaults_is_carried() -> None:
     """The GPU of the defaults stood in both chunks, and was told as lost."""
     findings = written("pbspro", read(CASES["defaults of each task, of two groups of which one lists a task"]))[1]
     assert [str(f) for f in findings if f.severity != "info"] == []
+
+
+def test_a_host_that_is_excluded_by_the_name_of_another_is_told() -> None:
+    """Grid Engine takes no other host then, but what is read again does not say so."""
+    findings = written("sge", read(CASES["a host by name, and another one that is excluded"]))[1]
+    assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity == "info"] == [
+        "6 SSS502 left out, for no host is taken but those that are asked for by name"]

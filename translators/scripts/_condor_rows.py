@@ -332,11 +332,9 @@ def _write_seconds(asking: Asking) -> Written:
             asking.note(APPROXIMATED, priority, "larger is sooner, but only among the jobs of one user")
         made.append(("priority", priority.text))
     nice = asking.extension("Nice") if priority is None else None
-    if nice is not None and re.fullmatch(r"-?\d{1,9}", nice.text, re.ASCII):
+    if nice is not None and (number := asking.whole(nice)) is not None:
         asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
-        made.append(("priority", str(-int(nice.text))))
-    elif nice is not None:
-        asking.dropped(nice)
+        made.append(("priority", str(-number)))
     return made
 
 

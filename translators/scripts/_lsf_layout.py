@@ -423,6 +423,7 @@ def _slots(asking: Asking, part: Part, tasks: int | None, most: int | None) -> t
     """``-n`` or ``-nnodes``, and the span."""
     marked = asking.extension("nnodes", "lsf")
     nodes, per_node = part.node_stated, part.per_node
+    tasks = 1 if tasks is None and nodes is None and part.cpus == 1 else tasks
     options: Written = []
     if marked is not None and nodes:
         options.append(("-nnodes", str(nodes)))

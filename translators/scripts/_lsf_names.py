@@ -85,17 +85,18 @@ def _alternatives(reading: Reading, option: Option, text: str) -> str:
 def select(asking: Asking) -> list[str]:
     """Features, and hosts that are not wanted."""
     features = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_resource)]
-    text = infix(Every(tuple(features)), _resource, " && ", " || ") if features else ""
     silent, asking.silent = asking.silent, True         # told where the hosts are written
     unwanted = [names for choice in choices(asking, "Node") if (names := _excluded(choice)) is not None]
     asking.silent = silent
-    said = [f"hname!={name}" if _RESOURCE.fullmatch(name) else f"hname!='{name}'" for names in unwanted
-            for name in names]
-    words = [text] if text else []
-    return [f"select[{' && '.join([*words, *said])}]"] if words or said else []
+    hosts = [Term(name, False, "host") for names in unwanted for name in names]
+    text = infix(Every((*features, *hosts)), _selected, " && ", " || ")
+    return [f"select[{text}]"] if text else []
 
 
-def _resource(term: Term) -> str:
+def _selected(term: Term) -> str:
+    """A feature, or a host that is not wanted, as a term of a selection."""
+    if term.kind == "host":
+        return f"hname!={term.name}" if _RESOURCE.fullmatch(term.name) else f"hname!='{term.name}'"
     return term.name if term.wanted else f"!{term.name}"
 
 

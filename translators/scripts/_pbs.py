@@ -351,11 +351,13 @@ def _write_priority(asking: Asking) -> Written:
             return []
         value = int(priority.text)
         entry = priority
-    elif nice is not None and not int(nice.text):
-        asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
-        return []
     elif nice is not None:
-        entry, value = nice, -int(nice.text)
+        number = asking.whole(nice)
+        if number == 0:
+            asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
+        if not number:
+            return []
+        entry, value = nice, -number
         asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
     else:
         return []

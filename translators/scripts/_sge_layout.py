@@ -385,6 +385,7 @@ def _hosts(asking: Asking) -> list[str]:
     """``h=a|b``: any of several hosts; ``h=!a&!b``: none of them. Grid Engine knows no way to ask for all."""
     wanted: list[str] = []
     unwanted: list[str] = []
+    excluding: list[Term] = []
     for choice in choices(asking, "Node"):
         some, none = any_of(choice), none_of(choice)
         names = expanded(some or none or [Term("", kind="other")])
@@ -394,8 +395,12 @@ def _hosts(asking: Asking) -> list[str]:
             wanted = names
         else:
             unwanted += names
+            excluding += none or ()
     left = [name for name in wanted if name not in unwanted]
     if wanted and not left:
         asking.note(DROPPED, None, "Node: the hosts that are asked for are excluded too", subject="Node")
+    for entry in {id(term.entry): term.entry for term in excluding}.values() if left else ():
+        asking.note(APPROXIMATED, entry, "left out, for no host is taken but those that are "
+                    "asked for by name", "info")
     return [f"h={'|'.join(left) if left else '&'.join(f'!{name}' for name in dict.fromkeys(unwanted))}"] \
         if left or (unwanted and not wanted) else []

@@ -15,7 +15,7 @@ from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts.grammars import Grammar
+from sssjob.translators.scripts.grammars import INTEGER, Grammar
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -235,6 +235,14 @@ class Asking(Asked):
         if local is None and not self.source:
             self.note(SITE, entry, "written in UTC, read by the clock of the site")
         return grammar.write(entry.text if local is None else str(local))
+
+    def whole(self, entry: Entry) -> int | None:
+        """A whole number that an Extension says; None, with a finding, where it is none."""
+        try:
+            return int(INTEGER.read(entry.text))
+        except ValueError:
+            self.dropped(entry, f"{entry.text[:80]!r} is no whole number")
+            return None
 
     def in_bytes(self, entry: Entry) -> Decimal | None:
         """Bytes of an amount, exactly; None, with one finding, where its unit is none of bytes or it is too long."""

@@ -232,10 +232,13 @@ def sayable(asking: Asking, choice: Choice, against: Callable[[Term], str]) -> b
 
 
 def drop(asking: Asking, choice: Choice, why: str) -> None:
-    """The findings for a condition that is not carried."""
-    for entry in {id(t.entry): t.entry for t in terms(choice)}.values():
-        if entry is not None:
-            asking.dropped(entry, why)
+    """The findings for a condition that is not carried, at each place that says the same."""
+    told = {id(entry) for entry, _ in asking.lost}
+    for item in {id(t.entry): t.entry.item for t in terms(choice) if t.entry is not None}.values():
+        for entry in asking.said(item.tag):
+            if entry.item == item and id(entry) not in told:
+                told.add(id(entry))
+                asking.dropped(entry, why)
 
 
 def expanded(found: Iterable[Term], most: int = MOST) -> list[str] | None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from sssjob.document.model import Environment
 from sssjob.lrm.names import JOB_NAMES
+from sssjob.lrm.usage import whole
 from sssjob.request.asked import JOB
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -487,7 +488,11 @@ def array(asking: Asking, *, lists: bool, step: bool, throttle: bool = True) -> 
         return None
     if not lists and "-" not in text:
         index, percent, most = text.partition("%")
-        text = f"{index}-{int(index) + 1}:2{percent}{most}"     # qsub refuses a range that ends where it begins
+        number = whole(index)
+        if number is None:
+            asking.dropped(entry, f"{text[:80]!r} is no array")
+            return None
+        text = f"{index}-{number + 1}:2{percent}{most}"     # qsub refuses a range that ends where it begins
         asking.note(APPROXIMATED, entry, f"the one index {index} is written as {text}")
     return text
 

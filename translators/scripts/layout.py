@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Final
 
 from sssjob.document.model import Property
+from sssjob.lrm.usage import whole
 from sssjob.lrm.variables import FACTS
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import distribution_of
@@ -164,11 +165,10 @@ def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, 
 def _number(asking: Asking, part: Part, entry: Entry | None, name: str) -> int | None:
     if entry is None:
         return None
-    text = entry.text
-    if text.isdigit() and (number := int(text)) > 0:
+    if number := whole(entry.text):
         part.sources[name] = entry
         return number
-    asking.dropped(entry, f"{entry.text} is no number of things that can be asked for")
+    asking.dropped(entry, f"{entry.text[:80]} is no number of things that can be asked for")
     return None
 
 

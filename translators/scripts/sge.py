@@ -385,9 +385,10 @@ def _write_priority(asking: Asking) -> Written:
     if priority is not None and asking.source in ("slurm", "lsf"):
         asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1023 to 1024")
         return []
-    value = int(entry.text)
-    if entry is nice and not value:
+    value = asking.whole(entry)
+    if entry is nice and value == 0:
         asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
+    if value is None or (entry is nice and not value):
         return []
     if entry is nice:
         value = -value

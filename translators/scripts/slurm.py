@@ -149,7 +149,8 @@ def _write_nice(asking: Asking) -> Written:
     if nice is not None:
         if priority is not None:
             priority.used = False
-        return [("--nice", nice.text)]
+        number = asking.whole(nice)
+        return [] if number is None else [("--nice", str(number))]
     if priority is None:
         return []
     if asking.source in ("", "slurm"):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sssjob.document.model import File
 from sssjob.lrm.flux.jobspec import Layout, faults
+from sssjob.lrm.usage import whole
 from sssjob.request.levels import request_of
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, SITE, Asking
 from sssjob.translators.scripts.flux import duration
@@ -139,9 +140,10 @@ class Fold:
     def warning(self, name: str, value: str) -> None:
         """--signal: ``SIGNAL[@SECONDS]``, 60 unless said."""
         text, _, seconds = value.partition("@")
-        number = int(text) if text.isdigit() else getattr(signal, f"SIG{text.removeprefix('SIG')}", None)
+        number = whole(text)
+        number = getattr(signal, f"SIG{text.removeprefix('SIG')}", None) if number is None else number
         if number is None:
-            self.lost(name, f"{text} is no signal")
+            self.lost(name, f"{text[:80]} is no signal")
             return
         try:
             self.shell["signal"] = {"signum": int(number), "timeleft": int(duration(seconds or "60"))}

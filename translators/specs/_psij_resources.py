@@ -17,6 +17,7 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, Requested, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
+from sssjob.lrm.usage import whole
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
@@ -51,8 +52,8 @@ class Resources(Asked):
                         tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
                         processors=self._most("Processors"), cpus=self.count("Processors", TASK))
         chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
-        if chunks is not None and chunks.text.isdigit():
-            layout.chunks = int(chunks.text) or None
+        if chunks is not None:
+            layout.chunks = whole(chunks.text) or None
         self._distribution(layout)
         return layout
 

@@ -7,6 +7,7 @@ scripts, ``lint`` and the tests share it. Names of jobs are in ``sssjob.lrm.name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +15,8 @@ from importlib import import_module
 from typing import Final
 
 __all__ = ["Judge", "Refusal", "at_least", "bounded", "judge_of", "one_word"]
+
+_WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,17 @@ def judge_of(name: str) -> Judge | None:
     return import_module(f"{__name__}.{name}").JUDGE if name in _JUDGES else None
 
 
+def _number(value: str) -> float | None:
+    """A whole number, which may be longer than any that counts; None for what is none."""
+    return float(value) if _WHOLE.fullmatch(value) else None
+
+
 def at_least(least: int) -> Callable[[str], str]:
     """The check of a number: it refuses those below. What is no number is left to the grammar of the option."""
     def why(value: str) -> str:
         """Why a value is refused; empty if it is not."""
-        return f"is below {least}" if value.lstrip("-").isdecimal() and int(value) < least else ""
+        number = _number(value)
+        return f"is below {least}" if number is not None and number < least else ""
 
     return why
 
@@ -82,8 +91,8 @@ def bounded(least: int, most: int) -> Callable[[str], str]:
     """The check of a number within bounds."""
     def why(value: str) -> str:
         """Why a value is refused; empty if it is not."""
-        return f"is not from {least} to {most}" if value.lstrip("+-").isdecimal() and not least <= int(
-            value) <= most else ""
+        number = _number(value)
+        return f"is not from {least} to {most}" if number is not None and not least <= number <= most else ""
 
     return why
 
