@@ -110,8 +110,14 @@ class Finding:
 
     def record(self) -> dict[str, Any]:
         """The finding as a JSON object; empty members are left out."""
-        values = ((member.name, getattr(self, member.name)) for member in fields(self))
-        return {"type": "finding"} | {name: value for name, value in values if value not in ("", 0)}
+        record: dict[str, Any] = {"type": "finding"}
+        for name in _MEMBERS:
+            if (value := getattr(self, name)) not in ("", 0):
+                record[name] = value
+        return record
+
+
+_MEMBERS: Final = tuple(member.name for member in fields(Finding))
 
 
 class Locator(Protocol):

@@ -126,7 +126,6 @@ class Client:
             prepared.entered(earlier)
             return prepared
         prepared.backend = self._planning(executor)
-        make_folder(prepared.folder)
         try:
             pin(prepared.folder, self._stated(executor), prepared.backend)
             prepared.plan = make_plan(

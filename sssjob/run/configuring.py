@@ -19,6 +19,7 @@ from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
+from sssjob.run.storage import make_folder
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -174,6 +175,7 @@ def pin(folder: Path, stated: Mapping[str, Any], backend: psij.JobExecutor | Non
     if not stated:
         return
     try:
+        make_folder(folder)
         fd = os.open(folder / _PINNED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             json.dump(dict(stated), file)

@@ -517,6 +517,9 @@ class Entry:
         """Whether some client, perhaps this one, holds the lease."""
         if self._lease is not None:
             return True
+        if not (self.folder / "lease").exists():        # which stays while somebody holds it
+            self.ended = self.journal.entry(self.number).ended
+            return False
         taken = self.take()
         self.release()
         return not taken

@@ -30,6 +30,7 @@ from sssjob.request.asked import policy_of
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
+from sssjob.run.storage import make_folder
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.specs.psij import Target, to_spec
 
@@ -366,7 +367,7 @@ class Specs:
         if key not in self.paths:
             if self.plan.scripts is None:
                 self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
-            self.plan.scripts.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.plan.scripts)
             path = self.plan.scripts / f"{len(self.paths)}-{_safe(file.id)}"
             descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
             with os.fdopen(descriptor, "wb") as stream:

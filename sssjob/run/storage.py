@@ -103,9 +103,15 @@ def make_private(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """The folder of a submission, and the one of all of them: nobody else enters."""
-    for path in (folder.parent, folder):
-        path.mkdir(exist_ok=True, mode=0o700)
+    """A folder that nobody else enters, such as that of a submission, and those above it that are not there."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileNotFoundError:
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True, mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

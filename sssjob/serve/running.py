@@ -11,12 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sssjob.errors import AccessError, UsageError
+from sssjob.limits import LIMITS
 from sssjob.serve.web import Server, application
 
 __all__ = ["Listening", "address_of", "check_tls", "listener", "process_of", "serve"]
@@ -24,6 +25,7 @@ __all__ = ["Listening", "address_of", "check_tls", "listener", "process_of", "se
 _HEAD_S: Final = 15.0       # until a request has begun, on a connection that is open
 _STOP_S: Final = 10         # that requests have when the server stops
 _STOPS: Final = (signal.SIGINT, signal.SIGTERM)
+_BODY_HEADERS: Final = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,22 @@ class _Process(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-class _Impatient(H11Protocol):
-    """Closes a connection on which no whole request head comes in time."""
+class _Impatient(HttpToolsProtocol):
+    """Closes a connection on which no whole request head comes in time, or one that is longer than it may be.
+
+    The parser takes heads and trailers of any length, trailers as if they were headers, requests that do not say their
+    Host and codings that it does not undo; after a wish for another protocol (Upgrade) it reads nothing more.
+    """
 
     _timer: asyncio.TimerHandle | None = None
+    _head = 0           # octets of the head of this message, its trailers among them
+    _unread = 0         # octets that came since the parser last made something of them
+    _in_body = False    # the head of this message was read
+    _why = ""           # it is refused, where that needs words
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, transport))
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -124,6 +134,70 @@ class _Impatient(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Octets came. A line that never ends is left before it fills the memory."""
+        most = self.config.h11_max_incomplete_event_size or LIMITS.head_bytes
+        for begin in range(0, len(data), most):
+            if self.transport.is_closing():
+                break
+            piece = data[begin:begin + most]
+            self._unread += len(piece)
+            super().data_received(piece)
+            if self._unread > most and not self.transport.is_closing():
+                self.send_400_response("The request head is too long.")
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head, self._in_body = 0, False
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of its target came. Raises ValueError."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header came, or a trailer, which says nothing here. Raises ValueError."""
+        self._count(len(name) + len(value) + len(b": \r\n"))
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is there. Raises ValueError where it says no Host, or several, or another coding than chunked."""
+        self._unread, self._in_body = 0, True
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            raise ValueError("a request says its Host once")
+        if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
+            raise ValueError("a coding that is not undone")
+        upgrading = self.parser.should_upgrade()
+        if upgrading and any(name in _BODY_HEADERS and value != b"0" for name, value in self.headers):
+            self._why = "Only HTTP/1.1 is spoken here; ask without Upgrade."
+            raise ValueError(self._why)
+        super().on_headers_complete()
+        if upgrading:                           # and nothing more is read from this connection
+            self.cycle.keep_alive = False
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what came, and close."""
+        super().send_400_response(self._why or msg)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body came."""
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        self._unread = 0
+        super().on_message_complete()
+
+    def _count(self, octets: int) -> None:
+        self._unread = 0
+        self._head += octets
+        if self._head > (self.config.h11_max_incomplete_event_size or LIMITS.head_bytes):
+            raise ValueError("the request head is too long")
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(_HEAD_S, self._look, self.cycle)

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -112,12 +111,25 @@ def application(server: Server) -> Callable[[Scope, Receive, Send], Awaitable[No
     return _Application(server)
 
 
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """An operation as an application of its own, without what Starlette puts around functions."""
+
+    operation: Operation
+    answer: Callable[[Operation, Request], Awaitable[Response]]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        response = await self.answer(self.operation, Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
 class _Application:
     """Knows who asks before anything else is looked at."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.router = Router([Route(operation.path, partial(self.answer, operation), methods=[operation.method])
+        self.router = Router([Route(operation.path, _Endpoint(operation, self.answer), methods=[operation.method])
                               for operation in EVERYTHING], redirect_slashes=False)
         self._lifespan: Any = None
 
@@ -147,7 +159,8 @@ class _Application:
             return Response(status_code=204)
         request = Request(scope)
         address = "" if request.client is None else request.client.host
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        stated = request.headers.getlist("authorization")
+        scheme, _, token = (stated[0] if len(stated) == 1 else "").partition(" ")
         user = self.server.users.of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
             wait = self.server.strangers.wait(address)
@@ -221,8 +234,6 @@ class _Application:
     async def _body(self, operation: Operation, request: Request) -> bytes:
         """The body, which is limited in size and in the time that it takes."""
         limits = self.server.limits
-        if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            raise RequestError(400, "Content-Length and Transfer-Encoding exclude each other", closes=True)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(415, "no Content-Encoding is taken")
         pieces: list[bytes] = []

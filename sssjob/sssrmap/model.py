@@ -8,6 +8,7 @@ Source: SSSRMAP message format 3.0.4 and the schema ``sssrmap3.xsd`` that Gold s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
 
@@ -28,6 +29,7 @@ Attributes = tuple[tuple[str, str], ...]
 Row = tuple[str, str, Literal["text", "whole", "truth"]]
 P = TypeVar("P")
 
+_OBJECT: Final = re.compile(r"<(JobGroup|Job)[\s>]")
 GET_OPS: Final = ("Sort", "Tros", "Count", "Sum", "Average", "Max", "Min", "GroupBy")
 SET_OPS: Final = ("Assign", "Inc", "Dec")
 WHERE_OPS: Final = ("EQ", "NE", "LT", "LE", "GT", "GE", "Match")
@@ -152,10 +154,25 @@ class Data:
     def document(self, *, profile: str = "liberal", policy: Policy | None = None, limits: Limits | None = None
                  ) -> Document:
         """The job objects as a document; what is not understood is in its findings. Raises RejectedError."""
+        from sssjob.document.element import Raw
         from sssjob.limits import LIMITS
         from sssjob.xml.reader import read_document
 
-        return read_document(f"<Data>{self.content}</Data>", profile=profile, policy=policy, limits=limits or LIMITS)
+        alone = _is_one_object(self.content)
+        document = read_document(self.content if alone else f"<Data>{self.content}</Data>", profile=profile,
+                                 policy=policy, limits=limits or LIMITS)
+        if alone:
+            document.root = Raw("Data", children=[document.root], line=1)
+        return document
+
+
+def _is_one_object(content: str) -> bool:
+    """Whether the content of Data is a Job or JobGroup and nothing else, which is a document of its own: that is read
+    without a tree. Where the text alone does not tell, it is not."""
+    start = _OBJECT.match(content)
+    if start is None or not content.endswith(f"</{start[1]}>"):
+        return False
+    return content.count(f"</{start[1]}>") == 1 == len(re.findall(rf"<{start[1]}[\s/>]", content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,9 @@ def status_of(findings: Findings, others: Findings | None = None) -> Status:
 def form_of(element: Any) -> str:
     """An element as XML in the form that libxml2 gives it and old peers sign: no declaration, empty elements with an
     end tag, attributes in double quotes. Empty elements of the tree get an empty text."""
+    text = etree.tostring(element, encoding="unicode", with_tail=False)
+    if "/>" not in text:        # which is quicker to see than elements that are empty
+        return text
     empty: Any = _EMPTY(element)
     for each in empty:
         each.text = ""

@@ -22,6 +22,9 @@ AMY: Final = User("amy", frozenset({"submit"}))
 BOB: Final = User("bob", frozenset({"submit"}))
 EVE: Final = User("eve", frozenset())
 JOB: Final = b"<Job><Id>%s</Id><Executable>/bin/true</Executable></Job>"
+#: With a script, which is kept in the folder of its submission.
+SCRIPT: Final = (b"<Request action='Submit' actor='amy'><Object>Job</Object><Data><Job><Id>%s</Id>"
+                 b"<Executable>#s</Executable></Job></Data><File id='s'>%s</File></Request>")
 
 
 def order(name: str, user: User = AMY, key: str | None = None, *, waits: bool = True) -> Order:
@@ -56,7 +59,8 @@ def test_one_transaction_for_many_and_a_failure_hurts_itself_only(desk: Desk, tm
     """A document that is none, a user without the right, a job of somebody else, a key that was used for another
     document, before or in the same moment: each has an error of its own; the others are in the journal."""
     desk.submit(order("before", key="old"))
-    orders = [order("one"), Order(AMY, b"<Job><Id>", source="sss"), order("two", EVE), order("three", BOB, "old"),
+    orders = [Order(AMY, SCRIPT % (b"one", b"echo")), Order(AMY, b"<Job><Id>", source="sss"), order("two", EVE),
+              order("three", BOB, "old"),
               Order(AMY, b"<Job><User>bob</User><Executable>x</Executable></Job>"), order("four", key="old"),
               order("five", key="new"), order("six", key="new"), order("five", key="new"), order("seven")]
     with statements(desk) as told:
@@ -66,19 +70,18 @@ def test_one_transaction_for_many_and_a_failure_hurts_itself_only(desk: Desk, tm
         (2, True), RejectedError, DeniedError, (3, True), DeniedError, ConflictError, (4, True), ConflictError,
         (4, False), (5, True)]
     assert [row.id for row in desk.journal.rows()] == ["before", "one", "three", "five", "seven"]
-    assert len(list((tmp_path / "journal.db.d").iterdir())) == 5
+    assert len(list((tmp_path / "journal.db.d").iterdir())) == 1, "of the one that has a script"
 
 
 def test_what_cannot_be_written_is_not_there_at_all(desk: Desk, tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal becomes full while orders are written, or at the very end of the transaction: nobody is told that
     something was submitted that is not there, and no folder of it is left."""
-    desk.submit(order("before"))
+    desk.submit(Order(AMY, SCRIPT % (b"before", b"echo")))
     connection = desk.journal._connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 4}")
-    wide = [Order(AMY, b"<Job><Id>j%d</Id><Executable>/bin/%s</Executable></Job>" % (n, b"x" * 3000))
-            for n in range(20)]
+    wide = [Order(AMY, SCRIPT % (b"j%d" % n, b"x" * 3000)) for n in range(20)]
     results = desk.enter(wide)
     failures = [one for one in results if isinstance(one, Exception)]
     assert failures and all(isinstance(one, AccessError) and "the disk is full" in str(one) for one in failures)
@@ -99,7 +102,7 @@ def test_what_cannot_be_written_is_not_there_at_all(desk: Desk, tmp_path: Path,
     before = len(desk.journal.rows())
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "together", failing)
-        assert [type(one) for one in desk.enter([order(f"j{n}") for n in range(3)])] == [AccessError] * 3
+        assert [type(one) for one in desk.enter(wide[:3])] == [AccessError] * 3
     assert len(desk.journal.rows()) == before == len(list((tmp_path / "journal.db.d").iterdir()))
     assert desk.submit(order("after")).fresh
 

@@ -170,18 +170,17 @@ def test_a_client_that_takes_no_answer(serving: Serving) -> None:
 
 
 def test_nothing_hides_in_a_body(serving: Serving, small: Limits) -> None:
-    """Of a request whose length is said twice, or that is too long, nothing more is read: what follows is none."""
+    """Of a request that is too long nothing more is read: what follows is none."""
     again = LISTEN.replace(b"/v1/events", b"/v1/jobs")
     first = again.replace(b"GET", b"POST").removesuffix(b"\r\n") + b"Content-Type: application/xml\r\n"
     with serving(limits=small) as place, ExitStack() as stack:
         for path in (b"/v1/jobs", b"/api/v2/compute/job/local"):
-            for framed in (b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-                           b"Transfer-Encoding: chunked\r\n\r\n900\r\n" + b"x" * 2304 + b"\r\n0\r\n\r\n"):
-                client = connected(stack, place, first.replace(b"/v1/jobs", path) + framed + again)
-                client.settimeout(20)
-                answer = b""
-                with suppress(ConnectionResetError):
-                    while piece := client.recv(65536):
-                        answer += piece
-                assert answer.count(b"HTTP/1.1 ") == 1 and answer[9:12] in (b"400", b"413")
-        assert [line["operation"] for line in place.log()] == ["submit"] * 2 + ["iri_v2_launchJob"] * 2
+            framed = b"Transfer-Encoding: chunked\r\n\r\n900\r\n" + b"x" * 2304 + b"\r\n0\r\n\r\n"
+            client = connected(stack, place, first.replace(b"/v1/jobs", path) + framed + again)
+            client.settimeout(20)
+            answer = b""
+            with suppress(ConnectionResetError):
+                while piece := client.recv(65536):
+                    answer += piece
+            assert answer.count(b"HTTP/1.1 ") == 1 and answer[9:12] == b"413"
+        assert [line["operation"] for line in place.log()] == ["submit", "iri_v2_launchJob"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -324,3 +325,24 @@ def test_what_was_kept_as_it_was_read_is_in_data_too(inner: str) -> None:
     content = Data.of(document).content
     text = write_document(document)
     assert content == form_of(parse_tree(text.encode(), findings=Findings(), repairs=False))
+
+
+@pytest.mark.parametrize("content", [
+    "<Job><Id>a</Id></Job>", "<Job name='x'><Id>a</Id></Job>", "<Job>\n<Id>a</Id></Job><Job><Id>b</Id></Job>",
+    "<JobGroup><Id>g</Id><Job><Id>a</Id><Job/></Job></JobGroup>", "<JobGroup><Id>g</Id></JobGroup>\n<!-- x -->",
+    "<JobGroup><Id>g</Id><Job><Oops>1</Oops></Job></JobGroup>", "<job><Id>a</Id></job>", "<Job><Id>a</Job>",
+    "<Job><Note><![CDATA[</Job><Job>]]></Note></Job>", "<!-- <Job> --><Job><Id>a</Id></Job>", "<Job/><Job></Job>",
+    "<JobGroup/><JobGroup><Id>g</Id></JobGroup>", "text<Job><Id>a</Id></Job>", "<Job><Id>a</Id></Job ><x/>", "",
+    "<!DOCTYPE Job><Job><Id>a</Id></Job>", "<?xml version='1.0'?><Job><Id>a</Id></Job>", "<JobGroup><Id>a</JobGroup>"])
+def test_one_object_in_data_is_read_like_several(content: str) -> None:
+    """A Job or JobGroup alone is read without a tree: objects and findings are those of the tree, but for columns and
+    paths, in which Data counts there."""
+    def read(act: Callable[[], Document]) -> tuple[object, ...]:
+        try:
+            document = act()
+        except RejectedError as error:
+            return tuple(finding.rule for finding in error.findings)
+        return document.root, document.files, [(f.rule, f.subject, f.message, f.path.removeprefix("/Data"), f.line)
+                                               for f in document.findings or ()]
+
+    assert read(Data(content).document) == read(lambda: read_document(f"<Data>{content}</Data>", profile="liberal"))
