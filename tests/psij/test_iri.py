@@ -278,6 +278,8 @@ def test_what_is_not_stated() -> None:
 
 
 @pytest.mark.parametrize("spec, members", [
+    (JobSpec("/x", attributes=JobAttributes(account="chem")),      # the form has no project_name
+     {"name": "/x", "executable": "/x", "attributes": {"duration": 600, "account": "chem"}}),
     (JobSpec("/x"), {"name": "/x", "executable": "/x", "attributes": {"duration": 600}}),
     (JobSpec("/x", attributes=JobAttributes(None)), {"name": "/x", "executable": "/x", "attributes": {}}),
     (JobSpec("/x", resources=ResourceSpecV1(process_count=2), attributes=JobAttributes(
