@@ -52,7 +52,7 @@ def token_of(folder: Path, text: str = "Tamy\n") -> Path:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with served(tmp_path_factory.mktemp("facility"), follow_s=1.0) as server:
+    with served(tmp_path_factory.mktemp("facility"), follow_s=0.2) as server:
         yield server
 
 
