@@ -20,9 +20,11 @@ settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadlin
 settings.register_profile("explore", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
-# In the background of a script SIGINT is ignored, and would be in every command that a test starts and interrupts.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# In the background of a script SIGINT is ignored, and SIGHUP under nohup: so it would be in every command that a test
+# starts and interrupts, and a test that sends itself one would wait for the end of its job.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 #: Seconds after which a test that runs is a failure (the others: ``timeout`` in pyproject.toml): of those on real

@@ -32,6 +32,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.serialize import JSONSerializer
+from sssjob.lrm.iri import facility_members
 
 __all__ = ["IRIExecutorConfig", "IRIJobExecutor", "facility_form"]
 
@@ -73,21 +74,10 @@ def facility_form(spec: JobSpec) -> dict[str, Any]:
 
     Raises InvalidJobException for what has no place in it: files that are staged, a part of a second.
     """
-    if spec.stage_in or spec.stage_out or spec.cleanup:
-        raise InvalidJobException("a facility does not stage files: stage_in, stage_out and cleanup have to be empty")
     try:
-        members: dict[str, Any] = json.loads(JSONSerializer(seconds=True).dumps(spec))
+        return facility_members(json.loads(JSONSerializer().dumps(spec)))
     except ValueError as e:
         raise InvalidJobException(str(e), e) from e
-    if spec.resources is not None:      # nodes are exclusive there where nothing is said
-        resources = {name: value for name, value in members.get("resources", {}).items() if name != "__version"}
-        members["resources"] = resources | {"exclusive_node_use": getattr(spec.resources, "exclusive_node_use", False)}
-    attributes = members.setdefault("attributes", {})
-    if attributes.setdefault("duration", 600) is None:      # PSI/J means ten minutes where there are no attributes
-        del attributes["duration"]
-    if attributes.get("custom_attributes"):
-        attributes["custom_attributes"] = {name: str(value) for name, value in attributes["custom_attributes"].items()}
-    return members
 
 
 class IRIJobExecutor(JobExecutor):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Final, Literal
 
 __all__ = [
-    "ROUNDINGS", "Rounding", "Term", "call", "in_doubles", "number", "plain", "product", "ratio", "recompute",
-    "rounded", "total",
+    "ROUNDINGS", "Rounding", "Term", "amount_in", "call", "in_doubles", "number", "plain", "product", "ratio",
+    "recompute", "rounded", "total",
 ]
 
 Rounding = Literal["half-up", "half-even", "up", "down"]
@@ -32,6 +32,15 @@ ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
 _Kind = type[Fraction] | type[float]
 _LABEL: Final = str.maketrans("[]\n", "() ")
 _TOKEN: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)*([0-9]+(?:\.[0-9]+)?|[a-z]+|[-+*/(),]|$)")
+
+
+def amount_in(text: str) -> Decimal | None:
+    """The amount of money that somebody wrote, of at most 90 characters; None where the text is none."""
+    try:
+        amount = Decimal(text) if len(text) <= 90 else None
+    except InvalidOperation:
+        return None
+    return amount if amount is not None and amount.is_finite() else None
 
 
 class Term:

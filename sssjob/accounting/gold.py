@@ -16,10 +16,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 from sssjob.accounting.accounts import Settings
+from sssjob.accounting.arithmetic import amount_in
 from sssjob.accounting.ledger import Entry, Ledger
 from sssjob.findings import Findings, Policy, escape
 
@@ -224,11 +225,8 @@ class _Reading:
     def _amount(row: Row, column: str) -> Decimal:
         """An amount, 0 where the table has none."""
         text = row.get(column) or "0"
-        try:
-            number = Decimal(text)
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if not number.is_finite() or len(text) > 60:
+        number = amount_in(text)
+        if number is None:
             raise _Wrong(f"{column} {escape(text, 40)!r} is no amount")
         return number
 
@@ -288,11 +286,8 @@ def rates_of(rows: list[Row], name: str, currency: str, precision: int, findings
     lines += [f"currency = {_text(currency)}"] if currency else []
     for row in rows:
         kind, what, instance, amount = (row.get(column) for column in ("Type", "Name", "Instance", "Amount"))
-        try:
-            number = Decimal(amount)
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if not number.is_finite() or not kind or not what:
+        number = amount_in(amount)
+        if number is None or not kind or not what:
             findings.add("SSS540", "ChargeRate", f"Amount {escape(amount, 40)!r} is no rate", severity="error",
                          line=row.line)
             continue

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,13 +54,12 @@ def unit_of(ledger: Ledger, account: str, currency: str | None) -> str:
 
 def amount_of(text: str) -> Decimal:
     """An amount of money. Raises UsageError."""
-    try:
-        made = Decimal(text)
-    except InvalidOperation:
-        made = Decimal("NaN")
-    if not made.is_finite() or len(text) > 90:
+    from sssjob.accounting.arithmetic import amount_in
+
+    amount = amount_in(text)
+    if amount is None:
         raise UsageError(f"{text[:40]!r} is no amount, as 12.50")
-    return made
+    return amount
 
 
 def opened_ledger(place: str | None, *, create: bool = True) -> Ledger:

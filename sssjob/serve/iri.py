@@ -9,7 +9,6 @@ the prefix, in ``/compute/resources`` and in how a resource says its type.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sssjob.conversion.converting import Conversion, Options
 from sssjob.errors import UnknownJobError
 from sssjob.findings import Findings, Policy, escape
+from sssjob.lrm.iri import facility_members
 from sssjob.run.journal import Row
 from sssjob.run.listing import Filter, Listed
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
@@ -37,8 +37,6 @@ _STATES: Final = {"Idle": "queued", "Hold": "held", "Running": "active", "Suspen
 _OUTCOMES: Final = {"done": "completed", "kept": "completed", "failed": "failed", "canceled": "canceled",
                     "skipped": "canceled"}
 _FILTERS: Final = {"state": tuple(dict.fromkeys((*_STATES.values(), *_OUTCOMES.values()))), "name": ()}
-_SECONDS: Final = re.compile(r"([0-9]+)(?:\.0*)?(?: s)?")
-_UNSAID_S: Final = 600          # the duration of a JobSpec of PSI/J that says none, which IRI's have not
 
 _Text = Annotated[str, Field(min_length=1)]
 _Count = Annotated[int, Field(ge=1)]
@@ -206,24 +204,16 @@ def _job_of(row: Row, spec: Plain | None = None, listed: Listed | None = None) -
 
 
 def _spec(desk: Desk, row: Row) -> Plain:
-    """The JobSpec of a job, in the form that IRI's models take. Raises RejectedError for what has no place in one."""
+    """The JobSpec of a job, in the form that IRI's models take. Raises RejectedError and RequestError for what
+    has no place in one."""
     document = read_document(desk.journal.entry(row.submission).document.encode())
     findings = Findings()
     how = Conversion("sss", "psij", Policy.WARN, options=Options(None))
     members: Plain = json.loads(how.text(document, how.writing(findings, Policy.WARN)))
-    attributes = members.get("attributes", {})
-    attributes.setdefault("account", attributes.pop("project_name", None))
-    if attributes["account"] is None:
-        del attributes["account"]
-    seconds = _SECONDS.fullmatch(str(attributes.pop("duration", _UNSAID_S)))
-    if seconds is not None:
-        attributes["duration"] = int(seconds[1])
-    members["attributes"] = attributes
-    if "resources" in members:
-        members["resources"].pop("__version", None)
-        members["resources"].setdefault("exclusive_node_use", False)
-    members.pop("__version", None)
-    return members
+    try:
+        return facility_members(members)
+    except ValueError as error:
+        raise RequestError(422, f"the job has no JobSpec of this API: {error}") from None
 
 
 # --- resources

@@ -129,7 +129,7 @@ def arrow(source: Source, columns: Sequence[str] = ACCOUNTING, *, path: str = "-
     try:
         import pyarrow
     except ImportError:
-        raise UsageError("Arrow tables need pyarrow (pip install 'sssjob[tables]')") from None
+        raise UsageError("Arrow tables need pyarrow: pip install 'sssjob[tables]'") from None
     kinds: dict[str, Callable[[], Any]] = {"String": pyarrow.string, "Boolean": pyarrow.bool_}
     listed = list(rows(source, columns, path=path, limits=limits))
     by_column = list(zip(*listed, strict=True)) if listed else [() for _ in columns]

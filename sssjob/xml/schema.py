@@ -136,7 +136,8 @@ def validate_json(text: bytes | str) -> list[Finding]:
     try:
         validator = _json()
     except ImportError as error:
-        raise UsageError("checking against the JSON Schema needs the package jsonschema") from error
+        raise UsageError("checking against the JSON Schema needs jsonschema: "
+                         "pip install 'sssjob[json-schema]'") from error
     findings = Findings()
     for fault in validator.iter_errors(json.loads(text)):
         pointer = "".join(f"/{part}" for part in fault.absolute_path)

@@ -1,6 +1,6 @@
 """Small programs that do strange things around jobs: they fork, handle signals, hide /proc, are process 1.
 
-Each is run as a program of its own and has to end well within a few seconds; what it prints is compared whole.
+Each is run as a process of its own and has to end well within a few seconds; what it prints is compared whole.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ import pytest
 
 from tests.fakes import slurm as fake_slurm
 from tests.fakes.lab import install
+from tests.forks import Command
 
 _START: Final = """\
 import os, signal, sys, threading, time
@@ -383,6 +385,12 @@ def _why_not(where: str) -> str:
 
 
 def _run(program: str, folder: Path, words: list[str], start: str = _START) -> tuple[int, str, str]:
+    """Run a program: (exit code, output, errors). words: what starts its interpreter; without them it is forked from
+    a process that has imported psij and never used it."""
+    if start and not words:
+        with Command([start + program], folder, os.environ, words=("module", "tests.psij.hazard_program")) as running:
+            out, err = running.communicate(timeout=240)
+        return running.wait(), out, err
     done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
                            start + program], capture_output=True, text=True, timeout=240, cwd=folder)
     return done.returncode, done.stdout, done.stderr
@@ -456,8 +464,12 @@ def test_a_program_in_one_place(name: str, tmp_path: Path) -> None:
     assert _run(program, tmp_path, []) == (0, output, "")
 
 
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("handler", HANDLERS)
+#: Each handler at one of the rates; in a long run at each of them.
+CALLED: Final = [(handler, rate) for handler in HANDLERS for rate in RATES] if os.environ.get("SSSJOB_SOAK") == "1" \
+    else [*zip(HANDLERS, cycle(RATES), strict=False)]
+
+
+@pytest.mark.parametrize(("handler", "rate"), CALLED)
 def test_a_handler_that_submits_while_the_program_submits(handler: str, rate: str, tmp_path: Path) -> None:
     program = _handled(HANDLERS[handler], rate, own=25, most=60)
     assert _run(program, tmp_path, []) == (0, "True True ['COMPLETED'] []\n", "")

@@ -52,7 +52,7 @@ def token_of(folder: Path, text: str = "Tamy\n") -> Path:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with served(tmp_path_factory.mktemp("facility"), follow_s=1.0) as server:
+    with served(tmp_path_factory.mktemp("facility"), follow_s=0.2) as server:
         yield server
 
 
@@ -278,6 +278,8 @@ def test_what_is_not_stated() -> None:
 
 
 @pytest.mark.parametrize("spec, members", [
+    (JobSpec("/x", attributes=JobAttributes(account="chem")),      # the form has no project_name
+     {"name": "/x", "executable": "/x", "attributes": {"duration": 600, "account": "chem"}}),
     (JobSpec("/x"), {"name": "/x", "executable": "/x", "attributes": {"duration": 600}}),
     (JobSpec("/x", attributes=JobAttributes(None)), {"name": "/x", "executable": "/x", "attributes": {}}),
     (JobSpec("/x", resources=ResourceSpecV1(process_count=2), attributes=JobAttributes(

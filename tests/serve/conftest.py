@@ -29,6 +29,7 @@ from sssjob.serve.rmap import Exchange
 from sssjob.serve.rmap import listening as answering
 from sssjob.serve.web import Server
 from sssjob.sssrmap.signing import Keys
+from tests.forks import fork_keepers
 
 #: Name of a user -> rights; the token is the name with a T before it.
 USERS: Final = {"amy": ("submit",), "bob": ("submit",), "eve": (), "root": (
@@ -101,16 +102,18 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
     server.beside.append(answering(server, exchange, messages, connections, tls))
     process = running.process_of(server, running.Listening(listening, tls, connections))
     thread = threading.Thread(target=process.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        _until_started(process, thread)
-        yield Place(listening.getsockname()[1], messages.getsockname()[1], audit, journal, server)
-    finally:
-        process.should_exit = True
-        thread.join(30)
-        server.workers.close()
-        server.audit.close()
-        assert not thread.is_alive()
+    with pytest.MonkeyPatch.context() as patch:
+        fork_keepers(patch)
+        thread.start()
+        try:
+            _until_started(process, thread)
+            yield Place(listening.getsockname()[1], messages.getsockname()[1], audit, journal, server)
+        finally:
+            process.should_exit = True
+            thread.join(30)
+            server.workers.close()
+            server.audit.close()
+            assert not thread.is_alive()
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def test_what_is_damaged_or_cut_is_told_behind_what_was_whole(name: str) -> None
 
 def test_zstd_without_its_extra_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(UsageError, match=r"needs the extra zstd: pip install 'sssjob\[zstd\]'"):
+    with pytest.raises(UsageError, match=r"needs zstandard: pip install 'sssjob\[zstd\]'"):
         unpacked(io.BytesIO(b"\x28\xb5\x2f\xfd" + bytes(9))).read()
 
 

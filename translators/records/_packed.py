@@ -56,7 +56,7 @@ def _zstd() -> _Unpacker:
     try:
         import zstandard
     except ImportError:
-        raise UsageError("a log that is compressed with zstd needs the extra zstd: pip install 'sssjob[zstd]'"
+        raise UsageError("a log that is compressed with zstd needs zstandard: pip install 'sssjob[zstd]'"
                          ) from None
     made: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
     unpacker: _Unpacker = made

@@ -124,7 +124,7 @@ def _yaml(text: str, depth: int) -> Any:
     try:
         import yaml
     except ImportError:
-        raise UsageError("reading YAML needs PyYAML: pip install sssjob[yaml]") from None
+        raise UsageError("reading YAML needs PyYAML: pip install 'sssjob[yaml]'") from None
 
     class Loader(yaml.SafeLoader):
         """The types of JSON: days stay text."""

@@ -101,7 +101,7 @@ def _words() -> Any:
     try:
         import mnemonicode
     except ImportError:
-        raise UsageError("job ids as words need the extra words (pip install sssjob[words])") from None
+        raise UsageError("job ids as words need mnemonicode: pip install 'sssjob[words]'") from None
     return mnemonicode
 
 
