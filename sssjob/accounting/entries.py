@@ -6,15 +6,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final, Literal
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import all_delivered, delivered
-from sssjob.accounting.pricing import Charge, Uncharged
 from sssjob.accounting.times import seconds
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError
@@ -23,9 +23,9 @@ from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 
 __all__ = [
-    "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Entry", "Kind",
-    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "changed", "content_of",
-    "document_of", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
+    "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Encoded", "Entry", "Kind",
+    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "content_of",
+    "document_of", "encoded", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
 ]
 
 Kind = Literal["account", "deposit", "withdrawal", "expiry", "credit", "quote", "hold", "release", "charge", "reversal",
@@ -49,8 +49,33 @@ NUMBERS: Final = 2 ** 63
 _TOKEN: Final = re.compile(r"\S.{0,199}")
 
 
+#: Canonical JSON: what entries are hashed by.
+encoded: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 class LedgerError(SSSJobError):
     """What was asked cannot be posted; nothing was."""
+
+
+class Encoded(Mapping[str, Any]):
+    """A JSON object as its canonical text, which is read when somebody asks for what is in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _items(self) -> dict[str, Any]:
+        items: dict[str, Any] = json.loads(self.text)
+        return items
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +124,7 @@ class Entry:
 
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
-        return _digest(self, previous, _json(self.document))
+        return _digest(attrgetter(*NAMES[:12])(self), previous, _text_of(self.document))
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -107,7 +132,8 @@ class Entry:
                 "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
                 "job": self.job or None, "start": None if self.start == NEVER else self.start,
                 "refers": self.refers or None, "token": self.token, "user": self.user_name or None,
-                "document": dict(self.document), "hash": self.hash}
+                "document": {k: dict(v) if isinstance(v, Encoded) else v for k, v in self.document.items()},
+                "hash": self.hash}
         return {k: v for k, v in made.items() if v is not None}
 
 
@@ -133,12 +159,13 @@ class Account:
 
     def take(self, entry: Entry) -> None:
         """Take over what an entry does."""
-        with localcontext(EXACT):
-            of_balance, of_held = KINDS[entry.kind]
-            self.balance += entry.amount * of_balance
-            self.held += entry.amount * of_held
-            if entry.kind == "credit":
-                self.credit = entry.amount
+        of_balance, of_held = KINDS[entry.kind]
+        if of_balance:
+            self.balance = (EXACT.add if of_balance > 0 else EXACT.subtract)(self.balance, entry.amount)
+        if of_held:
+            self.held = (EXACT.add if of_held > 0 else EXACT.subtract)(self.held, entry.amount)
+        if entry.kind == "credit":
+            self.credit = entry.amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +232,6 @@ class Posted:
 
     outcome: Literal["charged", "superseded", "unchanged", "other-rates", "contradicts", "not"]
     entry: Entry | None = None
-    made: Charge | Uncharged | None = None
     reason: str = ""
     detail: str = ""
     account: Account | None = None
@@ -280,24 +306,35 @@ NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "mach
 COLUMNS: Final = ", ".join(NAMES)
 
 
-_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_values: Final = attrgetter(*NAMES[:12])
+_texts: Final = json.encoder.encode_basestring_ascii
 
 
-def _digest(entry: Entry, previous: str, document: str) -> str:
-    """SHA-256 of an entry behind the one with that digest. document: its text."""
-    values = [previous, *_values(entry)]
-    values[6] = str(entry.amount)
-    return hashlib.sha256(f"{_json(values)[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+def _text_of(document: Mapping[str, Any]) -> str:
+    """The canonical JSON of a document."""
+    if not any([isinstance(value, Encoded) for value in document.values()]):
+        return encoded(document)
+    return "{" + ",".join([
+        f"{_texts(name)}:{value.text if isinstance(value, Encoded) else encoded(value)}"
+        for name, value in sorted(document.items())]) + "}"
 
 
-def sealed(entry: Entry, previous: str) -> tuple[Entry, tuple[Any, ...]]:
-    """An entry with its hash behind the one with that hash, and its values of COLUMNS."""
-    document = _json(entry.document)
-    signed = replace(entry, hash=_digest(entry, previous, document))
-    values = list(_values(entry))
-    values[5] = str(entry.amount)
-    return signed, (*values, document, signed.hash)
+def _digest(values: Sequence[Any], previous: str, document: str) -> str:
+    """SHA-256 of an entry behind the one with that digest. values: of the columns before its document; document: its
+    text."""
+    head = encoded([previous, *values[:5], str(values[5]), *values[6:]])
+    return hashlib.sha256(f"{head[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed(draft: Entry, number: int, now: int, document: Mapping[str, Any],
+           previous: str) -> tuple[Entry, tuple[Any, ...]]:
+    """An entry with its number, time, document and its hash behind the one with that hash, and its values of
+    COLUMNS."""
+    values = (number, now, draft.kind, draft.account, draft.currency, str(draft.amount), draft.machine, draft.job,
+              draft.start, draft.refers, draft.token, draft.user_name)
+    text = _text_of(document)
+    row = (*values, text, _digest(values, previous, text))
+    return Entry(number, now, draft.kind, draft.account, draft.currency, draft.amount, draft.machine, draft.job,
+                 draft.start, draft.refers, draft.token, draft.user_name, document, row[13]), row
 
 
 def entry_of(row: Any) -> Entry:
@@ -325,11 +362,6 @@ def account_of(name: str, currency: str, amounts: Iterable[Any]) -> Account:
     if not all(amount.is_finite() for amount in made):
         raise LedgerError(f"account {escape(str(name), 60)}: what is kept of it is no amount")
     return Account(name, currency, *made)
-
-
-def changed(entry: Entry, **changes: Any) -> Entry:
-    """The entry with other values."""
-    return replace(entry, **changes)
 
 
 # --- what may be posted ---------------------------------------------------------------------------------------------
