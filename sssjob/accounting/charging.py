@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -75,15 +74,13 @@ class _Record:
     """What one record says of a run. said: by the job with what it inherits; account: that it names; text: of the job,
     as entries keep it."""
 
+    __slots__ = ("account", "content", "job", "said", "text")
+
     def __init__(self, said: Said, account: str, text: str) -> None:
         self.said, self.job, self.account, self.text = said, said.job, account, text
+        self.content = content_of(account, text)        # what tells whether another record says the same
 
-    @cached_property
-    def content(self) -> str:
-        """What tells whether another record says the same."""
-        return content_of(self.account, self.text)
-
-    @cached_property
+    @property
     def over(self) -> bool:
         """Whether the run has ended."""
         return stage(self.said) >= Stage.ENDED
@@ -122,8 +119,8 @@ class Charging(Accounts):
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
             while some := [self._known(job, defaults, work) for job, defaults in islice(pending, _TOGETHER)]:
-                self._look_up({known[0][:2] for known in some if isinstance(known, tuple)})
-                posted += [self._charge(*known, work) if isinstance(known, tuple) else known for known in some]
+                self._look_up({known[0][:2] for known in some if not isinstance(known, Posted)})
+                posted += [known if isinstance(known, Posted) else self._charge(*known, work) for known in some]
             self._lessen_holds()
             return posted
 
@@ -168,7 +165,7 @@ class Charging(Accounts):
             if priced.reason == "not-started" and new.said.text("State").casefold() == "completed":
                 self._end_hold(key, new.said)
             return Posted("not", reason=str(priced.reason), detail=priced.detail)
-        if new.over and (others := self._overlapping(new.job, key, runs)):
+        if runs and new.over and (others := self._overlapping(new.job, key, runs)):
             if not work.supersede:
                 return Posted("contradicts", others[0], detail="a job runs once at a time; it is charged for a "
                               f"run that starts {_at(others[0].start)}, and this one starts {_at(key[2])}")
@@ -239,7 +236,7 @@ class Charging(Accounts):
             for start, (number, *_) in sorted(runs.items()):
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        if new.over:
+        if self._held and new.over:
             self._end_hold(key, new.said)
         used = self._guaranteed(new.said, work.rates)
         document = {"rates": used.digest, "charge": Encoded(priced.record), "job": new.text, **_ended(new.said)}

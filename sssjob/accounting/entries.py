@@ -7,16 +7,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import all_delivered, delivered
 from sssjob.accounting.times import seconds
-from sssjob.document.model import Job
+from sssjob.document.element import Property
+from sssjob.document.model import Job, TaskGroup
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
 from sssjob.xml.reader import read_document
@@ -46,6 +47,7 @@ EXACT: Final = Context(prec=200)
 _MOST: Final = Decimal(10) ** 60
 #: Numbers of entries, and times, are below.
 NUMBERS: Final = 2 ** 63
+_NOTHING_MORE: Final[Mapping[str, Any]] = {}
 _TOKEN: Final = re.compile(r"\S.{0,199}")
 
 
@@ -78,8 +80,7 @@ class Encoded(Mapping[str, Any]):
         return len(self._items)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry. amount: 0 or more, of an adjustment and an expiry either sign; machine, job, start, user_name: of the
     job that it is about ("" and -1: none); refers: number of the entry that it answers, 0: none; token: names the
     request, so that it is done once."""
@@ -96,7 +97,7 @@ class Entry:
     refers: int = 0
     token: str | None = None
     user_name: str = ""
-    document: Mapping[str, Any] = field(default_factory=dict)
+    document: Mapping[str, Any] = _NOTHING_MORE
     hash: str = ""
 
     @property
@@ -223,8 +224,7 @@ class Usage:
             self.given += entry.change
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(NamedTuple):
     """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
     already), other-rates (charged by other rates, and left so), contradicts (another charge says something else of the
     run, and was left; see detail) or not (see reason). detail: of a job that was charged, why it should not have used
@@ -266,9 +266,7 @@ class Said:
     @property
     def key(self) -> tuple[str, str, int]:
         """As ``key_of``."""
-        native = (p.text for scope in (self.job, *self.job.task_groups) for p in scope.all("Extension")
-                  if p.get("type") == "LRM" and p.get("name") == "NativeId")
-        ident = next(native, None) or self.text("Id")
+        ident = self._native_id() or self.text("Id")
         machine = self.text("Machine")
         if not ident:
             raise LedgerError("it has no Id")
@@ -281,10 +279,24 @@ class Said:
             raise LedgerError("its StartTime is beyond all calendars")
         return machine, ident, start
 
+    def _native_id(self) -> str:
+        """What the manager calls it: the job, else the first task group of it that says so."""
+        groups = list[TaskGroup]()
+        for item in self.job.items:
+            if isinstance(item, TaskGroup):
+                groups.append(item)
+            elif item.tag == "Extension" and isinstance(item, Property) and _is_native_id(item.attributes):
+                return item.text
+        return next((p.text for group in groups for p in group.all("Extension") if _is_native_id(p.attributes)), "")
+
     @property
     def user(self) -> str:
         """The User, as far as an entry keeps it."""
         return self.text("User")[:200]
+
+
+def _is_native_id(attributes: Mapping[str, str]) -> bool:
+    return attributes.get("name") == "NativeId" and attributes.get("type") == "LRM"
 
 
 def end_of(charge: Entry) -> dict[str, int]:
@@ -309,19 +321,27 @@ COLUMNS: Final = ", ".join(NAMES)
 _texts: Final = json.encoder.encode_basestring_ascii
 
 
-def _text_of(document: Mapping[str, Any]) -> str:
-    """The canonical JSON of a document."""
-    if not any([isinstance(value, Encoded) for value in document.values()]):
-        return encoded(document)
-    return "{" + ",".join([
-        f"{_texts(name)}:{value.text if isinstance(value, Encoded) else encoded(value)}"
-        for name, value in sorted(document.items())]) + "}"
+def _text_of(value: object) -> str:
+    """The canonical JSON of a value of an entry, or of its document, as ``encoded`` has it: what stands in an entry is
+    short, and an encoder of its own for each would take longer than its work."""
+    kind = value.__class__
+    if kind is str:
+        return _texts(str(value))
+    if kind is int:
+        return str(value)
+    if isinstance(value, Encoded):
+        return value.text
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text_of, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{_texts(name)}:{_text_of(value[name])}" for name in sorted(value)]) + "}"
+    return "null" if value is None else encoded(value)
 
 
 def _digest(values: Sequence[Any], previous: str, document: str) -> str:
     """SHA-256 of an entry behind the one with that digest. values: of the columns before its document; document: its
     text."""
-    head = encoded([previous, *values[:5], str(values[5]), *values[6:]])
+    head = _text_of([previous, *values[:5], str(values[5]), *values[6:]])
     return hashlib.sha256(f"{head[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 

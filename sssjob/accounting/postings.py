@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Any, Final
 
@@ -277,7 +277,7 @@ class Postings:
                 return self._post(entry)
         batch, now, document = self._unwritten, int(self._clock()), entry.document
         if batch.closed is not None and entry.kind in ABOUT_RUNS and \
-                replace(entry, time=now).moment("end") < batch.closed:
+                entry._replace(time=now).moment("end") < batch.closed:
             document = {**document, "booked": batch.closed}
         posted, row = sealed(entry, batch.number + 1, now, document, batch.hash)
         batch.number, batch.hash = posted.number, posted.hash
