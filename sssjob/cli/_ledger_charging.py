@@ -17,6 +17,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded, common, format_option, reading
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
@@ -311,14 +312,13 @@ def _taken(work: _Charging, name: str, counts: Counts) -> bool:
 
 
 def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
-    for job in jobs:
-        session.report(context.findings)
-        yield job
-    session.report(context.findings)
+    with LogFindings(session, context.findings) as told:
+        for job in jobs:
+            told.take()
+            yield job
 
 
 def _counted(session: Session, jobs: Any, context: Any) -> None:
-    session.report(context.findings)
     if session.as_json:
         emit(json.dumps({"type": "records", "file": context.path, **jobs.counts.record()}) + "\n")
     elif not session.quiet:
