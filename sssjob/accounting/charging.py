@@ -99,7 +99,7 @@ class Charging(Accounts):
 
     def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
                recharge: bool = False, supersede: bool = False, running: bool = False) -> Posted:
-        """Charge a job in a transaction of its own."""
+        """Charge a job in a transaction of its own. Of an array ``runs_of`` gives the jobs that are to be charged."""
         return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede,
                             running=running)[0]
 

@@ -201,12 +201,21 @@ class _Charging:
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> None:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
         is."""
-        pending, how = iter(jobs), self.how
+        pending, how = self._runs(jobs), self.how
         while batch := list(islice(pending, _BATCH)):
             done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
                                        supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
+
+    def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
+        """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""
+        from sssjob.accounting.elements import runs_of
+        from sssjob.accounting.postings import whole_of
+
+        for job, defaults in jobs:
+            whole = whole_of(job, defaults)
+            yield from ((run, defaults if run is job else None) for run in runs_of(whole, self.rates))
 
     def _tell(self, job: Job, posted: Posted, name: str) -> None:
         self.tally.add(posted)
