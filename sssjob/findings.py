@@ -195,6 +195,11 @@ class Findings:
         self.overflow += others.overflow
         self._rejected = self._rejected or others.rejected
 
+    def taken(self) -> list[Finding]:
+        """The findings that are kept, which are forgotten here: what is read without end is told as it comes."""
+        kept, self._kept = self._kept, []
+        return kept
+
     @property
     def rejected(self) -> bool:
         """Whether any finding rejects."""

@@ -1,5 +1,6 @@
 """Arithmetic that prints itself: every amount is computed as an exact fraction beside the text that shows how, and
-``recompute`` gives the same amount from the text alone.
+``recompute`` gives the same amount from the text alone. ``formula`` gives the sum of products that such a text is where
+some of its numbers are left open, so that many amounts follow from one text.
 
 Text: ``16 [Processors] * 0.5 [VBR Processors] * 1234 [Duration] / 3600 [s/hour]``. What stands in brackets only says
 what a number is. ``max``, ``ceil`` and ``floor`` are the functions.
@@ -9,14 +10,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 __all__ = [
-    "ROUNDINGS", "Rounding", "Term", "amount_in", "call", "in_doubles", "number", "plain", "product", "ratio",
-    "recompute", "rounded", "total",
+    "ROUNDINGS", "Formula", "Rounding", "Term", "amount_in", "call", "formula", "in_doubles", "number", "plain",
+    "product", "quotient", "ratio", "recompute", "rounded", "total",
 ]
 
 Rounding = Literal["half-up", "half-even", "up", "down"]
@@ -29,7 +31,7 @@ ROUNDINGS: Final[dict[Rounding, Callable[[int, int], int]]] = {
     "up": lambda over, under: -(-over // under),
     "down": lambda over, under: over // under,
 }
-_Kind = type[Fraction] | type[float]
+_Kind = Callable[[Any], Any]        # what a number of the text becomes
 _LABEL: Final = str.maketrans("[]\n", "() ")
 _TOKEN: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)*([0-9]+(?:\.[0-9]+)?|[a-z]+|[-+*/(),]|$)")
 
@@ -72,13 +74,27 @@ def plain(value: Number) -> str:
         return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")
-    places = _places(value.denominator)
+    return _digits(value.numerator, value.denominator)
+
+
+def quotient(over: int, under: int) -> str:
+    """over / under, two whole numbers of which under is above 0, as ``plain`` has the fraction."""
+    divisor = math.gcd(over, under)
+    return _digits(over // divisor, under // divisor)
+
+
+def _digits(over: int, under: int) -> str:
+    """The digits of a fraction in its lowest terms."""
+    if under == 1:
+        return str(over)
+    places = _places(under)
     if places is None:
-        return f"{value.numerator}/{value.denominator}"
-    digits = f"{value.numerator * 10**places // value.denominator:0{places + 1}d}"
-    return f"{digits[:-places]}.{digits[-places:]}" if places else digits
+        return f"{over}/{under}"
+    digits = f"{over * 10**places // under:0{places + 1}d}"
+    return f"{digits[:-places]}.{digits[-places:]}"
 
 
+@lru_cache(1024)
 def _places(denominator: int) -> int | None:
     """Digits after the point of a fraction with that denominator; None where they have no end."""
     twos = fives = 0
@@ -152,6 +168,56 @@ def in_doubles(text: str) -> float:
     return float(_read(text, float))
 
 
+class Formula:
+    """A sum of products of open numbers: by the places of the open numbers of a product, which may come twice, its
+    factor."""
+
+    __slots__ = ("factors",)
+
+    def __init__(self, factors: Mapping[tuple[int, ...], Fraction]) -> None:
+        self.factors = {places: factor for places, factor in factors.items() if factor}
+
+    def __add__(self, other: Formula) -> Formula:
+        both = dict(self.factors)
+        for places, factor in other.factors.items():
+            both[places] = both.get(places, Fraction(0)) + factor
+        return Formula(both)
+
+    def __mul__(self, other: Formula) -> Formula:
+        products: dict[tuple[int, ...], Fraction] = {}
+        for one, first in self.factors.items():
+            for two, second in other.factors.items():
+                places = tuple(sorted(one + two))
+                products[places] = products.get(places, Fraction(0)) + first * second
+        return Formula(products)
+
+    def __truediv__(self, other: Formula) -> Formula:
+        if other.factors.keys() != {()}:
+            raise ValueError("an open number divides, or 0")
+        return Formula({places: factor / other.factors[()] for places, factor in self.factors.items()})
+
+    def __neg__(self) -> Formula:
+        return Formula({places: -factor for places, factor in self.factors.items()})
+
+    def whole(self) -> tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]:
+        """(under, products): the sum is that of factor times its open numbers, divided by under; all are whole."""
+        under = math.lcm(*(factor.denominator for factor in self.factors.values()))
+        return under, tuple((int(factor * under), places) for places, factor in self.factors.items())
+
+
+def formula(text: str, open_numbers: Mapping[str, int]) -> Formula:
+    """What printed arithmetic comes to where some numbers are left open. open_numbers: digits of each, as they stand in
+    the text, and its place. ValueError where the text is none, or no such sum: a function, a division by an open one.
+    """
+    def number_of(token: Any) -> Formula:
+        """The formula of one number."""
+        place = open_numbers.get(token)
+        return Formula({(): Fraction(token)} if place is None else {(place,): Fraction(1)})
+
+    read: Formula = _read(text, number_of)
+    return read
+
+
 def _read(text: str, of: _Kind) -> Any:
     tokens = _tokens(text)
     value = _sum(tokens, of)
@@ -207,4 +273,10 @@ def _one(tokens: list[str], of: _Kind) -> Any:
         raise ValueError(f"a number should stand in place of {token!r}")
     if not _take(tokens, ")"):
         raise ValueError("a bracket is not closed")
-    return of(_CALLS[token](values)) if token in _CALLS else values[0]
+    return _called(token, values, of) if token in _CALLS else values[0]
+
+
+def _called(name: str, values: list[Any], of: _Kind) -> Any:
+    if isinstance(values[0], Formula):
+        raise ValueError(f"{name} is no sum of products")
+    return of(_CALLS[name](values))

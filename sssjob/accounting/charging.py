@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from sssjob.accounting.entries import (
     NAMES,
     NEVER,
     NUMBERS,
+    Encoded,
     Entry,
     LedgerError,
     Posted,
@@ -30,8 +30,9 @@ from sssjob.accounting.entries import (
     job_of,
 )
 from sssjob.accounting.facts import Reason
+from sssjob.accounting.plans import Plans, Priced
 from sssjob.accounting.postings import Key, whole_of
-from sssjob.accounting.pricing import Charge, Uncharged, charge
+from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
 from sssjob.accounting.store import Store
@@ -73,15 +74,13 @@ class _Record:
     """What one record says of a run. said: by the job with what it inherits; account: that it names; text: of the job,
     as entries keep it."""
 
+    __slots__ = ("account", "content", "job", "said", "text")
+
     def __init__(self, said: Said, account: str, text: str) -> None:
         self.said, self.job, self.account, self.text = said, said.job, account, text
+        self.content = content_of(account, text)        # what tells whether another record says the same
 
-    @cached_property
-    def content(self) -> str:
-        """What tells whether another record says the same."""
-        return content_of(self.account, self.text)
-
-    @cached_property
+    @property
     def over(self) -> bool:
         """Whether the run has ended."""
         return stage(self.said) >= Stage.ENDED
@@ -96,10 +95,11 @@ class Charging(Accounts):
         self._runs: dict[tuple[str, str], _Runs] = {}   # charges in force, by job, of the jobs at hand
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
+        self._plans: dict[tuple[int, bool], tuple[RateSet, Plans]] = {}     # by identity of rates, and whether running
 
     def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
                recharge: bool = False, supersede: bool = False, running: bool = False) -> Posted:
-        """Charge a job in a transaction of its own."""
+        """Charge a job in a transaction of its own. Of an array ``runs_of`` gives the jobs that are to be charged."""
         return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede,
                             running=running)[0]
 
@@ -119,8 +119,8 @@ class Charging(Accounts):
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
             while some := [self._known(job, defaults, work) for job, defaults in islice(pending, _TOGETHER)]:
-                self._look_up({known[0][:2] for known in some if isinstance(known, tuple)})
-                posted += [self._charge(*known, work) if isinstance(known, tuple) else known for known in some]
+                self._look_up({known[0][:2] for known in some if not isinstance(known, Posted)})
+                posted += [known if isinstance(known, Posted) else self._charge(*known, work) for known in some]
             self._lessen_holds()
             return posted
 
@@ -164,15 +164,15 @@ class Charging(Accounts):
         if isinstance(priced, Uncharged):
             if priced.reason == "not-started" and new.said.text("State").casefold() == "completed":
                 self._end_hold(key, new.said)
-            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
-        if new.over and (others := self._overlapping(new.job, key, runs)):
+            return Posted("not", reason=str(priced.reason), detail=priced.detail)
+        if runs and new.over and (others := self._overlapping(new.job, key, runs)):
             if not work.supersede:
-                return Posted("contradicts", others[0], priced, detail="a job runs once at a time; it is charged for a "
+                return Posted("contradicts", others[0], detail="a job runs once at a time; it is charged for a "
                               f"run that starts {_at(others[0].start)}, and this one starts {_at(key[2])}")
             for other in others:
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
-        return Posted("charged", self._post_charge(new, key, priced, runs, work), priced,
+        return Posted("charged", self._post_charge(new, key, priced, runs, work),
                       account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency))
 
     def _next(self, new: _Record, key: Key, old: _Row, runs: _Runs, work: _Work) -> Posted:
@@ -193,16 +193,16 @@ class Charging(Accounts):
             return self._recharged(kept, key, entry, runs, work)
         priced = self._priced(new, key, runs, work)
         if verdict == "apart" and not work.supersede:
-            if isinstance(priced, Charge) and (new.account, priced.currency, priced.amount) == (
+            if isinstance(priced, Priced) and (new.account, priced.currency, priced.amount) == (
                     entry.account, entry.currency, entry.amount):
                 return Posted("unchanged", entry)
             if self._replaced(new, key):
                 return Posted("unchanged", entry)
-            return Posted("contradicts", entry, priced, detail=differing(kept.job, job_of(new.text)) or
+            return Posted("contradicts", entry, detail=differing(kept.job, job_of(new.text)) or
                           f"the account is {entry.account}, not {new.account}")
         if isinstance(priced, Uncharged):
             self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
-            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
+            return Posted("not", reason=str(priced.reason), detail=priced.detail)
         return self._replace(new, key, entry, priced, runs, work, "superseded by another record")
 
     def _recharged(self, kept: _Record, key: Key, entry: Entry, runs: _Runs, work: _Work) -> Posted:
@@ -215,27 +215,31 @@ class Charging(Accounts):
         priced = self._priced(kept, key, runs, replace(work, running=True))     # it was charged, whatever its stage
         if isinstance(priced, Uncharged):
             self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
-            return Posted("not", made=priced, reason=str(priced.reason), detail=priced.detail)
+            return Posted("not", reason=str(priced.reason), detail=priced.detail)
         if (priced.amount, priced.currency) == (entry.amount, entry.currency):
             return Posted("unchanged", entry)
         return self._replace(kept, key, entry, priced, runs, work, "superseded by another set of rates")
 
-    def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Charge | Uncharged:
+    def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Priced | Uncharged:
         """What a record comes to by the rates that hold for it."""
         if work.rates.attempts == "last" and any(start > key[2] for start in runs):
             return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
-        return charge(new.job, self._guaranteed(new.said, work.rates), running=work.running)
+        rates = self._guaranteed(new.said, work.rates)
+        of_rates = id(rates), work.running
+        if of_rates not in self._plans:
+            self._plans[of_rates] = rates, Plans(rates, running=work.running)
+        return self._plans[of_rates][1].priced(new.job)
 
-    def _post_charge(self, new: _Record, key: Key, priced: Charge, runs: _Runs, work: _Work) -> Entry:
+    def _post_charge(self, new: _Record, key: Key, priced: Priced, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""
         if work.rates.attempts == "last":
             for start, (number, *_) in sorted(runs.items()):
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        if new.over:
+        if self._held and new.over:
             self._end_hold(key, new.said)
         used = self._guaranteed(new.said, work.rates)
-        document = {"rates": used.digest, "charge": priced.record(), "job": new.text, **_ended(new.said)}
+        document = {"rates": used.digest, "charge": Encoded(priced.record), "job": new.text, **_ended(new.said)}
         if work.read is not None and work.read.zone:
             document["read"] = [work.read.format, work.read.zone]
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
@@ -244,7 +248,7 @@ class Charging(Accounts):
         self._runs.setdefault(key[:2], {})[key[2]] = entry.number, new.content, used.digest
         return entry
 
-    def _replace(self, new: _Record, key: Key, old: Entry, priced: Charge, runs: _Runs, work: _Work,
+    def _replace(self, new: _Record, key: Key, old: Entry, priced: Priced, runs: _Runs, work: _Work,
                  why: str) -> Posted:
         """Reverse a charge and post another one; what was refunded of it stays so, and all of it where all was."""
         refunded = self._reverse(old.number, key, why)
@@ -254,7 +258,7 @@ class Charging(Accounts):
             self._post(Entry(0, 0, "refund", entry.account, entry.currency, kept, *key, entry.number,
                              user_name=entry.user_name,
                              document={"reason": f"kept from entry {old.number}", **_ended(new.said)}))
-        return Posted("superseded", entry, priced, account=self.account(entry.account, entry.currency),
+        return Posted("superseded", entry, account=self.account(entry.account, entry.currency),
                       detail=self._odd(new, priced.currency))
 
     def _odd(self, new: _Record, currency: str) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, Self
 
 from sssjob.accounting.times import seconds
-from sssjob.document.element import Property
+from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
@@ -75,9 +75,10 @@ def delivered(job: Job, tag: str) -> Property | None:
 
 def all_delivered(job: Job) -> dict[str, Property]:
     """By name what ``delivered`` gives."""
-    said: dict[str, Property] = {}
-    for scope in (*job.containers("Delivered"), job):
-        for item in scope.items:
+    bare, said = job.items, dict[str, Property]()
+    delivered = [item.items for item in bare if item.tag == "Delivered" and isinstance(item, Container)]
+    for items in (*delivered, bare):
+        for item in items:
             if item.tag not in said and isinstance(item, Property):
                 said[item.tag] = item
     return said

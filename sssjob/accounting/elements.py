@@ -7,7 +7,7 @@ the sum of their Durations and the Processors of one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -22,7 +22,7 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.limits import LIMITS
 
-__all__ = ["elements_of", "repeated", "together"]
+__all__ = ["elements_of", "repeated", "runs_of", "together"]
 
 #: What a document says of all elements together, and of none of them.
 _SUMMED: Final = ("CpuDuration", "SuspendDuration", "Energy")
@@ -31,20 +31,51 @@ _OWN: Final = ("StartTime", "EndTime", "ExitCode", "StatusMessage")
 
 
 class _Element(NamedTuple):
-    """An element that ran. start, end: epoch seconds; message: why it ended as it did."""
+    """An element that ran. start, end: epoch seconds; message: why it ended as it did; the others as they are said,
+    empty where they are not."""
 
     start: int
     end: int
     message: str
+    array_index: str
+    native_id: str
+    exit_code: str
 
 
 def elements_of(job: Job, rates: RateSet) -> list[Job]:
     """The elements that ran of an array that was run, as jobs; none where the job is no such array, where its elements
     do not say when they ran, or where the rates price what only their sum is known of."""
+    return [element for element, _ in _jobs(job, rates)]
+
+
+def runs_of(job: Job, rates: RateSet) -> list[Job]:
+    """The jobs that a ledger charges for one: those of the elements that ran of an array that was run, each under its
+    native id, as it is in records; the job itself where it is no such array, where an element does not say its native
+    id, or where only the sum over them can be priced."""
+    runs = [] if rates.profile == "gold" else _jobs(job, rates)
+    if not runs or not all(element.native_id for _, element in runs):
+        return [job]
+    for run, element in runs:
+        facts = {"NativeId": element.native_id, "ArrayIndex": element.array_index}
+        run.items[:] = [*(part for part in run.items if not _is_fact(part, facts)),
+                        *(new_property("Extension", text, {"type": "LRM", "name": name})
+                          for name, text in facts.items())]
+        if element.exit_code.isdecimal():
+            run.items.append(new_property("ExitCode", int(element.exit_code)))
+        run.line = job.line
+    return [run for run, _ in runs]
+
+
+def _is_fact(part: Part, names: Collection[str]) -> bool:
+    return isinstance(part, Property) and part.tag == "Extension" and part.attributes.get("name", "") in names
+
+
+def _jobs(job: Job, rates: RateSet) -> list[tuple[Job, _Element]]:
+    """As ``elements_of``, each with what is said of it."""
     lines = [item.text for item in job.items if item.tag == "Extension" and isinstance(item, Property)
              and item.attributes.get("name") == "ArrayElement" and item.attributes.get("type") == "LRM"]
-    delivered = job.delivered
-    if not lines or delivered is None or job.value("State") != "Completed" or _by_sums(rates):
+    delivered = job.delivered if lines else None
+    if delivered is None or job.value("State") != "Completed" or _by_sums(rates):
         return []
     ran = list(_ran(lines))
     total = delivered.value("Duration")
@@ -52,7 +83,7 @@ def elements_of(job: Job, rates: RateSet) -> list[Job]:
         return []
     kept = [part for part in job.items if part.tag not in (*_OWN, "Delivered") and not _is_line(part)]
     held = [part for part in delivered.items if part.tag != "Duration"]
-    return [_job(element, kept, held) for element in ran]
+    return [(_job(element, kept, held), element) for element in ran]
 
 
 def _by_sums(rates: RateSet) -> bool:
@@ -67,10 +98,11 @@ def _ran(lines: Iterable[str]) -> Iterator[_Element]:
     """The elements that ran, of ``3 Completed NativeId=17 ExitCode=0 StartTime=... EndTime=... StatusMessage=...``."""
     for line in lines:
         words, _, message = line.partition(" StatusMessage=")
-        facts = dict(word.split("=", 1) for word in words.split() if "=" in word)
+        index, *said = words.split() or [""]
+        facts = dict(word.split("=", 1) for word in said if "=" in word)
         start, end = facts.get("StartTime", ""), facts.get("EndTime", "")
         if start.isdecimal() and end.isdecimal() and int(start) <= int(end):
-            yield _Element(int(start), int(end), message)
+            yield _Element(int(start), int(end), message, index, facts.get("NativeId", ""), facts.get("ExitCode", ""))
 
 
 def _job(element: _Element, kept: Sequence[Part], held: Sequence[Part]) -> Job:

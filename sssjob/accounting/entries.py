@@ -6,26 +6,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from functools import cached_property
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import all_delivered, delivered
-from sssjob.accounting.pricing import Charge, Uncharged
 from sssjob.accounting.times import seconds
-from sssjob.document.model import Job
+from sssjob.document.element import Property
+from sssjob.document.model import Job, TaskGroup
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 
 __all__ = [
-    "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Entry", "Kind",
-    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "changed", "content_of",
-    "document_of", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
+    "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Encoded", "Entry", "Kind",
+    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "content_of",
+    "document_of", "encoded", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
 ]
 
 Kind = Literal["account", "deposit", "withdrawal", "expiry", "credit", "quote", "hold", "release", "charge", "reversal",
@@ -46,15 +47,40 @@ EXACT: Final = Context(prec=200)
 _MOST: Final = Decimal(10) ** 60
 #: Numbers of entries, and times, are below.
 NUMBERS: Final = 2 ** 63
+_NOTHING_MORE: Final[Mapping[str, Any]] = {}
 _TOKEN: Final = re.compile(r"\S.{0,199}")
+
+
+#: Canonical JSON: what entries are hashed by.
+encoded: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class LedgerError(SSSJobError):
     """What was asked cannot be posted; nothing was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Encoded(Mapping[str, Any]):
+    """A JSON object as its canonical text, which is read when somebody asks for what is in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _items(self) -> dict[str, Any]:
+        items: dict[str, Any] = json.loads(self.text)
+        return items
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Entry(NamedTuple):
     """One entry. amount: 0 or more, of an adjustment and an expiry either sign; machine, job, start, user_name: of the
     job that it is about ("" and -1: none); refers: number of the entry that it answers, 0: none; token: names the
     request, so that it is done once."""
@@ -71,7 +97,7 @@ class Entry:
     refers: int = 0
     token: str | None = None
     user_name: str = ""
-    document: Mapping[str, Any] = field(default_factory=dict)
+    document: Mapping[str, Any] = _NOTHING_MORE
     hash: str = ""
 
     @property
@@ -99,7 +125,7 @@ class Entry:
 
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
-        return _digest(self, previous, _json(self.document))
+        return _digest(attrgetter(*NAMES[:12])(self), previous, _text_of(self.document))
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -107,7 +133,8 @@ class Entry:
                 "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
                 "job": self.job or None, "start": None if self.start == NEVER else self.start,
                 "refers": self.refers or None, "token": self.token, "user": self.user_name or None,
-                "document": dict(self.document), "hash": self.hash}
+                "document": {k: dict(v) if isinstance(v, Encoded) else v for k, v in self.document.items()},
+                "hash": self.hash}
         return {k: v for k, v in made.items() if v is not None}
 
 
@@ -133,12 +160,13 @@ class Account:
 
     def take(self, entry: Entry) -> None:
         """Take over what an entry does."""
-        with localcontext(EXACT):
-            of_balance, of_held = KINDS[entry.kind]
-            self.balance += entry.amount * of_balance
-            self.held += entry.amount * of_held
-            if entry.kind == "credit":
-                self.credit = entry.amount
+        of_balance, of_held = KINDS[entry.kind]
+        if of_balance:
+            self.balance = (EXACT.add if of_balance > 0 else EXACT.subtract)(self.balance, entry.amount)
+        if of_held:
+            self.held = (EXACT.add if of_held > 0 else EXACT.subtract)(self.held, entry.amount)
+        if entry.kind == "credit":
+            self.credit = entry.amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +224,7 @@ class Usage:
             self.given += entry.change
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(NamedTuple):
     """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
     already), other-rates (charged by other rates, and left so), contradicts (another charge says something else of the
     run, and was left; see detail) or not (see reason). detail: of a job that was charged, why it should not have used
@@ -205,7 +232,6 @@ class Posted:
 
     outcome: Literal["charged", "superseded", "unchanged", "other-rates", "contradicts", "not"]
     entry: Entry | None = None
-    made: Charge | Uncharged | None = None
     reason: str = ""
     detail: str = ""
     account: Account | None = None
@@ -240,9 +266,7 @@ class Said:
     @property
     def key(self) -> tuple[str, str, int]:
         """As ``key_of``."""
-        native = (p.text for scope in (self.job, *self.job.task_groups) for p in scope.all("Extension")
-                  if p.get("type") == "LRM" and p.get("name") == "NativeId")
-        ident = next(native, None) or self.text("Id")
+        ident = self._native_id() or self.text("Id")
         machine = self.text("Machine")
         if not ident:
             raise LedgerError("it has no Id")
@@ -255,10 +279,24 @@ class Said:
             raise LedgerError("its StartTime is beyond all calendars")
         return machine, ident, start
 
+    def _native_id(self) -> str:
+        """What the manager calls it: the job, else the first task group of it that says so."""
+        groups = list[TaskGroup]()
+        for item in self.job.items:
+            if isinstance(item, TaskGroup):
+                groups.append(item)
+            elif item.tag == "Extension" and isinstance(item, Property) and _is_native_id(item.attributes):
+                return item.text
+        return next((p.text for group in groups for p in group.all("Extension") if _is_native_id(p.attributes)), "")
+
     @property
     def user(self) -> str:
         """The User, as far as an entry keeps it."""
         return self.text("User")[:200]
+
+
+def _is_native_id(attributes: Mapping[str, str]) -> bool:
+    return attributes.get("name") == "NativeId" and attributes.get("type") == "LRM"
 
 
 def end_of(charge: Entry) -> dict[str, int]:
@@ -280,24 +318,43 @@ NAMES: Final = ("number", "time", "kind", "account", "currency", "amount", "mach
 COLUMNS: Final = ", ".join(NAMES)
 
 
-_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_values: Final = attrgetter(*NAMES[:12])
+_texts: Final = json.encoder.encode_basestring_ascii
 
 
-def _digest(entry: Entry, previous: str, document: str) -> str:
-    """SHA-256 of an entry behind the one with that digest. document: its text."""
-    values = [previous, *_values(entry)]
-    values[6] = str(entry.amount)
-    return hashlib.sha256(f"{_json(values)[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+def _text_of(value: object) -> str:
+    """The canonical JSON of a value of an entry, or of its document, as ``encoded`` has it: what stands in an entry is
+    short, and an encoder of its own for each would take longer than its work."""
+    kind = value.__class__
+    if kind is str:
+        return _texts(str(value))
+    if kind is int:
+        return str(value)
+    if isinstance(value, Encoded):
+        return value.text
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text_of, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{_texts(name)}:{_text_of(value[name])}" for name in sorted(value)]) + "}"
+    return "null" if value is None else encoded(value)
 
 
-def sealed(entry: Entry, previous: str) -> tuple[Entry, tuple[Any, ...]]:
-    """An entry with its hash behind the one with that hash, and its values of COLUMNS."""
-    document = _json(entry.document)
-    signed = replace(entry, hash=_digest(entry, previous, document))
-    values = list(_values(entry))
-    values[5] = str(entry.amount)
-    return signed, (*values, document, signed.hash)
+def _digest(values: Sequence[Any], previous: str, document: str) -> str:
+    """SHA-256 of an entry behind the one with that digest. values: of the columns before its document; document: its
+    text."""
+    head = _text_of([previous, *values[:5], str(values[5]), *values[6:]])
+    return hashlib.sha256(f"{head[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed(draft: Entry, number: int, now: int, document: Mapping[str, Any],
+           previous: str) -> tuple[Entry, tuple[Any, ...]]:
+    """An entry with its number, time, document and its hash behind the one with that hash, and its values of
+    COLUMNS."""
+    values = (number, now, draft.kind, draft.account, draft.currency, str(draft.amount), draft.machine, draft.job,
+              draft.start, draft.refers, draft.token, draft.user_name)
+    text = _text_of(document)
+    row = (*values, text, _digest(values, previous, text))
+    return Entry(number, now, draft.kind, draft.account, draft.currency, draft.amount, draft.machine, draft.job,
+                 draft.start, draft.refers, draft.token, draft.user_name, document, row[13]), row
 
 
 def entry_of(row: Any) -> Entry:
@@ -325,11 +382,6 @@ def account_of(name: str, currency: str, amounts: Iterable[Any]) -> Account:
     if not all(amount.is_finite() for amount in made):
         raise LedgerError(f"account {escape(str(name), 60)}: what is kept of it is no amount")
     return Account(name, currency, *made)
-
-
-def changed(entry: Entry, **changes: Any) -> Entry:
-    """The entry with other values."""
-    return replace(entry, **changes)
 
 
 # --- what may be posted ---------------------------------------------------------------------------------------------

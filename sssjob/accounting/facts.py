@@ -9,7 +9,7 @@ rates know.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -29,7 +29,7 @@ if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import Asked
 
 __all__ = [
-    "Amount", "Facts", "NotChargeable", "Note", "Reason", "converted", "decimal", "energy_units",
+    "Amount", "Facts", "Lookups", "NotChargeable", "Note", "Reason", "converted", "decimal", "energy_units",
     "seconds_of",
 ]
 
@@ -105,13 +105,24 @@ class Amount:
     origin: str = ""
 
 
+@dataclass(slots=True)
+class Lookups:
+    """Which properties a price goes by. names: of all that were looked up; texts: of those that were read as a text or
+    a value, not as an amount; times: of those that were read as a moment."""
+
+    names: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    times: set[str] = field(default_factory=set)
+
+
 class Facts:
     """One job, one of its task groups or of their tasks (``parts``). group: which task group, counted from 0; literal:
-    what is requested is read value by value, as it stands."""
+    what is requested is read value by value, as it stands; lookups: is added to."""
 
     def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None, group: int | None = None, *,
-                 literal: bool = False) -> None:
+                 literal: bool = False, lookups: Lookups | None = None) -> None:
         self.view, self.slot, self.outer, self.group = view, slot, outer, group
+        self.lookups: Lookups = (lookups or Lookups()) if outer is None else outer.lookups
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
         self._alone = isinstance(view, Effective) and view.defaults is None
@@ -153,16 +164,22 @@ class Facts:
     def named(self, name: str) -> list[_Found]:
         """All of that name in the first slot that has it."""
         slots = self._slots
+        self.lookups.names.add(name)
         return ((slots.get(self.slot) or self._index(self.slot)).get(name)
                 or (slots.get("bare") or self._index("bare")).get(name) or [])
 
     def texts(self, name: str) -> list[str]:
         """Every value that a name has as text; of a Resource its type. A task group without one says its job's."""
+        self.lookups.texts.add(name)
         found = [t for i in self.named(name) if (t := _text(i))]
         return found if found or self.outer is None else self.outer.texts(name)
 
     def value(self, name: str) -> Value | None:
         """The value of the first property of a name."""
+        self.lookups.texts.add(name)
+        return self._value(name)
+
+    def _value(self, name: str) -> Value | None:
         for item in self.named(name):
             if isinstance(item, Property):
                 return item.value
@@ -171,6 +188,7 @@ class Facts:
     @property
     def native_state(self) -> str:
         """The first word of the manager's own state, empty where none is said."""
+        self.lookups.texts.add("State")
         found = (i for i in self.named("State") if i.tag == "Extension" and i.attributes.get("type") == "LRM")
         return next((_text(i).partition(" ")[0] for i in found), "")
 
@@ -269,7 +287,8 @@ class Facts:
         return self._time("EndTime")
 
     def _time(self, name: str) -> int | None:
-        found = self.value(name)
+        self.lookups.times.add(name)
+        found = self._value(name)
         if not isinstance(found, int):
             return None
         if found != seconds(found):

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from sssjob.accounting.entries import (
     Said,
     account_of,
     bounded,
-    changed,
     entry_of,
     sealed,
 )
@@ -107,7 +106,8 @@ class Postings:
 
     def _guaranteed(self, said: Said, rates: RateSet) -> RateSet:
         """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
-        number = re.fullmatch(r"quote-([0-9]{1,18})", said.text("Quote"))
+        promise = said.text("Quote")
+        number = re.fullmatch(r"quote-([0-9]{1,18})", promise) if promise else None
         row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
                                         (int(number[1]),))
         if not row:
@@ -176,7 +176,7 @@ class Postings:
         """An account as it stands; one that nobody has used has nothing."""
         touched = None if self._unwritten is None else self._unwritten.touched.get((account, currency))
         if touched is not None:
-            return replace(touched)
+            return Account(account, currency, touched.balance, touched.held, touched.credit)
         row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
                              (account, currency))
         return Account(account, currency) if row is None else account_of(account, currency, row)
@@ -277,9 +277,9 @@ class Postings:
                 return self._post(entry)
         batch, now, document = self._unwritten, int(self._clock()), entry.document
         if batch.closed is not None and entry.kind in ABOUT_RUNS and \
-                changed(entry, time=now).moment("end") < batch.closed:
+                entry._replace(time=now).moment("end") < batch.closed:
             document = {**document, "booked": batch.closed}
-        posted, row = sealed(changed(entry, number=batch.number + 1, time=now, document=document), batch.hash)
+        posted, row = sealed(entry, batch.number + 1, now, document, batch.hash)
         batch.number, batch.hash = posted.number, posted.hash
         batch.rows.append(row)
         batch.entries[posted.number] = posted

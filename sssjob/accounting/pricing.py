@@ -20,7 +20,7 @@ from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, 
 from sssjob.accounting.billing import billing
 from sssjob.accounting.charges import Charge, Item, Uncharged
 from sssjob.accounting.elements import elements_of, repeated, together
-from sssjob.accounting.facts import Amount, Facts, NotChargeable, Note, Reason, Slot, converted
+from sssjob.accounting.facts import Amount, Facts, Lookups, NotChargeable, Note, Reason, Slot, converted
 from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of
@@ -44,9 +44,9 @@ _VAIN_STATES: Final = tuple(word for word, state in STATES.items() if state.reas
 
 
 def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
-           running: bool = False) -> Charge | Uncharged:
+           running: bool = False, lookups: Lookups | None = None) -> Charge | Uncharged:
     """The charge of a job by what was delivered to it. running: of one that still runs what it has used so far, if it
-    says for how long it has run.
+    says for how long it has run; lookups: is told what the charge goes by.
 
     An array whose elements say when they ran costs what they come to, each of them as the job of its own that it is in
     records: fees, minimum and rounding are those of each.
@@ -54,7 +54,7 @@ def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
     elements = () if rates.profile == "gold" else elements_of(job, rates)
     if elements:
         return together([_priced(effective(element, defaults), rates, "Delivered", None) for element in elements])
-    return _priced(effective(job, defaults), rates, "Delivered", None, running)
+    return _priced(effective(job, defaults), rates, "Delivered", None, running, lookups)
 
 
 def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
@@ -82,10 +82,10 @@ def additive(rates: RateSet) -> bool:
 
 
 def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
-            running: bool = False) -> Charge | Uncharged:
+            running: bool = False, lookups: Lookups | None = None) -> Charge | Uncharged:
     notes: list[Note] = []
     try:
-        facts = Facts(view, slot, literal=rates.profile == "gold")
+        facts = Facts(view, slot, literal=rates.profile == "gold", lookups=lookups)
         notes = facts.notes
         given = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(given, Decimal):

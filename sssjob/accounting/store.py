@@ -26,6 +26,7 @@ _MARK: Final = 0x5353534C       # application_id: "SSSL"
 _VERSION: Final = 2
 _BUSY_S: Final = 60.0           # another writer's transaction takes no longer
 _SCHEMES: Final = ("postgresql", "postgres")
+_PAGE: Final = 16384            # bytes of a page of SQLite: some entries of a few KB have room in it
 _TABLES: Final = """
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, number BIGINT NOT NULL,
     hash TEXT NOT NULL);
@@ -215,6 +216,7 @@ def _prepare_sqlite(store: Store) -> None:
     if mark not in (0, _MARK) or (mark == 0 and tables):
         raise AccessError(shown(store.place), "is a database of something else")
     if mark == 0:
+        store.execute(f"PRAGMA page_size = {_PAGE}")        # of no effect where another client was first
         store.execute("BEGIN IMMEDIATE")
         if not store.one("SELECT count(*) FROM sqlite_master")[0]:      # nobody else was first
             kept = [_SQLITE_KEPT.format(verb=verb) for verb in ("UPDATE", "DELETE")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sssjob.accounting.table import Tally, arrow, csv_text
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded
 from sssjob.cli._prices import nothing_taken
 from sssjob.errors import AccessError, UsageError
@@ -97,10 +98,10 @@ class _Logs:
             with session.tolerant(name), bounded(name), self.looked.opened(name) as file:
                 context = ReadContext(name, Findings(name), session.profile, session.policy, options=self.options)
                 table = tables(file, self.source, context, self.rates)
-                for batch in table.batches:
-                    session.report(context.findings)
-                    yield batch
-                session.report(context.findings)
+                with LogFindings(session, context.findings) as told:
+                    for batch in table.batches:
+                        told.take()
+                        yield batch
                 _records(session, name, table.counts)
                 whole.add(table.tally)
                 read.append(table.counts)
@@ -193,7 +194,8 @@ class _Logs:
 
 
 def _told(session: Session, result: Result) -> None:
-    session.report(result.findings)
+    with LogFindings(session, Findings()) as told:
+        told.add(result.findings)
     if result.overflow and not session.quiet:
         problem(f"{result.overflow} more findings are not shown", as_json=session.as_json)
     if result.error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from sssjob.cli._files import Source, emit, opened
 from sssjob.cli._findings import say
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session
 from sssjob.cli._recognised import recognised
 from sssjob.conversion.converting import AUTO, Options
@@ -47,10 +48,10 @@ def jobs_of(session: Session, source: str, name: str, options: Options, read: li
             return
         stream = (columns.of(recognised_source.stream(), context) if columns is not None and reader.name == "sacct" else
                   (reader.sums or reader.stream)(recognised_source.stream(), context))
-        for job in stream:
-            session.report(context.findings)
-            yield (job, None) if reader.sums is None else cast("Summary", job)
-        session.report(context.findings)
+        with LogFindings(session, context.findings) as told:
+            for job in stream:
+                told.take()
+                yield (job, None) if reader.sums is None else cast("Summary", job)
         read.append(stream.counts)
         if session.as_json:
             emit(json.dumps({"type": "records", "file": name, **stream.counts.record()}) + "\n")

@@ -17,6 +17,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded, common, format_option, reading
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
@@ -200,12 +201,21 @@ class _Charging:
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> None:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
         is."""
-        pending, how = iter(jobs), self.how
+        pending, how = self._runs(jobs), self.how
         while batch := list(islice(pending, _BATCH)):
             done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
                                        supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
+
+    def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
+        """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""
+        from sssjob.accounting.elements import runs_of
+        from sssjob.accounting.postings import whole_of
+
+        for job, defaults in jobs:
+            whole = whole_of(job, defaults)
+            yield from ((run, defaults if run is job else None) for run in runs_of(whole, self.rates))
 
     def _tell(self, job: Job, posted: Posted, name: str) -> None:
         self.tally.add(posted)
@@ -311,14 +321,13 @@ def _taken(work: _Charging, name: str, counts: Counts) -> bool:
 
 
 def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
-    for job in jobs:
-        session.report(context.findings)
-        yield job
-    session.report(context.findings)
+    with LogFindings(session, context.findings) as told:
+        for job in jobs:
+            told.take()
+            yield job
 
 
 def _counted(session: Session, jobs: Any, context: Any) -> None:
-    session.report(context.findings)
     if session.as_json:
         emit(json.dumps({"type": "records", "file": context.path, **jobs.counts.record()}) + "\n")
     elif not session.quiet:

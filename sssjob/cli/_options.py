@@ -15,6 +15,7 @@ from sssjob.cli._app import status_of
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import Source, opened, read_bytes
 from sssjob.cli._findings import problem, record, say, show
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._together import repeated, together
 from sssjob.consequences import CONSEQUENCES, Consequence, worst_first
 from sssjob.conversion.converting import AUTO
@@ -208,7 +209,12 @@ class Session:
             raise UsageError(f"{escape(name)} is JSON, which has one form; --profile {self.profile} is for XML")
         if taken.reader.kind != "document":
             self.recognised(name, taken.reader, taken.why)
-        self.report(taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"])
+        if taken.reader.kind == "record":
+            with LogFindings(self, Findings(name)) as told:
+                told.add(taken.findings)
+            self._overflow(taken.findings)
+        else:
+            self.report(taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"])
         return taken
 
     def recognised(self, name: str, reader: Translator, why: str) -> None:

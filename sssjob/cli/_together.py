@@ -13,7 +13,7 @@ from sssjob.findings import Finding
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["repeated", "together"]
+__all__ = ["numbered", "repeated", "together"]
 
 _JOB: Final = re.compile(r"(.*/)Job(?:\[\d+\])?((?:/.*)?)", re.DOTALL)
 
@@ -37,15 +37,16 @@ def repeated(findings: Iterable[Finding]) -> list[tuple[Finding, list[Finding]]]
     for finding in sorted(findings, key=lambda f: (worst_first(f.severity, f.consequence), f.line, f.column)):
         groups.setdefault((finding.file, finding.rule, finding.severity, finding.message, finding.hint), []).append(
             finding)
-    return [(_counted(some), some) for some in groups.values()]
+    return [(numbered(some[0], len(some), some[-1].line), some) for some in groups.values()]
 
 
-def _counted(some: list[Finding]) -> Finding:
-    first, last = some[0], some[-1]
-    if len(some) == 1:
+def numbered(first: Finding, count: int, last: int, *, alike: bool = True) -> Finding:
+    """The first of several findings with their number. last: the line of the last one; alike: they have one text, not
+    texts that differ in numbers."""
+    if count == 1:
         return first
-    where = f", the last at line {last.line}" if last.line != first.line else ""
-    return replace(first, message=f"{first.message} ({len(some)} times{where})")
+    where = f", the last at line {last}" if last != first.line else ""
+    return replace(first, message=f"{first.message} ({count} {'times' if alike else 'such'}{where})")
 
 
 def _one(some: list[Finding], document: Document) -> Finding:

@@ -12,6 +12,7 @@ from sssjob.cli._complete import directories, files, formats
 from sssjob.cli._diffs import difference, wants_scripts
 from sssjob.cli._files import Results, Source, emit, file_name, opened, write_file
 from sssjob.cli._findings import record, say
+from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded, common, fail_on_option, output_option, pairs
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
@@ -308,15 +309,15 @@ class _One:
         jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
         made = pieces(jobs, how.writer, writing, context.path, reader)
         how.options.check(reader.name, how.writer.name)
-        for piece in made:
-            session.report(context.findings)
-            if session.errors:
-                return 1
-            if output == "-":
-                emit(piece)
-            else:
-                kept.append(piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape"))
-        session.report(context.findings)
+        with LogFindings(session, context.findings) as told:
+            for piece in made:
+                told.take()
+                if session.errors:
+                    return 1
+                if output == "-":
+                    emit(piece)
+                else:
+                    kept.append(piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogateescape"))
         counts = stream.counts
         if session.as_json:
             record({"type": "counts", "file": context.path} | counts.record())

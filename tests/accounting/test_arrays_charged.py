@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.accounting import Charge, RateSet, Uncharged, charge, recompute
+from sssjob.accounting.elements import runs_of
 from sssjob.accounting.ledger import Ledger
 from sssjob.accounting.store import open_store
 from sssjob.document.element import new_property
@@ -18,6 +20,7 @@ from sssjob.run.elements import gather
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 from tests.accounting.support import rate_set
+from tests.cli.conftest import Command
 from tests.strategies import examples
 
 BEGIN = 1_795_000_000
@@ -122,6 +125,67 @@ def test_times_that_do_not_add_up_are_charged_once() -> None:
     whole = charge(job, rate_set("VBR Processors 1\nNBF Queue=batch 1"))
     assert isinstance(whole, Charge)
     assert whole.amount == 301
+
+
+def with_native_ids(elements: list[Job], ident: str = "77_{}") -> list[Job]:
+    for number, one in enumerate(elements):
+        one.items.append(new_property("Extension", ident.format(number), {"type": "LRM", "name": "NativeId"}))
+    return elements
+
+
+def records(elements: list[Job]) -> str:
+    """What sacct says of the elements that ran."""
+    rows = ["JobID|Cluster|Account|User|Partition|Submit|Start|End|ElapsedRaw|State|NCPUS|NNodes|ExitCode"]
+    for number, one in enumerate(elements):
+        start, end = one.value("StartTime"), one.value("EndTime")
+        if isinstance(start, int) and isinstance(end, int):
+            rows.append(f"77_{number}|colony|chem|u1|batch|{BEGIN - 9}|{start}|{end}|{end - start}|COMPLETED|3|2|0:0")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("order", ["document records", "records document", "part document records",
+                                   "document part records document"])
+def test_by_the_document_and_by_the_records_it_is_charged_once(sssjob: Command, tmp_path: Path, order: str,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each element is a run of its own, under the native id that it has in the records too."""
+    monkeypatch.chdir(tmp_path)
+    elements = with_native_ids([element(0, 0, 60), element(1, 5, 70), element(2, None, 0), element(3, 9, 50)])
+    log = records(elements)
+    Path("records").write_text(log)
+    Path("part").write_text("".join(log.splitlines(keepends=True)[:3]))
+    Path("document").write_text(write_document(gathered(elements)))
+    Path("rates.toml").write_text('name = "r"\nversion = "1"\nrate = [\n'
+                                  '{ type = "VBR", name = "Processors", rate = 0.1 },\n'
+                                  '{ type = "NBF", name = "Queue", instance = "batch", rate = 1 }]\n')
+    for name in order.split():
+        source = "sss" if name == "document" else "sacct"
+        code, _, err = sssjob("ledger", "charge", "--ledger", "l.db", "--rates", "rates.toml", "-f", source, name)
+        assert code == 0, err
+    with Ledger(open_store("l.db")) as ledger:
+        entries = [entry for entry in ledger.entries() if entry.kind == "charge"]
+        assert sorted((entry.job, entry.amount) for entry in entries) == [
+            ("77_0", Decimal("19.00")), ("77_1", Decimal("22.00")), ("77_3", Decimal("16.00"))]
+        assert ledger.account("chem", "").balance == -57
+        assert list(ledger.verify()) == []
+
+
+@pytest.mark.parametrize(("elements", "rates"), [
+    ([element(0, 0, 60), element(1, 0, 60)], "VBR Processors 1"),                           # which are they?
+    (with_native_ids([element(0, 0, 60, energy=9)]), "VBU Energy 1"),                       # how much did each use?
+    (with_native_ids([element(0, 0, 60)]), 'profile = "gold"\nVBR Processors 1'),            # Gold has no arrays
+])
+def test_an_array_whose_elements_cannot_be_told_apart_is_one_run(elements: list[Job], rates: str) -> None:
+    job = gathered(elements)
+    assert runs_of(job, rate_set(rates)) == [job]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(drawn=ELEMENTS, rates=st.sampled_from(RATES))
+def test_the_runs_of_an_array_cost_what_it_does(drawn: list[tuple[int | None, int, str]], rates: str) -> None:
+    job, by = gathered(with_native_ids([element(n, *some) for n, some in enumerate(drawn)])), rate_set(rates)
+    prices = [price for run in runs_of(job, by) if isinstance(price := charge(run, by), Charge)]
+    whole = charge(job, by)
+    assert sum(price.amount for price in prices) == (whole.amount if isinstance(whole, Charge) else 0)
 
 
 def test_the_ledger_keeps_it(tmp_path: object) -> None:

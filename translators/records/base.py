@@ -67,8 +67,10 @@ _OPEN: Final = "SSS544"
 
 #: Seconds in which two pieces of evidence agree; and the part of the greater one.
 _CLOSE: Final = (2, 0.01)
-_LOCAL: Final = 100_000                 # minutes and hours of local time whose epoch is kept
+_LOCAL: Final = 100_000                 # minutes of local time whose epoch is kept
 _SIXTY: Final = {f"{n:02}": n for n in range(60)}
+_HOURS: Final = {f"{n:02}": 3600 * n for n in range(24)}
+_AROUND: Final = tuple(timedelta(hours=n) for n in range(-1, 26))      # hours of a day, and those beside it
 
 
 #: What a reader may stumble over in a record that nobody has thought of: it costs that record only.
@@ -149,7 +151,7 @@ class Reading:
         self.unread: Counter[str] = Counter()       # attributes that no record carries over, and in how many they are
         self._nameless = False
         self._epochs: dict[str, tuple[int, bool]] = {}
-        self._hours: dict[str, int] = {}        # hour, as YYYY-MM-DDTHH -> its first second, where it is a plain one
+        self._days: dict[str, int | None] = {}  # day, as YYYY-MM-DDT -> its first second, where its clocks go on evenly
 
     # -- of a format
     def skips(self, line: Line) -> bool:
@@ -288,9 +290,10 @@ class Reading:
     def time(self, text: str, name: str, number: int) -> int | None:
         """Epoch seconds of a time as digits or as ISO 8601; None where absent. Rejected: time, zone."""
         if len(text) == 19 and text[13] == ":" and text[16] == ":":
-            hour, minutes, seconds = self._hours.get(text[:13]), _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
-            if hour is not None and minutes is not None and seconds is not None:
-                return hour + 60 * minutes + seconds
+            day, hours = self._days.get(text[:11]), _HOURS.get(text[11:13])
+            minutes, seconds = _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
+            if day is not None and hours is not None and minutes is not None and seconds is not None:
+                return day + hours + 60 * minutes + seconds
         if text.isdigit() and text.isascii() and len(text) <= 20:
             value = int(text)
             if 0 < value < EPOCHS:
@@ -303,10 +306,10 @@ class Reading:
             if FLOAT.fullmatch(text):
                 return None if text.startswith("-") else moment(int(Decimal(text)), name) or None
             raise Rejected("time", f"{name} {escape(text, 40)!r} is no time")
-        day, minute, second, offset = found.groups()
+        date, minute, second, offset = found.groups()
         if int(second or 0) > 60:
             raise Rejected("time", f"{name} {escape(text, 40)!r} is no time")
-        return self.epoch(f"{day}T{minute}", name, offset, number) + int(second or 0)
+        return self.epoch(f"{date}T{minute}", name, offset, number) + int(second or 0)
 
     def epoch(self, minute: str, name: str, offset: str | None, number: int) -> int:
         """Epoch seconds of ``YYYY-MM-DDTHH:MM`` in a zone; of an hour that occurs twice the first is taken.
@@ -324,25 +327,14 @@ class Reading:
                 raise Rejected("zone", message)
             if len(self._epochs) > _LOCAL:
                 self._epochs.clear()
+                self._days.clear()
             known = self._epochs[key] = _epoch(minute, zone, name)
-            if offset is None:
-                self._keep_hour(minute[:13], zone)
+            if offset is None and minute[:11] not in self._days:
+                self._days[minute[:11]] = _even_day(minute[:10], zone)
         if known[1]:
             self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
                       "is taken", number)
         return known[0]
-
-    def _keep_hour(self, hour: str, zone: tzinfo) -> None:
-        """Keep the first second of an hour in which clocks go on evenly."""
-        try:
-            quarters = [_epoch(f"{hour}:{minute}", zone, "") for minute in ("00", "15", "30", "45", "59")]
-        except Rejected:        # the last hour of all
-            return
-        first = quarters[0][0]
-        if quarters == [(first + later, False) for later in (0, 900, 1800, 2700, 3540)]:
-            if len(self._hours) > _LOCAL:
-                self._hours.clear()
-            self._hours[hour] = first
 
     def check(self, r: Record) -> None:
         """Tell of times out of order and of more CPU time than there was."""
@@ -386,6 +378,18 @@ def _epoch(minute: str, zone: tzinfo, name: str) -> tuple[int, bool]:
     if not 0 <= seconds < LATEST:
         raise Rejected("time", f"{name} {minute} is no time")
     return seconds, later > seconds
+
+
+def _even_day(day: str, zone: tzinfo) -> int | None:
+    """The first second of a day on which the clocks of a zone go on evenly; None for one on which they may not, or that
+    an hour before or behind it is not as far from UTC: times of it may be shown twice, or never."""
+    try:
+        midnight = datetime.fromisoformat(day).replace(tzinfo=zone)
+        first = int(midnight.timestamp())
+        even = len({zone.utcoffset(midnight + hours) for hours in _AROUND}) == 1
+    except (ValueError, OverflowError):
+        return None
+    return first if even and 0 <= first < LATEST - 86400 else None
 
 
 class Stream:

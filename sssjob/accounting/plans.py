@@ -1,0 +1,331 @@
+"""Prices of many jobs by one set of rates: what jobs of one shape cost is worked out once, and filled in for each.
+
+Jobs are of one shape where all that a price goes by is the same in them but for amounts: the pricing itself tells what
+that is (``Lookups``). The plan of a shape is the arithmetic that the pricing prints for a job of that shape whose
+amounts are numbers that stand nowhere else: where they stand in the text, other amounts can. What the plan says of a
+real job is held against what the pricing says of it before the plan is used. No price is known here.
+
+Jobs that are in parts, inherit, or say what no plan can hold, and rates that are not ``additive``, are priced one by
+one, as are the first jobs of each shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum, auto
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from sssjob.accounting.arithmetic import ROUNDINGS, Formula, formula, quotient
+from sssjob.accounting.entries import encoded
+from sssjob.accounting.facts import Lookups
+from sssjob.accounting.pricing import Charge, Uncharged, additive, charge
+from sssjob.accounting.rates import RateSet
+from sssjob.accounting.times import seconds
+from sssjob.document.element import Item, Property, Raw
+from sssjob.document.model import Delivered, Job, Requested
+
+__all__ = ["Plans", "Priced"]
+
+#: Names that are looked for by what is no price: of elements of an array, and of a promise.
+_APART: Final = ("ArrayElement", "Quote")
+_MOST_AMOUNT: Final = 10**30        # of an amount that is filled in
+_DIGITS: Final = 30                 # before or behind the point of one
+_MOST_CHARGE: Final = 10**60        # of a charge
+_MOST_SHAPES: Final = 1 << 13       # that are remembered
+_MOST_OPEN: Final = 64              # amounts of a shape
+#: Numbers that are put in place of amounts, and those that mark where what follows from them is printed.
+_OPEN: Final = 700_000_000_000_013
+_MARK: Final = 930_000_000_000_000_000_041
+_BY_NAME: Final = ("Resource", "Extension")
+_SLOTS: Final = (Delivered, Requested)
+
+class Priced(NamedTuple):
+    """What a job costs. record: of its Charge, as canonical JSON."""
+
+    amount: Decimal
+    currency: str
+    record: str
+
+
+@dataclass(slots=True)
+class _Shape:
+    """What jobs have in common (parts, of which key is made), and what one of them says itself. values: its amounts, in
+    the order in which they stand; texts: their digits; times: its moments by name; lasted: whether it says how long it
+    took."""
+
+    parts: list[Any] = field(default_factory=list)
+    values: list[int | Fraction] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    times: dict[str, int] = field(default_factory=dict)
+    lasted: bool = False
+    key: tuple[Any, ...] = ()
+
+
+class _How(Enum):
+    """How a price goes by a property: as an amount, which can be filled in, by its text, as a moment, or in a way that
+    no plan has."""
+
+    AMOUNT = auto()
+    TEXT = auto()
+    MOMENT = auto()
+    APART = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A sum of products of a shape's amounts: (factor, places of amounts), divided by under."""
+
+    under: int
+    products: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, sum_: Formula) -> _Sum:
+        """As ``Formula.whole`` has it."""
+        return cls(*sum_.whole())
+
+    def ratio(self, values: Sequence[int | Fraction]) -> tuple[int, int]:
+        """(over, under), whole numbers that may have a common divisor."""
+        total: int | Fraction = 0
+        for factor, places in self.products:
+            product: int | Fraction = factor
+            for place in places:
+                product *= values[place]
+            total += product
+        over, below = total.as_integer_ratio()
+        return over, below * self.under
+
+
+class _Plan:
+    """What jobs of a shape cost. whole, parts: of the charge and of those of its items that go by amounts; pieces: the
+    record of a charge, cut where an amount, the charge, its exact value or that of an item stands; places: which of
+    these stands behind each piece but the last."""
+
+    __slots__ = ("_form", "_least", "_parts", "_places", "_rates", "_rounding", "_step", "_whole")
+
+    def __init__(self, rates: RateSet, whole: _Sum, parts: Sequence[_Sum], pieces: Sequence[str],
+                 places: Sequence[int]) -> None:
+        self._rates, self._whole, self._parts = rates, whole, tuple(parts)
+        self._form = "%s".join(piece.replace("%", "%%") for piece in pieces)
+        self._places = tuple(places)
+        self._rounding = ROUNDINGS[rates.rounding]
+        self._step = rates.smallest.as_integer_ratio()
+        self._least = rates.minimum.as_integer_ratio()
+
+    def priced(self, shape: _Shape) -> Priced | None:
+        """What a job of the shape costs; None where the rates' minimum or the limit of charges decides."""
+        values, rates = shape.values, self._rates
+        over, under = self._whole.ratio(values)
+        least, of_least = self._least
+        if over * of_least < least * under or over >= _MOST_CHARGE * under:
+            return None
+        step, of_step = self._step
+        steps = self._rounding(over * of_step, under * step)
+        precision = rates.precision
+        digits = f"{steps * step * 10**precision // of_step:0{precision + 1}d}"
+        amount = f"{digits[:-precision]}.{digits[-precision:]}" if precision else digits
+        texts = [*shape.texts, amount, quotient(over, under)]
+        for part in self._parts:
+            texts.append(quotient(*part.ratio(values)))
+        return Priced(Decimal(amount), rates.currency, self._form % tuple([texts[place] for place in self._places]))
+
+
+class Plans:
+    """Prices by one set of rates. running: as ``charge`` has it."""
+
+    def __init__(self, rates: RateSet, *, running: bool = False) -> None:
+        self._rates, self._running = rates, running
+        self._usable = additive(rates)
+        self._without_minimum = rates.model_copy(update={"minimum": Decimal(0)})
+        self._lookups = Lookups()
+        self._hows = dict.fromkeys(_APART, _How.APART)
+        self._plans: dict[tuple[Any, ...], _Plan | Uncharged | None] = {}      # None: those jobs are priced one by one
+        self._once: set[tuple[Any, ...]] = set()        # shapes that one job had
+        self._borders = [prices.since for prices in rates.prices if prices.since is not None]
+
+    def __len__(self) -> int:
+        """How many shapes have a plan."""
+        return sum([plan is not None for plan in self._plans.values()])
+
+    def priced(self, job: Job) -> Priced | Uncharged:
+        """What a job costs that inherits nothing, or why it has no charge."""
+        shape = self._shape(job) if self._usable else None
+        if shape is None:
+            return self._by_itself(job)
+        plan = self._plans.get(shape.key)
+        if isinstance(plan, _Plan):
+            return plan.priced(shape) or self._by_itself(job)
+        if plan is not None:
+            return plan
+        lookups = self._lookups
+        price = self._by_itself(job)
+        if self._lookups is lookups and shape.key not in self._plans:
+            if shape.key in self._once:
+                self._learn(job, shape, price)
+            else:
+                self._once.add(shape.key)
+        return price
+
+    def _by_itself(self, job: Job) -> Priced | Uncharged:
+        """As the pricing has it; what it goes by is noted."""
+        lookups = Lookups()
+        price = charge(job, self._rates, running=self._running, lookups=lookups)
+        if not self._covers(lookups):
+            known = self._lookups
+            self._lookups = Lookups(known.names | lookups.names, known.texts | lookups.texts,
+                                    known.times | lookups.times)
+            self._hows = {name: self._how(name) for name in self._lookups.names} | dict.fromkeys(_APART, _How.APART)
+            self._plans.clear()     # shapes have more to them
+            self._once.clear()
+        return price if isinstance(price, Uncharged) else Priced(price.amount, price.currency, encoded(price.record()))
+
+    def _how(self, name: str) -> _How:
+        lookups = self._lookups
+        if name in lookups.times:
+            return _How.APART if name in lookups.texts else _How.MOMENT
+        return _How.TEXT if name in lookups.texts else _How.AMOUNT
+
+    def _covers(self, lookups: Lookups) -> bool:
+        """Whether shapes have all that a price went by."""
+        known = self._lookups
+        return lookups.names <= known.names and lookups.texts <= known.texts and lookups.times <= known.times
+
+    # -- shapes
+    def _shape(self, job: Job) -> _Shape | None:
+        """The shape of a job; None where it has to be priced by itself."""
+        if job.reference is not None:
+            return None
+        shape, delivered = _Shape(), [item for item in job.items if isinstance(item, Delivered)]
+        if len(delivered) != 1 or delivered[0].reference is not None or not self._add(shape, job.items):
+            return None
+        shape.parts.append(None)        # what was delivered is behind what stands bare
+        if not self._add(shape, delivered[0].items, inner=True):
+            return None
+        moment = self._moment(shape.times)
+        if moment is None or not shape.lasted or len(shape.values) > _MOST_OPEN:
+            return None
+        shape.key = (moment, *shape.parts)
+        return shape
+
+    def _add(self, shape: _Shape, items: Sequence[Item], *, inner: bool = False) -> bool:
+        """Add what items say that prices go by; False where one of them needs a look of its own."""
+        hows, parts = self._hows.get, shape.parts
+        for item in items:
+            tag = item.tag
+            if not isinstance(item, Property):
+                if inner or not (isinstance(item, _SLOTS) or (isinstance(item, Raw) and hows(tag) is None)):
+                    return False
+                continue
+            how = hows(item.attributes.get("name", "") if tag in _BY_NAME else tag)
+            if how is None:
+                continue
+            value = item.value
+            if how is _How.AMOUNT:
+                exact = _amount(value)
+                if exact is None:
+                    return False
+                shape.values.append(exact)
+                shape.texts.append(str(value) if value.__class__ is int else format(value, "f"))
+                shape.lasted = shape.lasted or tag == "Duration"
+                parts.append(tag)
+                parts.append(value.__class__)
+            elif how is _How.TEXT:
+                parts += tag, str(value) if value.__class__ is Decimal else value, value.__class__
+            elif how is _How.APART or not isinstance(value, int) or value != seconds(value) or tag in shape.times:
+                return False
+            else:
+                shape.times[tag] = value
+                continue
+            if item.attributes:
+                parts.append(tuple(item.attributes.items()))
+        return True
+
+    def _moment(self, times: dict[str, int]) -> tuple[int, ...] | None:
+        """What of the times of a job decides about its price: which of them are said, and which price list holds. None
+        where they contradict each other, or one is missing that a price list goes by."""
+        start, end = times.get("StartTime"), times.get("EndTime")
+        if len(times) > 2 or (start is not None and end is not None and end < start):
+            return None
+        if not self._borders:
+            return start is not None, end is not None
+        if start is None or end is None:
+            return None
+        moment = start if self._rates.valid_by == "start" else max(start, end - 1)
+        return True, True, sum(border <= moment for border in self._borders)
+
+    # -- plans
+    def _learn(self, job: Job, shape: _Shape, price: Priced | Uncharged) -> None:
+        """Make the plan of a shape. price: of this job, which has it."""
+        if len(self._plans) >= _MOST_SHAPES:
+            self._plans.clear()
+        self._plans[shape.key] = None
+        lookups = Lookups()
+        opened = self._opened(job)
+        example = charge(opened, self._without_minimum, running=self._running, lookups=lookups)
+        opened_shape = self._shape(opened)
+        if not self._covers(lookups) or opened_shape is None or opened_shape.key != shape.key:
+            return
+        if isinstance(example, Uncharged):
+            if example == price:
+                self._plans[shape.key] = example
+            return
+        plan = _plan_of(example, opened_shape, self._rates)
+        if plan is not None and plan.priced(shape) in (price, None):
+            self._plans[shape.key] = plan
+
+    def _opened(self, job: Job) -> Job:
+        """A job whose amounts are numbers that stand nowhere else."""
+        count = iter(range(_OPEN, _OPEN + 101 * _MOST_OPEN, 101))
+
+        def opened(item: Any) -> Any:
+            """An item of it."""
+            if isinstance(item, Delivered):
+                return Delivered(map(opened, item.items), dict(item.attributes) or None)
+            if not isinstance(item, Property):
+                return item
+            name = item.attributes.get("name", "") if item.tag in _BY_NAME else item.tag
+            if self._hows.get(name) is not _How.AMOUNT:
+                return item
+            number = next(count)
+            return type(item)(item.tag, number if isinstance(item.value, int) else Decimal(number), item.attributes)
+
+        return Job(map(opened, job.items), dict(job.attributes) or None)
+
+
+def _amount(value: object) -> int | Fraction | None:
+    """A value as an amount that can be filled in; None for any other."""
+    if isinstance(value, int):
+        return value if 0 <= value < _MOST_AMOUNT and value.__class__ is int else None
+    if not isinstance(value, Decimal) or not value.is_finite() or value < 0 or abs(value.adjusted()) > _DIGITS:
+        return None
+    over, under = value.as_integer_ratio()
+    return over if under == 1 else Fraction(over, under)
+
+
+def _plan_of(example: Charge, shape: _Shape, rates: RateSet) -> _Plan | None:
+    """The plan of a shape by the charge of a job of it whose amounts stand nowhere else; None where it is no sum of
+    products."""
+    open_numbers = {text: place for place, text in enumerate(shape.texts)}
+    try:
+        whole = _Sum.of(formula(example.arithmetic, open_numbers))
+        sums = [formula(item.arithmetic, open_numbers) for item in example.items]
+    except ValueError:
+        return None
+    record, marks, parts = example.record(), dict[str, int](open_numbers), list[_Sum]()
+
+    def marked() -> str:
+        """The next mark."""
+        mark = str(_MARK + 101 * len(marks))
+        marks[mark] = len(marks)
+        return mark
+
+    record["charge"], record["exact"] = marked(), marked()
+    for item, sum_ in zip(record["items"], sums, strict=True):
+        if sum_.factors.keys() != {()}:
+            item["value"] = marked()
+            parts.append(_Sum.of(sum_))
+    pieces = re.split(f"({'|'.join(marks)})", encoded(record))
+    return _Plan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]])
