@@ -2,10 +2,13 @@
 
 ``python -m bench.run_slurm [--jobs N] [--repeat N] [--check]`` needs a lab (``SSSJOB_LAB_SLURM`` names the directory of
 its ``env.sh``, docs/labs.md); without one it says so and measures nothing. The jobs are held and cancelled afterwards.
-The bare commands are run one after another in the same process, in turns with ours: what a whole submission takes
-longer than they do is ours, wall time and the CPU time of this process alike. Of the rounds the best one counts; on a
-busy machine, where nothing can be done while a command runs, the wall time says little. An array of as many elements is
-submitted by one command; its whole time is told in parts of that of as many commands.
+No two of them ask for the same: arguments, variables, memory, time limits, names and projects differ.
+
+Ours and the bare commands take turns: these submit the scripts that ours has left, one after another in the same
+process. What ours takes more is told as a part of what the bare commands take, of several rounds the least: CPU time of
+this process against that of this process and of the commands that it started, and wall time against wall time, which
+says little on a busy machine, where nothing can be done while a command runs. An array of as many elements is submitted
+by one command; its whole time is told in parts of that of as many commands.
 
 ``python -m bench.run_slurm --soak N`` runs N short jobs on the stand-in and prints memory, threads and descriptors on
 the way; status 1 where one of them has grown.
@@ -16,6 +19,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,18 +27,26 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar, NamedTuple
 
-from bench.run import Measure
+from bench.run import Measure, report
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.run.client import Client
-from sssjob.run.journal import open_journal
+from sssjob.run.journal import Entry, open_journal
+from sssjob.run.specs import user_name
 from sssjob.xml.reader import read_document
 
 __all__ = ["main", "measures", "soak"]
 
 BAR = 0.10          # of the time of the commands
 _JOB = "<Job><Id>j{}</Id><Environment export='true'/><Executable>/bin/true</Executable>{}</Job>"
+_DIFFERENT = """<Job><Id>j{n}</Id><Name>case-{n}</Name><Project>{project}</Project>
+<Executable>/bin/echo</Executable><Arguments>--case {n} --of '{of} cases'</Arguments>
+<Environment export='true'><Variable name='CASE'>{n}</Variable><Variable name='SEED'>{seed}</Variable></Environment>
+<OutputFile>case-{n}.out</OutputFile><Hold>User</Hold>
+<Requested><Processors>{processors}</Processors><Memory units='MB'>{memory}</Memory><Duration>{seconds}</Duration>
+</Requested></Job>"""
 _GROWTH_KB = 1.0    # a finished job may leave behind: its row, its outcome, its facts in the document
 _EVERY = 1000
 
@@ -49,7 +61,10 @@ def enter(folder: str) -> None:
 
 
 def _group(jobs: int) -> str:
-    return "".join(_JOB.format(n, "<Hold>User</Hold>") for n in range(jobs))
+    """Jobs of which each asks for something else."""
+    return "".join(_DIFFERENT.format(n=n, of=jobs, project=("physics", "chem")[n % 2], seed=7919 * n % 10_007,
+                                     processors=1 + n % 4, memory=50 + n, seconds=300 + 60 * (n % 17))
+                   for n in range(jobs))
 
 
 def _array(jobs: int) -> str:
@@ -72,41 +87,67 @@ def _submit(text: str, jobs: int, folder: Path) -> tuple[float, float, Path, lis
     return wall, cpu, folder / "work" / "slurm", ids
 
 
-def _bare(folder: Path) -> tuple[float, float, list[str]]:
-    """Wall and CPU seconds of the bare commands, one after another, on the scripts that ours left."""
+def _bare(folder: Path) -> tuple[float, float, float, list[str]]:
+    """Wall seconds, CPU seconds of this process and of its commands, of the bare commands, one after another, on the
+    scripts that ours left; and native ids."""
     scripts = sorted(folder.glob("*.job"))
-    wall, cpu, ids = time.perf_counter(), time.process_time(), []
+    children, wall, cpu, ids = _of_children(), time.perf_counter(), time.process_time(), []
     for script in scripts:
         done = subprocess.run(["sbatch", "--parsable", str(script)], capture_output=True, text=True, check=True)
         ids.append(done.stdout.strip())
-    return time.perf_counter() - wall, time.process_time() - cpu, ids
+    return time.perf_counter() - wall, time.process_time() - cpu, _of_children() - children, ids
+
+
+def _of_children() -> float:
+    """CPU seconds of the commands that this process has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class _Round(NamedTuple):
+    """Of one round, in seconds a job: what ours takes more, what the bare commands take, and what an array takes."""
+
+    wall: float
+    cpu: float
+    bare_wall: float
+    bare_cpu: float
+    array_wall: float
+    array_cpu: float
+
+
+def _round(jobs: int, folder: Path) -> _Round:
+    wall, cpu, scripts, ids = _submit(_group(jobs), jobs, folder)
+    bare, bare_cpu, command_cpu, more = _bare(scripts)
+    assert len(more) == jobs
+    for start in range(0, 2 * jobs, 500):
+        subprocess.run(["scancel", *[*ids, *more][start:start + 500]], check=False)
+    (folder / "array").mkdir()
+    whole, whole_cpu, one, ids = _submit(_array(jobs), jobs, folder / "array")
+    assert len(list(one.glob("*.job"))) == 1
+    subprocess.run(["scancel", ids[0].partition("_")[0]], check=False)
+    return _Round(*(seconds / jobs for seconds in (
+        wall - bare, cpu - bare_cpu, bare, bare_cpu + command_cpu, whole, whole_cpu)))
 
 
 def measures(jobs: int, repeat: int) -> Iterator[Measure]:
     """The cost of a submission in parts of that of its commands."""
-    rounds, arrays = [], []
+    rounds = []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as name:
             os.chdir(name)
             gc.collect()
-            wall, cpu, scripts, ids = _submit(_group(jobs), jobs, Path(name))
-            bare, bare_cpu, more = _bare(scripts)
-            assert len(more) == jobs
-            for start in range(0, 2 * jobs, 500):
-                subprocess.run(["scancel", *[*ids, *more][start:start + 500]], check=False)
-            (Path(name) / "array").mkdir()
-            whole, whole_cpu, one, ids = _submit(_array(jobs), jobs, Path(name) / "array")
-            assert len(list(one.glob("*.job"))) == 1
-            subprocess.run(["scancel", ids[0].partition("_")[0]], check=False)
+            rounds.append(_round(jobs, Path(name)))
             os.chdir("/")
-        rounds.append((wall / bare - 1, (cpu - bare_cpu) / bare, bare / jobs * 1000))
-        arrays.append((whole / bare, whole_cpu / bare))
-    best = min(rounds)
-    yield Measure(f"submitting {jobs} jobs, our wall time of sbatch's", best[0], BAR,
-                  note=f"{best[2]:.1f} ms a bare sbatch")
-    yield Measure(f"submitting {jobs} jobs, our CPU time of sbatch's", min(one[1] for one in rounds), BAR)
-    yield Measure(f"an array of {jobs}, its wall time of as many sbatch's", min(arrays)[0], BAR, note="one sbatch")
-    yield Measure(f"an array of {jobs}, its CPU time of as many sbatch's", min(one[1] for one in arrays), BAR)
+    best = min(rounds, key=lambda one: one.cpu / one.bare_cpu)
+    yield Measure(f"{jobs} different jobs, our CPU time of sbatch's", best.cpu / best.bare_cpu, BAR,
+                  note=f"{best.cpu * 1000:.2f} ms a job beside {best.bare_cpu * 1000:.2f} of a bare sbatch")
+    best = min(rounds, key=lambda one: one.wall / one.bare_wall)
+    yield Measure(f"{jobs} different jobs, our wall time of sbatch's", best.wall / best.bare_wall, BAR,
+                  note=f"{best.bare_wall * 1000:.1f} ms a bare sbatch")
+    yield Measure(f"an array of {jobs}, its CPU time of as many sbatch's",
+                  min(one.array_cpu / one.bare_cpu for one in rounds), BAR, note="one sbatch")
+    yield Measure(f"an array of {jobs}, its wall time of as many sbatch's",
+                  min(one.array_wall / one.bare_wall for one in rounds), BAR)
 
 
 # --- the soak -----------------------------------------------------------------------------------------------------
@@ -115,9 +156,11 @@ class _Instant(SlurmJobExecutor):
     """Slurm whose commands are answered from memory: each job has ended by the next question."""
 
     number = 0
+    submitted: ClassVar[dict[str, tuple[str, int]]] = {}      # by native id: the script, and when
 
     def _run_submit(self, command: list[str]) -> str:
         type(self).number += 1
+        self.submitted[str(self.number)] = command[-1], int(time.time())
         return f"{self.number}\n"
 
     def _run_command(self, cmd: list[str]) -> str:
@@ -126,14 +169,25 @@ class _Instant(SlurmJobExecutor):
         if "sacct" in cmd:
             fields = cmd[cmd.index("-o") + 1].split(",")
             wanted = cmd[cmd.index("-j") + 1].split(",")
-            return "\n".join(["|".join(fields), *("|".join(_record(one, fields)) for one in wanted), ""])
+            rows = ("|".join(_record(one, fields, *self.submitted[one])) for one in wanted)
+            return "\n".join(["|".join(fields), *rows, ""])
         return ""
 
 
-def _record(native_id: str, fields: list[str]) -> Iterator[str]:
-    known = {"JobID": native_id, "State": "COMPLETED", "ExitCode": "0:0", "Submit": "1795277397", "Start": "1795277398",
-             "End": "1795277399", "ElapsedRaw": "1", "NCPUS": "1", "NNodes": "1", "NodeList": "node1",
-             "TotalCPU": "00:00.010", "Suspended": "00:00:00", "Partition": "batch"}
+class _InstantClient(Client):
+    """A client of that Slurm."""
+
+    instant: ClassVar[_Instant]
+
+    def _backend(self, entry: Entry) -> _Instant:
+        return self.instant
+
+
+def _record(native_id: str, fields: list[str], script: str, submitted: int) -> Iterator[str]:
+    known = {"JobID": native_id, "State": "COMPLETED", "ExitCode": "0:0", "Submit": str(submitted),
+             "Start": str(submitted), "End": str(submitted + 1), "ElapsedRaw": "1", "NCPUS": "1", "NNodes": "1",
+             "NodeList": "node1", "TotalCPU": "00:00.010", "Suspended": "00:00:00", "Partition": "batch",
+             "User": user_name(), "UID": str(os.getuid()), "SubmitLine": f"sbatch --parsable {script}"}
     return (known.get(field, "") for field in fields)
 
 
@@ -150,12 +204,11 @@ def soak(jobs: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         config = BatchSchedulerExecutorConfig(work_directory=Path(name) / "work", queue_polling_interval=0.2,
                                               initial_queue_polling_delay=0.05, accounting_delay=1)
-        backend = _Instant(config=config)
+        _InstantClient.instant = _Instant(config=config)
         with open_journal(Path(name) / "journal.db") as journal:
             for start in range(0, jobs, _EVERY):
                 text = "".join(_JOB.format(n, "") for n in range(start, min(start + _EVERY, jobs)))
-                client = Client(journal, config=config)
-                client._backends["slurm"] = backend
+                client = _InstantClient(journal, config=config)
                 made = client.submit(read_document(f"<JobGroup><Id>g{start}</Id>{text}</JobGroup>".encode()), "slurm",
                                      cwd=Path(name))
                 assert made is not None
@@ -187,10 +240,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("submitting to Slurm: skipped, SSSJOB_LAB_SLURM names no lab (docs/labs.md)")
         return 0
     enter(folder)
-    missed = False
-    for measure in measures(options.jobs, options.repeat):
-        print(measure)
-        missed |= measure.missed
+    missed = report(measures(options.jobs, options.repeat))
     return int(missed and options.check)
 
 

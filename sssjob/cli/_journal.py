@@ -189,10 +189,19 @@ def facts(job: Running) -> list[dict[str, Any]]:
 
 
 def tell_causes(jobs: Iterable[JobOutcome]) -> None:
-    """Why jobs ended badly with neither a code nor a signal, or never began, a line each."""
+    """Why jobs ended badly with neither a code nor a signal, or never began, a line for each reason, which names the
+    first job and says how many more there are."""
+    reasons: dict[str, list[JobOutcome]] = {}
     for job in jobs:
         if job.word in _CAUSED and job.exit_code is None and job.signal is None:
-            problem(f"{job.label}: {job.message or 'it is not known how it ended'}", status=job.code)
+            reasons.setdefault(job.message or "it is not known how it ended", []).append(job)
+    for reason, alike in reasons.items():
+        problem(f"{_and_more([job.label for job in alike])}: {reason}", status=alike[0].code)
+
+
+def _and_more(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = False) -> int:
@@ -200,16 +209,20 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
     help. 7 where none was refused, and some are in the journal and still to be submitted. again: they may have been
     submitted by an earlier client, so that nobody was asked about them now."""
     codes = set()
+    refusals: dict[tuple[str, int], list[str]] = {}
     for job in (job for submission in submissions for job in submission.jobs):
         refused = next((s for s in job.seen if s.known.get("reason") in _REFUSED), None)
         if job.word == "failed" and refused is not None and refused.status is not None:
-            codes.add(code := 4 if refused.known.get("transient") else 5)
-            problem(f"{job.plan.label}: {refused.status.message}", as_json=as_json, status=code)
+            code = 4 if refused.known.get("transient") else 5
+            refusals.setdefault((str(refused.status.message), code), []).append(job.plan.label)
         elif job.word == "running" and (job.asked or (again and job.of.owned)) and None in job.references:
             codes.add(_STILL)
             problem(f"{job.plan.label}: nobody knows yet whether it was submitted; it is in the journal as "
                     f"{job.row.key}, and the next client asks again and goes on: do not submit it once more",
                     as_json=as_json, status=_STILL)
+    for (reason, code), labels in refusals.items():
+        codes.add(code)
+        problem(f"{_and_more(labels)}: {reason}", as_json=as_json, status=code)
     codes |= {_STILL} if tell_held_back(submissions, as_json) else set()
     return max(codes - {_STILL}, default=max(codes, default=0))
 
@@ -223,7 +236,7 @@ def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
         if job.word == "waiting" and job.held_for is not None:
             reasons.setdefault(job.held_for, []).append(job)
     for reason, jobs in reasons.items():
-        many = f"{jobs[0].row.key} is" if len(jobs) == 1 else f"{jobs[0].row.key} and {len(jobs) - 1} more are"
+        many = f"{_and_more([job.row.key for job in jobs])} {'is' if len(jobs) == 1 else 'are'}"
         full = reason.startswith(FULL)
         problem(f"{many} held back: {reason}; submitted when there is room, by any client (`sssjob wait`)",
                 as_json=as_json, status=_STILL if full else 0)

@@ -398,7 +398,7 @@ class Engine:
             text = None if job.ended else facts.hopeless(job.seen)
             if text is not None:
                 self.findings.add("SSS610", job.plan.label, f"{job.plan.label} can never start as it is: {text}",
-                                  severity="warning", path=_place(job))
+                                  severity="warning", path=job.place)
 
     def settle(self, job: Running) -> None:
         """All parts have ended: so has the job, unless it only came to no start."""
@@ -424,9 +424,9 @@ class Engine:
                 return
             job.plan.job.set_as_is("StatusMessage", job.why)
             outcome = job.verdict()
-        tell(self.findings, job.plan.label, job.disagreements)
+        tell(self.findings, job.plan.label, job.disagreements, job.place)
         for why in job.not_its_own:
-            self.findings.add(LEFT_OUT, job.plan.label, f"{job.plan.label}: {why}")
+            self.findings.add(LEFT_OUT, job.plan.label, f"{job.plan.label}: {why}", path=job.place)
         self.end(job, outcome)
 
     def _may_be_unmet(self, job: Running) -> bool:
@@ -516,7 +516,7 @@ class Engine:
         text = f"{job.plan.label}: {message}"
         if text not in self.told:
             self.told.add(text)
-            self.findings.add("SSS602", job.plan.label, text, severity="warning", path=_place(job))
+            self.findings.add("SSS602", job.plan.label, text, severity="warning", path=job.place)
             job.of.note(job, "note", {"text": message})
 
     # -- stopping
@@ -553,11 +553,6 @@ class Engine:
                 self.show(job)
                 if job.of.entry is not None:
                     job.of.owned = False        # so that the entry is not taken for one that has ended
-
-
-def _place(job: Running) -> str:
-    """Where a finding about a job stands: its key in the journal, else its place in the document."""
-    return job.plan.path if job.of.entry is None else job.row.key
 
 
 def _shown(job: Running) -> str:

@@ -145,10 +145,10 @@ def _shown(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def tell(findings: Findings, label: str, found: Iterable[Disagreement]) -> None:
-    """Each disagreement as a finding about the job of that label."""
-    for one in found:
-        findings.add(one.rule, one.fact, f"{label}: {one.text}")
+def tell(findings: Findings, label: str, apart: Iterable[Disagreement], place: str) -> None:
+    """Each disagreement as a finding about the job of that label, which stands at that place."""
+    for one in apart:
+        findings.add(one.rule, one.fact, f"{label}: {one.text}", path=place)
 
 
 def is_annotation(item: Property) -> bool:

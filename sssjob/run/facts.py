@@ -53,11 +53,15 @@ _PHASES: Final = {"SUSPENDED": "Suspended", "HELD": "Hold", "ERROR": "Hold"}
 
 @dataclass(slots=True)
 class Seen:
-    """What is known of one started part of a job. group: the document's own TaskGroup, or None for the whole job."""
+    """What is known of one started part of a job. group: the document's own TaskGroup, or None for the whole job.
+
+    began: its first start that was seen; started: its last one. Both, and submitted, in seconds since the epoch.
+    """
 
     group: TaskGroup | None = None
     native_id: str | None = None
     submitted: float | None = None
+    began: float | None = None
     started: float | None = None
     status: JobStatus | None = None
     put_back: bool = False          # it had begun, and waits again, or did until its end
@@ -74,6 +78,7 @@ class Seen:
         self.started = known.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
+        self.began = self.started if self.began is None else self.began
         self.status = status
 
     def _is_put_back(self, known: Mapping[str, Any], submitted: float) -> bool:
@@ -82,7 +87,7 @@ class Seen:
         source = known.get("sources", {}).get("submit_time")
         has_all = source is not None and kind_of(str(source)) == "accounting"
         started_anew = int(known.get("starts", 1)) > 1 and source is not None and not has_all
-        later = self.started is not None and submitted > self.started
+        later = self.began is not None and submitted > self.began
         return started_anew or (later and not (has_all and self.submitted is None))
 
     @property

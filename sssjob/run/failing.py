@@ -44,7 +44,7 @@ class Failing:
             self.engine.tell(job, f"attempt {number} can no longer be planned")
             return False
         message = str(job.plan.job.value("StatusMessage") or "")
-        tell(self.engine.findings, job.plan.label, job.disagreements)
+        tell(self.engine.findings, job.plan.label, job.disagreements, job.place)
         self.engine.room.has_ended(job)
         self.engine.starting.left(job)
         self.engine.put_aside(job)

@@ -137,7 +137,7 @@ def _add(client: Client, job: Running, part: int, status: psij.JobStatus, result
     for event in events:
         entry.note(event, job.row)
     entry.flush()
-    tell(client.findings, job.plan.label, fresh)
+    tell(client.findings, job.plan.label, fresh, job.place)
     result.jobs[job.row.key] = job
     result.facts.setdefault(job.row.key, {}).update(
         {fact: value for fact, value, _ in job.sources() if before.get(fact) != value})

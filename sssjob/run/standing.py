@@ -173,6 +173,11 @@ class Running:
                     None if member is None else member.id, _text(job.value("StatusMessage")), cluster, site)
 
     @property
+    def place(self) -> str:
+        """Where a finding about it stands: its key in the journal, else its place in the document."""
+        return self.plan.path if self.of.entry is None else self.row.key
+
+    @property
     def started(self) -> bool:
         """Whether any part of it has begun."""
         return any(s.started is not None for s in self.seen)

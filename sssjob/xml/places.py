@@ -30,7 +30,7 @@ _Names = tuple[tuple[str, str], ...]
 
 _SHOWN: Final = 2_000       # bytes on both sides of a place, of which its excerpt is made
 _KEPT: Final = 1 << 20      # bytes of a text that are kept although the file could be read again
-_BLOCK: Final = 1_024       # lines between two whose offsets are remembered
+_BLOCK: Final = 32          # lines between two whose offsets are remembered
 _MOST: Final = 100_000      # items of one job that are looked at
 _WORK: Final = 1_000_000    # items of a document that are looked at, over all findings
 _ANCHORS: Final = 4         # jobs whose items and tags are kept

@@ -63,10 +63,12 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
     tell_causes([JobOutcome(job, "a", "canceled", message="cancel: canceled on request"),
                  JobOutcome(job, "b", "skipped", message="dependency: OnSuccess a does not hold"),
                  JobOutcome(job, "c", "failed", message="lost: nobody knows it"), JobOutcome(job, "d", "failed", 3),
-                 JobOutcome(job, "e", "done", 0), JobOutcome(job, "f", "canceled", signal=15)])
+                 JobOutcome(job, "e", "done", 0), JobOutcome(job, "f", "canceled", signal=15),
+                 *(JobOutcome(job, f"g{n}", "canceled", message="cancel: canceled on request") for n in range(200)),
+                 JobOutcome(job, "h", "failed")])
     assert capfd.readouterr().err.splitlines() == [
-        "sssjob: a: cancel: canceled on request", "sssjob: b: dependency: OnSuccess a does not hold",
-        "sssjob: c: lost: nobody knows it"]
+        "sssjob: a and 200 more: cancel: canceled on request", "sssjob: b: dependency: OnSuccess a does not hold",
+        "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended"]
 
 
 def test_an_attribute_that_holds_the_right_name() -> None:

@@ -116,6 +116,19 @@ def test_a_job_that_starts_anew_at_once_was_submitted_before() -> None:
     assert (seen.submitted, seen.started) == (1.5, 12.0)
 
 
+def test_a_job_that_runs_anew_after_a_while_was_submitted_before_its_first_start() -> None:
+    """The queue has the time at which it was put back long before the second start, and after the first one."""
+    seen = facts.Seen()
+    for state, known in (
+            (JobState.QUEUED, {"submit_time": 27.0}), (JobState.ACTIVE, {"start_time": 28.0, "submit_time": 27.0}),
+            (JobState.QUEUED, {"submit_time": 41.0, "start_time": 28.0, "requeued": True}),
+            (JobState.ACTIVE, {"submit_time": 41.0, "start_time": 57.0}),
+            (JobState.ACTIVE, {"submit_time": 41.0, "start_time": 57.0, "phase": "SUSPENDED"})):
+        seen.take(JobStatus(state, metadata=known))
+        assert seen.submitted == 27.0
+    assert (seen.began, seen.started) == (28.0, 57.0)
+
+
 def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known() -> None:
     """The controller's record of a job that a client has seen for the first time after it was put back."""
     seen = facts.Seen()
@@ -341,9 +354,9 @@ def test_what_counts_as_agreement(key: str, other: Any, agrees: bool) -> None:
 def test_a_disagreement_is_a_warning_that_names_both() -> None:
     status = slurm("2", ExitFile(0, "j", 1795289570.0, 1795289590.0))
     findings = Findings()
-    tell(findings, "a", disagreements(status))
-    assert [(f.rule, f.severity, f.subject, f.message) for f in findings] == [(
-        "SSS620", "warning", "EndTime",
+    tell(findings, "a", disagreements(status), "@3.1")
+    assert [(f.rule, f.severity, f.subject, f.path, f.message) for f in findings] == [(
+        "SSS620", "warning", "EndTime", "@3.1",
         "a: EndTime: sacct says 1795289572, exit-file 1795289590; the former counts")]
     assert [d.record() for d in disagreements(status)] == [{
         "rule": "SSS620", "fact": "EndTime", "key": "end_time", "value": 1795289572.0, "source": "sacct",

@@ -86,7 +86,7 @@ def test_sources_that_disagree_are_told_once(desk: Desk) -> None:
     client = desk.client()
     client.refresh([])
     assert [f.rule for f in client.findings] == ["SSS620"]
-    assert [f.subject for f in client.findings] == ["StartTime"]
+    assert [(f.subject, f.path) for f in client.findings] == [("StartTime", "@1.1")]
     other = desk.client()
     other.refresh(["a"])
     assert list(other.findings) == [] and [d.fact for d in desk.job("a").disagreements] == ["StartTime"]
@@ -156,3 +156,13 @@ def test_an_end_that_accounting_sees_otherwise_is_a_disagreement(before: JobStat
     status = _late.complete(before, {"sacct": record(told)}, {200: 72})
     assert status is not None and [f"{one.rule} {one.text}" for one in disagreements(status)] == [
         f"{text}; the former counts" for text in words]
+
+
+def test_a_late_record_of_a_job_that_was_put_back_is_held_against_its_exit_file() -> None:
+    """A controller that was away learns late of an end: the exit file, which was there before, has another time."""
+    before = known(JobState.COMPLETED, 0, "exit-file", start_time=110.0, end_time=96.0, requeued=False)
+    assert before.metadata is not None
+    before.metadata["sources"] |= {"start_time": "exit-file", "end_time": "exit-file"}
+    status = _late.complete(before, {"sacct": record("COMPLETED 0:0")}, {})
+    assert status is not None and [one.text for one in disagreements(status)] == [
+        "EndTime: sacct says 120, exit-file 96; the former counts"]

@@ -26,6 +26,7 @@ __all__ = ["Asked", "complete", "late_records"]
 _UNKNOWN = ("lost", "unknown-exit")                     # reasons of ends that nobody could tell
 _AFTERWARDS = ("stage-in", "stage-out", "cleanup")      # reasons that no accounting knows of
 _QUEUE = "queue"
+_EXIT_FILE = "exit-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +99,12 @@ def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping
 
 
 def _exit_file(before: JobStatus, sources: Mapping[str, Any]) -> ExitFile | None:
-    """What the exit file said, where the exit code was from it."""
-    if sources.get("exit_code") != "exit-file" or before.exit_code is None:
+    """What the exit file said, where the exit code was from it, with the times that it told of the last run."""
+    if sources.get("exit_code") != _EXIT_FILE or before.exit_code is None:
         return None
-    return ExitFile(before.exit_code)
+    known = before.metadata or {}
+    times = {key: known.get(key) if sources.get(key) == _EXIT_FILE else None for key in ("start_time", "end_time")}
+    return ExitFile(before.exit_code, **times)
 
 
 def _name_sources(metadata: dict[str, Any], sources: Mapping[str, Any], others: Mapping[str, Any]) -> None:
