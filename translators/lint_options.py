@@ -126,10 +126,10 @@ def unexpanded(script: Script) -> Iterator[Hit]:
 
 _VARIABLE: Final = re.compile(r"(?<![\\$@%{])\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _EVALUATED: Final = ("--wrap",)
-#: qsub(1) of Grid Engine, -o; qsub(1B) of Torque, -o (PBS Pro has ^array_index^ alone); qsub(1) of Cobalt.
+#: qsub(1) of Grid Engine, -o; requests.c of Torque's pbs_mom (PBS Pro has ^array_index^ alone); qsub(1) of Cobalt.
 _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
     "sge": ("HOME", "USER", "JOB_ID", "JOB_NAME", "HOSTNAME", "SGE_TASK_ID", "TASK_ID"),
-    "torque": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAYID", "HOME", "PBS_O_WORKDIR", "PBS_O_HOME", "USER"),
+    "torque": ("PBS_JOBID", "HOME"),
     "pbspro": (), "cobalt": ("jobid", "COBALT_JOBID"),
     "lsf": ("HOME", "USER"),
     "htcondor": (), "slurm": (), "flux": (),

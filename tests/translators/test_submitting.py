@@ -124,7 +124,7 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
      "<-q><fast>#!/bin/bash\n#PBS -N j7\n#PBS -l walltime=01:00:00\n#PBS -j oe\n#PBS -o \"out/j7.^jobid^\"\n"
      "cd \"$PBS_O_WORKDIR\"\nmpirun -np 4 ./a 7x\n"),
     ("slurm", "torque", "i=7; sbatch <<E\n#!/bin/bash\n#SBATCH -J j$i -o %x.o%j\n./a\nE\n",
-     "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"${PBS_JOBNAME}.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
+     "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"j7.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
     ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
      "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
      "./a $PBS_ARRAY_INDEX \\$x\n"),

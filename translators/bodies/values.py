@@ -43,6 +43,8 @@ _FROM_ZERO: Final = re.compile(r"0-\d+(?:%\d+)?", re.ASCII)
 #: What an element of an array has -> what it is of a job that is none, and what differs.
 _ELEMENTS: Final = {"element_name": ("job_name", "the name of an element carries its index there"),
                     "element_id": ("job_id", "the id of an element carries its index there")}
+#: The name of the job in an array, of a manager whose own variable then has the name of the element.
+_OF_ARRAYS: Final = "array_job_name"
 _SHIFTED: Final = ("array_index", "array_first", "array_last")
 _SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
 #: In which way an amount is only close that the options say.
@@ -63,6 +65,10 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
         found = given("scratch", source, target, known)
         return None if found is None else replace(found, close=f"some sites of {source.title} set it, and no other")
     found = _found(meaning, target)
+    if meaning == "job_name" and (source.gives.keys() | target.gives.keys()) & {_OF_ARRAYS} and "array" in known:
+        found = target.gives.get(_OF_ARRAYS, found)
+        if found is not None and _OF_ARRAYS in source.gives:
+            found = replace(found, close=_ELEMENTS["element_name"][1])
     if found is not None and not (found.top or found.array or meaning in _ASKING
                                   or (meaning == "job_id" and source.unique != target.unique)):
         return found                                # whatever the job asks for, which takes time to find out

@@ -243,6 +243,8 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
                 reading.misfit(option, "is no number", "a number from 1")
             else:
                 reading.row(row, option)
+    if "--nodecount" in options:            # its nodes belong to one job at a time
+        reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["--nodecount"])
     if (mode := options.get("--mode")) is not None:
         _read_mode(reading, mode)
 
@@ -284,6 +286,9 @@ def _write_layout(asking: Asking) -> Written:
                     "given whole; the launcher in the script says how many processors a task has", subject="Processors")
     for amount in filter(None, (part.memory, part.gpus)):
         asking.dropped(amount.entry)
+    if nodes and (exclusive := asking.extension("ExclusiveNodeUse")) is not None and exclusive.text not in (
+            "true", "host"):
+        asking.note(APPROXIMATED, exclusive, "nodes are given whole")
     for e in part.beside:
         asking.dropped(e)
     return options
