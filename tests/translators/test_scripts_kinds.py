@@ -147,7 +147,8 @@ def test_two_commands_of_one_name(source: str, target: str, call: str, written: 
         text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
         of_call = [line for line in told if line.startswith("SSS51")]
         assert text.endswith(f"{written if body == 'translate' else call}\n")
-        assert of_call == ([] if body == "translate" or not title else [KEPT.format(title, written)])
+        assert of_call == ([KEPT.format(title, written)] if body == "keep" and title else [])
+        assert (f"    command {written}\n" in text) == (body == "shim" and bool(title))
 
 
 def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from sssjob.lrm.variables import Facts, Given
+from sssjob.translators.bodies.shell import Use
 
-__all__ = ["FILES", "MADE", "given", "is_unset"]
+__all__ = ["FILES", "MADE", "given", "is_unset", "why_fixed"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -94,6 +95,23 @@ def is_unset(meaning: str, source: Facts, known: Mapping[str, str]) -> bool:
     """Whether a job of the source has no variable of a meaning, because it does not ask for it. known: what it asks
     for; who asks for tasks of a node asks for tasks."""
     return meaning in source.asked and meaning not in known and not (meaning == "tasks" and "tasks_per_node" in known)
+
+
+def why_fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
+    """Why a use cannot be renamed, or nothing."""
+    meaning = source.variables.get(use.name, "")
+    if use.kind == "text":
+        return "it stands in text that this shell does not expand"
+    if use.kind == "unknown":
+        return "this part of the script does not parse"
+    if use.kind in ("odd", "command"):
+        return "it is not a plain expansion (--body shim defines it)"
+    array = meaning.startswith("array_") and "array" in known
+    if (value.none or source.absent.get(use.name, "") != value.none) and not array:
+        return "where there is nothing to say, the two hold different values (--body shim)"
+    if use.kind == "operated" and not value.name:
+        return "the target gives no variable that an operator could stand in (--body shim)"
+    return ""
 
 
 @lru_cache(maxsize=512)

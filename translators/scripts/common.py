@@ -265,7 +265,7 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         else:
             asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
-    if asking.source == "sge" != asking.dialect.name and _is_kept(text):
+    if asking.source == "sge" != asking.dialect.name and tag != "InputFile" and _is_kept(text):
         if "Append" in holds:
             how.add("Append")
         else:
