@@ -262,10 +262,13 @@ def _spelt(name: str, value: str) -> str | None:
 
 def _write_export(asking: Asking) -> Written:
     made = variables(asking, _spelt)
-    export = asking.export()
+    export, source = asking.export(), asking.source_dialect
     if export is None and made and asking.source != "slurm":
-        asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
-                    "Environment")
+        export = True if source is not None and source.exports else None
+        if export is None:
+            asking.few = True
+            asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
+                        "Environment")
     if export:
         made.insert(0, "ALL")
         if len(made) > 1:
