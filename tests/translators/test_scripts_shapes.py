@@ -111,3 +111,27 @@ def test_groups_that_are_asked_for_as_one_contradict_nothing(target: str) -> Non
 def test_a_choice_of_queues_is_told_without_the_rest_of_the_request() -> None:
     _, messages = converted("slurm", "pbspro", "#!/bin/sh\n#SBATCH -p a,b -N 2 -t 60\n#SBATCH -C 'x|y'\n./a\n")
     assert messages[0].endswith("Queue: a is taken of Queue = a or Queue = b")
+
+
+@pytest.mark.parametrize(("target", "command", "options"), [
+    ("slurm", "./a", ["--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=4", "--mem=20G"]),
+    ("slurm", "mpirun -np 4 ./a", ["--nodes=1", "--ntasks-per-node=4", "--mem=20G"]),
+    ("torque", "./a", ["-l nodes=1:ppn=4", "-l mem=20gb"]),
+    ("lsf", "mpirun ./a", ["-n 4", '-R "span[hosts=1]"', '-R "rusage[mem=20GB/job]"']),
+    ("flux", "./a", ["--nodes=1", "--nslots=1", "--cores-per-slot=4"]),
+    ("cobalt", "./a", ["-n 1"]),
+    ("pbspro", "./a", ["-l ncpus=4", "-l mem=20gb"])])
+def test_amounts_of_a_job_of_pbs_pro_are_those_of_one_chunk(target: str, command: str, options: list[str]) -> None:
+    """Its processors are on one host, and are one task's unless the commands start tasks."""
+    lines, _ = converted("pbspro", target, f"#!/bin/sh\n#PBS -l ncpus=4\n#PBS -l mem=20gb\n{command}\n")
+    assert [line.split(" ", 1)[1] for line in lines if line.startswith("#")] == options
+
+
+@pytest.mark.parametrize(("directives", "call", "kept"), [
+    ("-N 2 --ntasks-per-node=1 --gpus-per-node=4", "srun --gpus-per-task=4 ./a", False),
+    ("-N 2 --ntasks-per-node=1 --gpus-per-node=4", "srun --gpus-per-task=2 ./a", True),
+    ("-N 2 --ntasks-per-node=2 --gpus-per-node=4", "srun --gpus-per-task=4 ./a", True)])
+def test_the_gpus_of_a_node_are_those_of_its_one_task(directives: str, call: str, kept: bool) -> None:
+    lines, messages = converted("slurm", "pbspro", f"#!/bin/sh\n#SBATCH {directives}\n{call}\n")
+    assert any("mpirun cannot say the GPUs of a task" in message for message in messages) is kept
+    assert ("srun() (" in lines) is not kept

@@ -296,7 +296,7 @@ def _write_layout(asking: Asking) -> Written:
 
 def _nodes(asking: Asking, part: Part) -> int | None:
     """Nodes, as far as the job says how many: tasks shared out, or chunks that are nodes."""
-    nodes = part.node_total if part.chunks is None or part.nodes is not None else None
+    nodes = part.node_total if part.chunks in (None, 1) or part.nodes is not None else None
     if nodes is None and (part.slots is not None or part.chunks is not None or part.per_node is not None):
         asking.note(SITE, None, "NodeCount: the job does not say how many nodes, which Cobalt wants to know",
                     subject="NodeCount")
