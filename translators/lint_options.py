@@ -24,6 +24,10 @@ def refused(script: Script) -> Iterator[Hit]:
     refusals = [f for f in script.findings if f.kind == "refused"]
     told = {(f.line, f.subject) for f in refusals}
     messages = " ".join([f.message for f in refusals])
+    for lone in script.options if judge.whole and len(script.parts) > 1 else ():
+        if lone.name in judge.whole:
+            yield Hit(lone.line, lone.column, lone.name, f"{lone.shown}: {judge.command} refuses it: "
+                      f"{judge.whole[lone.name]}")
     for part in script.parts:
         last = {option.name: option for option in part}
         for refusal in judge.refusals([(option.name, option.value) for option in part]):

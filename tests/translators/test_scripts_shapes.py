@@ -135,3 +135,9 @@ def test_the_gpus_of_a_node_are_those_of_its_one_task(directives: str, call: str
     lines, messages = converted("slurm", "pbspro", f"#!/bin/sh\n#SBATCH {directives}\n{call}\n")
     assert any("mpirun cannot say the GPUs of a task" in message for message in messages) is kept
     assert ("srun() (" in lines) is not kept
+
+
+def test_an_array_of_two_kinds_of_nodes_is_told_for_slurm() -> None:
+    lines, messages = converted("torque", "slurm", "#!/bin/sh\n#PBS -t 1-3\n#PBS -l nodes=2:ppn=2+1:ppn=1\n./a\n")
+    assert [line for line in lines if "array" in line] == []
+    assert "--array 1-3: sbatch refuses it: a heterogeneous job is no array" in " ".join(messages)
