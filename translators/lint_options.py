@@ -24,6 +24,10 @@ def refused(script: Script) -> Iterator[Hit]:
     refusals = [f for f in script.findings if f.kind == "refused"]
     told = {(f.line, f.subject) for f in refusals}
     messages = " ".join([f.message for f in refusals])
+    for lone in script.options if judge.whole and len(script.parts) > 1 else ():
+        if lone.name in judge.whole:
+            yield Hit(lone.line, lone.column, lone.name, f"{lone.shown}: {judge.command} refuses it: "
+                      f"{judge.whole[lone.name]}")
     for part in script.parts:
         last = {option.name: option for option in part}
         for refusal in judge.refusals([(option.name, option.value) for option in part]):
@@ -126,10 +130,10 @@ def unexpanded(script: Script) -> Iterator[Hit]:
 
 _VARIABLE: Final = re.compile(r"(?<![\\$@%{])\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _EVALUATED: Final = ("--wrap",)
-#: qsub(1) of Grid Engine, -o; qsub(1B) of Torque, -o (PBS Pro has ^array_index^ alone); qsub(1) of Cobalt.
+#: qsub(1) of Grid Engine, -o; requests.c of Torque's pbs_mom (PBS Pro has ^array_index^ alone); qsub(1) of Cobalt.
 _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
     "sge": ("HOME", "USER", "JOB_ID", "JOB_NAME", "HOSTNAME", "SGE_TASK_ID", "TASK_ID"),
-    "torque": ("PBS_JOBID", "PBS_JOBNAME", "PBS_ARRAYID", "HOME", "PBS_O_WORKDIR", "PBS_O_HOME", "USER"),
+    "torque": ("PBS_JOBID", "HOME"),
     "pbspro": (), "cobalt": ("jobid", "COBALT_JOBID"),
     "lsf": ("HOME", "USER"),
     "htcondor": (), "slurm": (), "flux": (),

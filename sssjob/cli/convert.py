@@ -19,7 +19,7 @@ from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.cli._recognised import recognised
 from sssjob.conversion.converting import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
-from sssjob.findings import Findings, Policy, escape
+from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.translators.registry import BUILT_IN
 from sssjob.xml.profiles import PROFILES
 
@@ -181,8 +181,7 @@ class _One:
             data = source.whole()
             document = how.read(reader, data, context)
         findings_read = [*context.findings, *how.gate(reader, document)]
-        by_line = reader.kind == "script" and directory is None and not any(finding.rejects
-                                                                            for finding in findings_read)
+        by_line = reader.kind == "script" and not any(finding.rejects for finding in findings_read)
         if not self.reported and not by_line:
             session.report(findings_read)
             session.report(context.findings)
@@ -190,7 +189,7 @@ class _One:
             return 1
         policy = how.carrying(reader)
         if directory is not None:
-            return self._each(document, policy, directory)
+            return self._each(document, policy, directory, findings_read if by_line else None)
         findings = Findings(document.path)
         try:
             text = self._blob(document, policy) or self._text(document, policy, output, findings)
@@ -259,24 +258,36 @@ class _One:
 
         explain(self.how, document, as_json=self.session.as_json)
 
-    def _each(self, document: Document, policy: Policy | None, directory: str) -> int:
-        """All jobs are translated before the first file is written: under Reject there is none."""
+    def _each(self, document: Document, policy: Policy | None, directory: str, of_script: list[Finding] | None) -> int:
+        """All jobs are translated before the first file is written: under Reject there is none. of_script: what is to
+        be shown of a script with all that its jobs add, each cause once; None: findings are shown job by job."""
         session, how = self.session, self.how
+        shown = list(of_script or ())
+
+        def report(findings: Findings) -> None:
+            if of_script is None:
+                session.report(findings)
+            else:
+                shown.extend(findings)
+
         findings = Findings(document.path)
         findings.places = document.places
         for group in document.groups():
             findings.add("SSS501", "JobGroup", "the files of single jobs have no place for "
                          f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
                          policy=session.policy or Policy.WARN, within=group, path="/JobGroup")
-        session.report(findings)
+        report(findings)
         taken: set[str] = set()
         texts: dict[str, str] = {}
-        for name, single in singles(document):
-            findings = Findings(document.path)
-            texts |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
-            session.report(findings)
-            if self.explain:
-                self._explained(single)
+        try:
+            for name, single in singles(document):
+                findings = Findings(document.path)
+                texts |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
+                report(findings)
+                if self.explain:
+                    self._explained(single)
+        finally:
+            session.report_once(shown, again=True)
         if session.errors:
             return 1
         how.options.check(how.target)

@@ -122,7 +122,7 @@ _SLURM: Final = Facts(
      "SLURM_JOB_GPUS": "gpu_list", "SLURM_GPUS": "gpus", "SLURM_GPUS_PER_NODE": "gpus_per_node",
      "SLURM_TMPDIR": "site_scratch", "SLURM_GPUS_PER_TASK": "gpus_per_task", "SLURM_GPUS_ON_NODE": "gpus_on_node"},
     _commands("salloc sacct sacctmgr sattach sbcast sgather scontrol scrontab sdiag sinfo sprio squeue sreport "
-              "sstat sshare strigger", sbatch="submit", srun="launch", ibrun="launch", scancel="cancel",
+              "sstat sshare strigger seff sview smap", sbatch="submit", srun="launch", ibrun="launch", scancel="cancel",
               scontrol__hold="hold", scontrol__release="release", scontrol__show="hosts"),
     {"cancel": "scancel", "hold": "scontrol hold", "release": "scontrol release", "launch": "srun"},
     {"restarts": Given("${SLURM_RESTART_COUNT}", "SLURM_RESTART_COUNT", close="it counts how often"),
@@ -172,7 +172,7 @@ _PBSPRO: Final = Facts(
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE", counts="tasks", phrases=_phrases("pbs", "tm"))
 
-#: qsub(1B) of Torque 6.1 and its pbs_mom.
+#: qsub(1B) of Torque 6.1, its server and its pbs_mom. The name of an element of an array carries its index.
 _TORQUE: Final = Facts(
     "torque", "Torque", ("PBS_",),
     _PBS_VARIABLES | {"PBS_ARRAYID": "array_index", "PBS_NUM_NODES": "nodes", "PBS_NP": "tasks",
@@ -180,6 +180,7 @@ _TORQUE: Final = Facts(
                       "PBS_GPUFILE": "", "PBS_O_INITDIR": "", "TMPDIR": "scratch"},
     _PBS_COMMANDS | _MOAB, _Q_WORDS,
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID"), "scratch": _SCRATCH,
+     "array_job_name": Given("${PBS_JOBNAME%-$PBS_ARRAYID}", "PBS_ARRAYID"),
      "cpus_on_node": Given("${PBS_NUM_PPN}", "PBS_NUM_PPN")},
     constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE", phrases=_phrases("pbs", "tm"))
@@ -258,14 +259,14 @@ _HTCONDOR: Final = Facts(
      "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")})
 
 #: flux-environment(7): the batch script is the initial program of an instance of its own; FLUX_JOB_ID and the like are
-#: unset there, and commands tell.
+#: unset there, and commands tell; it has a broker on each node (flux-broker-attributes(7), size).
 _FLUX: Final = Facts(
     "flux", "Flux", ("FLUX_",),
     {"FLUX_JOB_CC": ""},
-    _commands("flux", flux__batch="submit", flux__submit="submit", flux__run="launch", flux__cancel="cancel"),
+    _commands("flux", flux__batch="submit", flux__run="launch", flux__cancel="cancel"),
     {"cancel": "flux cancel", "launch": "flux run"},
     {"job_id": Given("$(flux getattr jobid)", "FLUX_URI"),
-     "nodes": Given("$(flux resource list -n -o {nnodes})", "FLUX_URI"),
+     "nodes": Given("$(flux getattr size)", "FLUX_URI"),
      "node_list": Given("$(flux getattr hostlist)", "FLUX_URI"),
      "submit_dir": Given("${PWD}", top=True)},
     hosts="flux hostlist -e local | tr ' ' '\\n'", hosts_need="FLUX_URI", counts="tasks", unique=True)

@@ -424,7 +424,8 @@ class Asked:
             least = least_request(expression)
             block = _Block(expression, least, frozenset(map(id, least.dropped)))
             self._blocks[entry.level] = block
-            if not least.possible:
+            several = len(self.groups) > 1 and self.group is None and entry.level in (GROUP, *TASK)
+            if not least.possible and not several:
                 self.note("SSS502", entry, f"Requested: the first value of each name is taken, for no value meets "
                           f"{block}", subject="Requested")
         return self._blocks[entry.level]
@@ -488,8 +489,17 @@ def _said(e: Entry) -> str:
 
 
 def _alternatives(block: _Block, found: list[Entry]) -> str:
-    """What there was to choose from: the whole expression where names depend on each other."""
-    return str(block) if _depends(block) else ", ".join(map(_said, found))
+    """What there was to choose from: where names depend on each other the part of the expression that is about this
+    one alone, else the whole."""
+    if not _depends(block):
+        return ", ".join(map(_said, found))
+    from sssjob.request.tree import AllOf, properties_of
+
+    root = block.expression.root
+    parts = [node for node in (root.items if isinstance(root, AllOf) else (root,))
+             if any(p.tag == found[0].tag for p in properties_of(node))]
+    alone = all(p.tag == found[0].tag for node in parts for p in properties_of(node))
+    return " and ".join(map(str, parts)) if alone else str(block)
 
 
 def _depends(block: _Block) -> bool:

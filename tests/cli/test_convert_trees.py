@@ -491,3 +491,16 @@ def test_a_dialect_of_a_third_party_is_like_ours(sssjob: Command, acme: Path) ->
     (acme / "tree" / "y.sh").write_text(ACME)
     assert main(["convert", "-q", "-f", "acme", "-t", "slurm", "tree", "--out", "out", "--jobs", "2"]) == 0
     assert sorted(files(acme / "out")) == ["sub/x.sbatch", "y.sh"]
+
+
+def test_the_jobs_of_one_script_tell_each_cause_once_with_its_count(sssjob: Command, tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """What breaks the job first, as without --out."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.sub").write_text("executable = a.sh\nnotification = error\nlog = a.log\nrequest_disk = 1GB\n"
+                                    "queue state in (AL AK)\n")
+    code, _, err = sssjob("convert", "-f", "htcondor", "-t", "slurm", "a.sub", "--out", "out", "--policy", "warn")
+    lines = [line for line in err.splitlines() if line.startswith(("a.sub:3", "a.sub:4"))]
+    assert (code, lines) == (0, [
+        "a.sub:4:1: SSS501 warning [breaks] request_disk 1GB: Disk: dropped, Slurm has no place for it (2 times)",
+        "a.sub:3:1: SSS501 warning [looks] log a.log: dropped, Slurm has no place for it (2 times)"])

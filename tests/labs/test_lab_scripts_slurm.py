@@ -57,3 +57,12 @@ def test_sbatch_takes_what_is_written(lab: Path, tmp_path: Path, name: str, path
         pytest.skip("several jobs are several scripts")
     text = get("slurm").write(document, WriteContext(policy=Policy.WARN))
     assert refusal(lab, tmp_path, text) == "", text
+
+
+def test_a_heterogeneous_job_is_no_array(lab: Path, tmp_path: Path) -> None:
+    """sbatch says so itself; what is made of two kinds of nodes is taken, without the array that was dropped."""
+    parts = "#!/bin/sh\n#SBATCH -N 1{}\n#SBATCH hetjob\n#SBATCH -N 1\ntrue\n"
+    assert refusal(lab, tmp_path, parts.format("")) == "" and refusal(lab, tmp_path, parts.format(" -a 1-3")) != ""
+    document = get("torque").read(b"#!/bin/sh\n#PBS -t 1-3\n#PBS -l nodes=1:ppn=2+1:ppn=1\ntrue\n", ReadContext())
+    text = get("slurm").write(document, WriteContext(policy=Policy.WARN))
+    assert "hetjob" in text and refusal(lab, tmp_path, text) == ""

@@ -59,7 +59,7 @@ class Machine:
         self.program("scontrol", 'test "$1 $2" = "show hostnames" && printf "n1\\nn2\\n"')
         self.program("hostname", "echo n1")
         self.program("flux", 'case "$*" in "getattr jobid") echo 4242;; "getattr hostlist") echo n1,n2;; '
-                     '"resource list -n -o {nnodes}") echo 2;; "hostlist -e local") echo "n1 n2";; esac')
+                     '"getattr size") echo 2;; "hostlist -e local") echo "n1 n2";; esac')
         (folder / "slots").write_text("n1\nn1\nn2\nn2\n")
         (folder / "nodes").write_text("n1\nn2\n")
         (folder / "pe").write_text("n1 2 UNDEFINED UNDEFINED\nn2 2 UNDEFINED UNDEFINED\n")
@@ -348,7 +348,7 @@ COMMANDS = [
     ("canceljob $PBS_JOBID", "torque", "slurm", "scancel $SLURM_JOB_ID"),
     ("flux run -n 4 ./a", "flux", "slurm", "srun -n 4 ./a"),
     ("srun -n $(($SLURM_NNODES * 2)) ./a", "slurm", "flux",
-     "flux run -n $(($(flux resource list -n -o {nnodes}) * 2)) ./a"),
+     "flux run -n $(($(flux getattr size) * 2)) ./a"),
     ("FOO=1 exec srun -n 2 ./a > $SLURM_JOB_ID", "slurm", "sge", "FOO=1 exec mpirun -np 2 ./a > $JOB_ID"),
     ("srun -n4 -D /x --mpi=pmi2 -l --export=ALL ./a", "slurm", "flux", "flux run -n 4 --cwd=/x -l ./a"),
     ("srun --chdir=/x -v -u ./a", "slurm", "lsf", "mpirun -wdir /x ./a"),
@@ -716,7 +716,8 @@ def test_the_tables_hold_together() -> None:
     meanings = {m for f in FACTS.values() for m in f.variables.values()}
     for name, facts in FACTS.items():
         assert facts.name == name
-        assert set(facts.gives) <= meanings | {"array_id"} and set(facts.absent) <= set(facts.variables)
+        assert set(facts.gives) <= meanings | {"array_id", "array_job_name"}
+        assert set(facts.absent) <= set(facts.variables)
         assert set(facts.words) <= {"cancel", "hold", "release", "launch"}
         for value in facts.gives.values():
             assert subprocess.run(["sh", "-n", "-c", f'x="{value.text}"'], check=False).returncode == 0

@@ -134,7 +134,7 @@ def test_66_templates() -> None:
 # --- what carries over
 def test_sizes() -> None:
     assert convert("#COBALT -n 32 --proccount 512 --mode c16\n", "cobalt", "slurm")[0] == [
-        "--nodes=32", "--ntasks=512", "--ntasks-per-node=16"]
+        "--nodes=32", "--ntasks=512", "--ntasks-per-node=16", "--exclusive"]
     assert convert("#SBATCH -n 64 --ntasks-per-node=16 -c 2 --mem=1G\n", "slurm", "cobalt") == (
         ["-n 4", "--proccount 64"], [("approximated", "TaskDistribution"), ("approximated", "Processors"),
                                      ("dropped", "Memory")])

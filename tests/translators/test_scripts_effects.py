@@ -32,6 +32,25 @@ CASES = [
     ("sge", "slurm", "#$ -o run.log -j y\n", ["--output=run.log", "--open-mode=append"], []),
     ("sge", "slurm", "#$ -o run.$JOB_ID -j y\n", ["--output=run.%j"], []),
     ("sge", "slurm", "#$ -o /dev/null -j y\n", ["--output=/dev/null"], []),
+    ("sge", "lsf", "#$ -o run.log -e run.$JOB_ID\n", ["-o run.log", "-eo run.%J"], []),
+    ("sge", "flux", "#$ -o run.log -e err.log\n",
+     ["--output=run.log", "--error=err.log", "--setopt=output.mode=append"], []),
+    ("sge", "pbspro", "#$ -o run.log -e run.$JOB_ID\n", ["-o run.log", '-e "run.^jobid^"'],
+     ["-o run.log: PBS Pro empties a file that is there, where Grid Engine appends to it"]),
+    ("torque", "slurm", "#PBS -t 1-3\n#PBS -o out.$PBS_JOBID\n#PBS -e $PBS_JOBNAME.err\n",
+     ["--array=1-3", "--output=out.%A-%a", "--error=%x.err-%a"],
+     ["-e $PBS_JOBNAME.err: ErrorFile: Torque fills in PBS_JOBID and HOME alone in file names; {name}.err-{index} is "
+      "what is meant"]),
+    ("torque", "slurm", "#PBS -t 1-3\n#PBS -o log.$PBS_ARRAYID\n#PBS -j oe\n", ["--array=1-3", "--output=log.%a"],
+     ["-o log.$PBS_ARRAYID: OutputFile: Torque fills in PBS_JOBID and HOME alone in file names; log.{index} is what is "
+      "meant"]),
+    ("torque", "sge", "#PBS -t 1-3\n#PBS -o out\n#PBS -j oe\n", ["-t 1-3", "-o out-$TASK_ID", "-j y"],
+     ["OutputFile: Grid Engine appends to a file that is there, where Torque empties it"]),
+    ("slurm", "torque", "#SBATCH -a 1-3 -J fit\n#SBATCH -o %x_%A_%a.log -e err/e-%a\n",
+     ["-N fit", "-t 1-3", '-o "fit_${PBS_JOBID}.log"', "-e err/e"],
+     ["--output %x_%A_%a.log: OutputFile: Torque adds the index of each element to the name: "
+      "{name}_{array_jobid}.log-{index}", "--output %x_%A_%a.log: the name stands in the file name as fit",
+      "--output %x_%A_%a.log: the id of the array is written as ${PBS_JOBID}"]),
 ]
 
 
@@ -113,3 +132,43 @@ def test_files_that_no_option_names(source: str, target: str, text: str, message
     get(target).write(document, context)
     told = [(f.message, f.severity) for f in context.findings if f.message.startswith("OutputFile: without an option")]
     assert told == ([(f"OutputFile: without an option output of {message}", severity)] if message else [])
+
+
+@pytest.mark.parametrize("directives", ["#PBS -t 1-3\n#PBS -o \"out.${PBS_JOBID}\"\n#PBS -e logs/\n",
+                                        "#PBS -t 1-3\n#PBS -j oe\n#PBS -o \"x.$PBS_ARRAYID\"\n"])
+def test_names_that_torque_numbers_itself_come_back_as_they_were(directives: str) -> None:
+    text = f"#!/bin/sh\n{directives}./a\n"
+    assert converted("torque", "torque", text) == (text.splitlines()[1:], [])
+
+
+@pytest.mark.parametrize(("source", "target", "directives", "line"), [
+    ("slurm", "torque", "#SBATCH -a 1-3\n",
+     'if [ -n "${PBS_ARRAYID+x}" ]; then export SLURM_JOB_NAME="${PBS_JOBNAME%-$PBS_ARRAYID}"; fi'),
+    ("slurm", "torque", "#SBATCH -n 2\n",
+     'if [ -n "${PBS_JOBNAME+x}" ]; then export SLURM_JOB_NAME="${PBS_JOBNAME}"; fi')])
+def test_the_name_of_an_array_is_not_that_of_its_element(source: str, target: str, directives: str, line: str) -> None:
+    lines, _ = converted(source, target, f"#!/bin/sh\n{directives}./a $SLURM_JOB_NAME\n")
+    assert line in lines
+
+
+def test_that_an_element_of_torque_has_a_name_of_its_own_is_told() -> None:
+    _, told = converted("torque", "slurm", "#!/bin/sh\n#PBS -t 1-3\n./a $PBS_JOBNAME\n")
+    assert told == ["the shim gives PBS_JOBNAME of Torque as ${SLURM_JOB_NAME}, which is only close: the name of an "
+                    "element carries its index there"]
+
+
+@pytest.mark.parametrize(("source", "directives", "export", "told"), [
+    ("flux", "#FLUX: --env=A=1\n", "--export=ALL,A=1", ["a variable that the submitter has wins over the one given"]),
+    ("lsf", '#BSUB -env "all, A=1"\n', "--export=ALL,A=1",
+     ["a variable that the submitter has wins over the one given"]),
+    ("cobalt", "#COBALT --env A=1\n", "--export=A=1", ["of the submitter's variables none go along then"]),
+    ("pbspro", "#PBS -v A=1\n", "--export=A=1", ["of the submitter's variables none go along then"]),
+    ("pbspro", "#PBS -N x\n", "", ["jobs of PBS Pro find few of the submitter's variables unless told otherwise, those "
+                                   "of Slurm all"])])
+def test_variables_that_are_set_keep_the_submitters_where_they_were(source: str, directives: str, export: str,
+                                                                    told: list[str]) -> None:
+    document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext())
+    findings = Findings("s")
+    text = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
+    assert [line[8:] for line in str(text).splitlines() if "--export" in line] == [export] * bool(export)
+    assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in told]

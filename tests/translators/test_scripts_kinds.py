@@ -138,7 +138,7 @@ KEPT = "SSS511 qsub is a command of {}; the line is kept: --body translate write
     ("torque", "pbspro", "qsub -l nodes=2:ppn=4,walltime=1:0:0 x.sh",
      "qsub -l walltime=01:00:00 -l select=2:ncpus=4:mpiprocs=4 -l place=scatter x.sh", "Torque"),
     ("pbspro", "torque", "qsub -J 1-3 x.sh", "qsub -t 1-3 x.sh", "PBS Pro"),
-    ("cobalt", "torque", "qsub -n 4 -t 30 x.sh", "qsub -l walltime=00:30:00 -l nodes=4 x.sh", "Cobalt"),
+    ("cobalt", "torque", "qsub -n 4 -t 30 x.sh", "qsub -l walltime=00:30:00 -l nodes=4 -n x.sh", "Cobalt"),
     ("torque", "pbspro", "qsub -N a x.sh", "qsub -N a x.sh", ""), ("pbspro", "torque", "qsub x.sh", "qsub x.sh", "")])
 def test_two_commands_of_one_name(source: str, target: str, call: str, written: str, title: str) -> None:
     """What one takes the other refuses or takes for something else; it is no reason to say nothing that both are called
@@ -147,7 +147,8 @@ def test_two_commands_of_one_name(source: str, target: str, call: str, written: 
         text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
         of_call = [line for line in told if line.startswith("SSS51")]
         assert text.endswith(f"{written if body == 'translate' else call}\n")
-        assert of_call == ([] if body == "translate" or not title else [KEPT.format(title, written)])
+        assert of_call == ([KEPT.format(title, written)] if body == "keep" and title else [])
+        assert (f"    command {written}\n" in text) == (body == "shim" and bool(title))
 
 
 def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:

@@ -218,7 +218,7 @@ def test_sizes_of_slurm(text: str, made: list[str]) -> None:
 @pytest.mark.parametrize(("text", "made"), [
     ('-n 16 -R "span[ptile=8]"', ["--ntasks=16", "--ntasks-per-node=8"]),
     ("-n 4 -R span[hosts=1] -R affinity[core(2)]", ["--nodes=1", "--ntasks=4", "--cpus-per-task=2"]),
-    ("-nnodes 3", ["--nodes=3"]), ("-n 4 -x -m h1", ["--ntasks=4", "--nodelist=h1", "--exclusive"])])
+    ("-nnodes 3", ["--nodes=3", "--exclusive"]), ("-n 4 -x -m h1", ["--ntasks=4", "--nodelist=h1", "--exclusive"])])
 def test_sizes_for_slurm(text: str, made: list[str]) -> None:
     assert convert(f"#BSUB {text}\n", "lsf", "slurm")[0] == made
 

@@ -72,3 +72,72 @@ def test_gpus_of_a_node_are_not_multiplied_where_nodes_are_not_said(target: str,
 def test_flux_is_told_slots_where_it_would_take_whole_nodes(options: str, written: list[str]) -> None:
     lines, _ = converted("slurm", "flux", f"#!/bin/sh\n#SBATCH {options}\n./a\n")
     assert [line.removeprefix("#FLUX: ") for line in lines[:-1]] == written
+
+
+WHOLE = [("flux", "#FLUX: -N 4\n"), ("cobalt", "#COBALT -n 4 -t 10\n"), ("lsf", "#BSUB -nnodes 4\n")]
+
+
+@pytest.mark.parametrize(("target", "option"), [
+    ("slurm", "#SBATCH --exclusive"), ("pbspro", "#PBS -l place=scatter:excl"), ("torque", "#PBS -n"),
+    ("sge", "#$ -l exclusive=true")])
+@pytest.mark.parametrize(("source", "directives"), WHOLE)
+def test_nodes_that_are_given_whole_are_asked_for_whole(source: str, directives: str, target: str, option: str) -> None:
+    """Else the job has one processor on each of them."""
+    lines, _ = converted(source, target, f"#!/bin/sh\n{directives}./a\n")
+    assert option in lines
+
+
+@pytest.mark.parametrize(("source", "directives"), [
+    *WHOLE, ("flux", "#FLUX: -N 4\n#FLUX: --exclusive\n"), ("lsf", "#BSUB -nnodes 4\n#BSUB -x\n")])
+def test_what_was_not_said_about_whole_nodes_is_not_written(source: str, directives: str) -> None:
+    text = f"#!/bin/sh\n{directives}./a\n"
+    lines, _ = converted(source, source, text)
+    again = converted(source, source, "\n".join(["#!/bin/sh", *lines, ""]))[0]
+    assert again == lines and sum("xclusive" in line or line == "#BSUB -x" for line in lines) == (
+        "xclusive" in directives or "-x" in directives)
+
+
+def test_slots_of_flux_are_no_whole_nodes() -> None:
+    lines, _ = converted("flux", "slurm", "#!/bin/sh\n#FLUX: -N 2\n#FLUX: -n 8\n./a\n")
+    assert lines == ["#SBATCH --nodes=2", "#SBATCH --ntasks=8", "./a"]
+
+
+@pytest.mark.parametrize("target", ["sge", "htcondor", "cobalt"])
+def test_groups_that_are_asked_for_as_one_contradict_nothing(target: str) -> None:
+    _, messages = converted("torque", target, "#!/bin/sh\n#PBS -l nodes=2:ppn=16:ib+1:ppn=8:bigmem\n./a\n")
+    assert not [message for message in messages if "first value of each name" in message]
+
+
+def test_a_choice_of_queues_is_told_without_the_rest_of_the_request() -> None:
+    _, messages = converted("slurm", "pbspro", "#!/bin/sh\n#SBATCH -p a,b -N 2 -t 60\n#SBATCH -C 'x|y'\n./a\n")
+    assert messages[0].endswith("Queue: a is taken of Queue = a or Queue = b")
+
+
+@pytest.mark.parametrize(("target", "command", "options"), [
+    ("slurm", "./a", ["--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=4", "--mem=20G"]),
+    ("slurm", "mpirun -np 4 ./a", ["--nodes=1", "--ntasks-per-node=4", "--mem=20G"]),
+    ("torque", "./a", ["-l nodes=1:ppn=4", "-l mem=20gb"]),
+    ("lsf", "mpirun ./a", ["-n 4", '-R "span[hosts=1]"', '-R "rusage[mem=20GB/job]"']),
+    ("flux", "./a", ["--nodes=1", "--nslots=1", "--cores-per-slot=4"]),
+    ("cobalt", "./a", ["-n 1"]),
+    ("pbspro", "./a", ["-l ncpus=4", "-l mem=20gb"])])
+def test_amounts_of_a_job_of_pbs_pro_are_those_of_one_chunk(target: str, command: str, options: list[str]) -> None:
+    """Its processors are on one host, and are one task's unless the commands start tasks."""
+    lines, _ = converted("pbspro", target, f"#!/bin/sh\n#PBS -l ncpus=4\n#PBS -l mem=20gb\n{command}\n")
+    assert [line.split(" ", 1)[1] for line in lines if line.startswith("#")] == options
+
+
+@pytest.mark.parametrize(("directives", "call", "kept"), [
+    ("-N 2 --ntasks-per-node=1 --gpus-per-node=4", "srun --gpus-per-task=4 ./a", False),
+    ("-N 2 --ntasks-per-node=1 --gpus-per-node=4", "srun --gpus-per-task=2 ./a", True),
+    ("-N 2 --ntasks-per-node=2 --gpus-per-node=4", "srun --gpus-per-task=4 ./a", True)])
+def test_the_gpus_of_a_node_are_those_of_its_one_task(directives: str, call: str, kept: bool) -> None:
+    lines, messages = converted("slurm", "pbspro", f"#!/bin/sh\n#SBATCH {directives}\n{call}\n")
+    assert any("mpirun cannot say the GPUs of a task" in message for message in messages) is kept
+    assert ("srun() (" in lines) is not kept
+
+
+def test_an_array_of_two_kinds_of_nodes_is_told_for_slurm() -> None:
+    lines, messages = converted("torque", "slurm", "#!/bin/sh\n#PBS -t 1-3\n#PBS -l nodes=2:ppn=2+1:ppn=1\n./a\n")
+    assert [line for line in lines if "array" in line] == []
+    assert "--array 1-3: sbatch refuses it: a heterogeneous job is no array" in " ".join(messages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ def converted(source: str, target: str, commands: str, body: str = "translate") 
     return own, [f.message for f in context.findings if f.rule in ("SSS511", "SSS512")]
 
 
-@pytest.mark.parametrize(("source", "target", "call", "expected"), [
+CALLS = [
     ("slurm", "pbspro", "sbatch next.sh", "qsub next.sh"),
     ("slurm", "pbspro", "ID=$(sbatch --parsable -p long a.sh)", "ID=$(qsub -q long a.sh)"),
     ("slurm", "pbspro", "sbatch --dependency=afterok:$ID -t 90 -J step b.sh",
@@ -39,7 +40,18 @@ def converted(source: str, target: str, commands: str, body: str = "translate") 
     ("sge", "slurm", "qsub -q a.q -t 1-3 run.sh 5", "sbatch --partition=a.q --array=1-3 run.sh 5"),
     ("lsf", "slurm", "bsub -q night -W 60 < job.lsf", "sbatch --partition=night --time=01:00:00 < job.lsf"),
     ("flux", "slurm", "id=$(flux batch -q q -n 4 a.sh)", "id=$(sbatch --parsable --partition=q --ntasks=4 a.sh)"),
-])
+    ("slurm", "flux", 'sbatch -J "$NAME" -d afterok:$A:$B x.sh',
+     'flux batch --job-name="$NAME" --dependency=afterok:$A --dependency=afterok:$B x.sh'),
+    ("slurm", "pbspro", "sbatch -d afterok:$A:$B x.sh", "qsub -W depend=afterok:$A:$B x.sh"),
+    ("slurm", "sge", 'sbatch -J "x-${NAME}-y" "$f" $A', 'qsub -N "x-${NAME}-y" "$f" $A'),
+    ("slurm", "pbspro", "sbatch -d afterany:$SLURM_JOB_ID x.sh", "qsub -W depend=afterany:${PBS_JOBID%%[!0-9]*} x.sh"),
+    ("slurm", "flux", "sbatch -d afterany:${SLURM_JOB_ID} x.sh",
+     "flux batch --dependency=afterany:$(flux getattr jobid) x.sh"),
+    ("torque", "pbspro", "qsub -t 1-3 -v A=$A x.sh; qsub y.sh", "qsub -J 1-3 -v A=$A x.sh; qsub y.sh"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "call", "expected"), CALLS)
 def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, expected: str) -> None:
     lines, told = converted(source, target, call)
     assert lines == expected.split("\n")
@@ -59,7 +71,8 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "sge", "sbatch $OPTS x.sh", "$OPTS may hold options"),
     ("slurm", "sge", "sbatch -J $(date +%s) x.sh", "a word of it is made by the shell"),
     ("slurm", "sge", "sbatch -J '$x' x.sh", "a word of it is made by the shell"),
-    ("slurm", "pbspro", "sbatch -p $SLURM_JOB_PARTITION x.sh", "a name of Slurm stands among its words"),
+    ("slurm", "pbspro", "sbatch -p $SLURM_NO_SUCH x.sh", "a name of Slurm stands among its words"),
+    ("slurm", "pbspro", "sbatch --wrap 'srun ./a' x.sh", "a name of Slurm stands among its words"),
     ("slurm", "sge", "sbatch --no-such x.sh", "--no-such: no such option"),
     ("slurm", "sge", "sbatch <<E -p q\n./a\nE", "a redirection stands among its words"),
     *(("slurm", target, f"sbatch <<{rest}", "the script in its here-document has directives; convert that as a script "
@@ -90,7 +103,85 @@ def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, cal
 
 @pytest.mark.parametrize("body", ["keep", "shim"])
 def test_other_modes_keep_it(body: str) -> None:
-    assert converted("slurm", "pbspro", "sbatch x.sh", body)[0][-1] == "sbatch x.sh"
+    lines, told = converted("slurm", "pbspro", "sbatch x.sh", body)
+    assert lines[-1] == "sbatch x.sh"
+    assert told == (["sbatch is a command of Slurm; the line is kept: --body translate writes qsub x.sh"]
+                    if body == "keep" else [])
+
+
+#: Prints what it is called by, with which words and what it reads.
+STAND_IN = """#!/bin/sh
+printf '%s' "${0##*/}" >> "$CALLED"
+printf '<%s>' "$@" >> "$CALLED"
+[ -t 0 ] || cat >> "$CALLED"
+echo >> "$CALLED"
+echo 7
+"""
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    """A folder of submit commands that write down how they are called, and scripts for them."""
+    for name in ("sbatch", "qsub", "bsub", "flux"):
+        (tmp_path / name).write_text(STAND_IN)
+        (tmp_path / name).chmod(0o755)
+    for name in ("next.sh", "x.sh", "a b", "job.lsf"):
+        (tmp_path / name).write_text("a script\n")
+    return tmp_path
+
+
+def calls(folder: Path, program: str, lines: list[str]) -> str:
+    """The calls that a driver makes."""
+    log = folder / "called.txt"
+    log.write_text("")
+    subprocess.run([program, "-c", "\n".join(lines)], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60,
+                   stdin=subprocess.DEVNULL, env={"PATH": f"{folder}:/usr/bin:/bin", "CALLED": str(log), "ID": "5",
+                                                  "i": "3", "f": "a b", "A": "8", "B": "9", "NAME": "a name",
+                                                  "PBS_JOBID": "12.srv", "JOB_ID": "12", "LSB_JOBID": "12",
+                                                  "FLUX_URI": "local"})
+    return log.read_text()
+
+
+@pytest.mark.parametrize("program", ["bash", "dash"])
+@pytest.mark.parametrize(("source", "target", "call"), [case[:3] for case in CALLS])
+def test_a_shim_makes_the_call_that_is_written_in_its_place(source: str, target: str, call: str, program: str,
+                                                            commands: Path) -> None:
+    """Word for word and with the same input, or the call is kept and what would be written is told."""
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}")
+    lines, told = converted(source, target, call, "shim")
+    if any("--body translate writes" in message for message in told):
+        assert lines[-len(call.splitlines()):] == call.splitlines()
+        return
+    assert calls(commands, program, lines) == calls(commands, program, converted(source, target, call)[0])
+
+
+@pytest.mark.parametrize(("call", "other"), [
+    ("sbatch -o a$i x.sh", "sbatch -o b3 x.sh"), ("sbatch -p q x.sh", "sbatch -p q y.sh"),
+    ("sbatch -p q x.sh", "sbatch -p q x.sh more"), ("sbatch -d afterok:$ID x.sh", "sbatch -d afterany:5 x.sh")])
+def test_a_function_takes_no_call_that_the_body_does_not_make(call: str, other: str) -> None:
+    lines, _ = converted("slurm", "sge", call, "shim")
+    done = subprocess.run(["bash", "-c", "\n".join([*lines[:-1], other])], text=True, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"sbatch: {other.removeprefix('sbatch ')} has no equal here\n"
+
+
+@pytest.mark.parametrize(("call", "kept"), [
+    ("sbatch -d afterok:$ID:$OTHER x.sh", 'qsub -hold_jid $ID,$OTHER x.sh'),       # the two stand apart there
+    ("nohup sbatch x.sh", "qsub x.sh"), ("/usr/bin/sbatch x.sh", "qsub x.sh"),     # no function is called there
+    ('sbatch "it\'s $A"', "qsub \"it's $A\"")])
+def test_a_call_that_no_function_can_take_is_kept_and_what_would_be_written_told(call: str, kept: str) -> None:
+    lines, told = converted("slurm", "sge", call, "shim")
+    assert lines == [call] and told == [
+        f"sbatch is a command of Slurm; the line is kept: --body translate writes {kept}"]
+
+
+def test_an_array_is_not_waited_for_by_the_number_of_its_job() -> None:
+    """PBS knows the array 12 as 12[]."""
+    lines, told = converted("slurm", "pbspro", "#SBATCH -a 1-3\nsbatch -d afterany:$SLURM_ARRAY_JOB_ID x.sh")
+    assert lines[-1].startswith("sbatch -d") and told == [
+        "sbatch is a command of Slurm; the line is kept: an array is not waited for by the number that "
+        "SLURM_ARRAY_JOB_ID is"]
 
 
 @pytest.mark.parametrize("call", [
@@ -124,7 +215,7 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
      "<-q><fast>#!/bin/bash\n#PBS -N j7\n#PBS -l walltime=01:00:00\n#PBS -j oe\n#PBS -o \"out/j7.^jobid^\"\n"
      "cd \"$PBS_O_WORKDIR\"\nmpirun -np 4 ./a 7x\n"),
     ("slurm", "torque", "i=7; sbatch <<E\n#!/bin/bash\n#SBATCH -J j$i -o %x.o%j\n./a\nE\n",
-     "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"${PBS_JOBNAME}.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
+     "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"j7.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
     ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
      "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
      "./a $PBS_ARRAY_INDEX \\$x\n"),

@@ -20,7 +20,7 @@ from sssjob.translators.bodies import Mode, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.values import FILES, MADE, given, is_unset
+from sssjob.translators.bodies.values import FILES, MADE, given, is_unset, why_fixed
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -64,37 +64,14 @@ def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, li
     """
     text = body.text
     if mode != "keep":
-        text, sources, cuts = _unshimmed(body.text, source, target, tell, facts)
+        text, sources, cuts = shim.taken_out(body.text, source, target, facts, lambda *where: tell(
+            EDITED, "shim", "the shim was edited since sssjob wrote it; it is kept", *where))
     else:
         sources, cuts = [source] * (source.name != target.name), []
     work = _Work(text, cuts, body, target, mode, tell, limits)
     for origin in sources:
         work.look(origin)
     return work.done()
-
-
-def _unshimmed(text: str, source: Facts, target: Facts, tell: Tell,
-               facts: Callable[[str], Facts | None]) -> tuple[str, list[Facts], list[tuple[int, int]]]:
-    """The body without our shims for others than the target, the dialects that it is written for, and the lines that
-    went (the line of the new body before which they stood, how many)."""
-    cuts: list[tuple[int, int]] = []
-    sources = {} if source.name == target.name else {source.name: source}
-    for old_shim in reversed(list(shim.found(text))):
-        origins = [f for f in map(facts, old_shim.sources) if f is not None]
-        if old_shim.target == target.name:
-            for f in origins:
-                sources.pop(f.name, None)
-            continue
-        if not old_shim.intact:
-            at = text.count("\n", 0, old_shim.start)
-            tell(EDITED, "shim", "the shim was edited since sssjob wrote it; it is kept", at, 1,
-                 text[old_shim.start:text.index("\n", old_shim.start)])
-            continue
-        lines = text.count("\n", old_shim.start, old_shim.end)
-        cuts = [(text.count("\n", 0, old_shim.start), lines), *((at - lines, n) for at, n in cuts)]
-        text = text[:old_shim.start] + text[old_shim.end:]
-        sources = {f.name: f for f in origins if f.name != target.name} | sources
-    return text, list(sources.values()), cuts
 
 
 #: Bytes before a name that are looked at in another language.
@@ -117,6 +94,8 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
 
 #: An exit with a code, at the beginning of a command.
 _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
+#: A variable as it stands in a word of a call.
+_EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -346,7 +325,7 @@ class _Work:
             self.tell(CARRIED, use, what)
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
-        why = _fixed(use, source, value, self.known)
+        why = why_fixed(use, source, value, self.known)
         if use.kind == "text" and self._is_label(use):
             return
         if why:
@@ -390,11 +369,11 @@ class _Work:
         edit = "" if self.mode == "keep" else replaced(use, source, self.target, self.known)
         if submits:
             edit = self._submitted(use, length, source)
-            if isinstance(edit, Edit) and self._text_of(edit) == self.data[edit.start:edit.end]:
-                return                              # the target's command takes the call as it is
+            same = isinstance(edit, Edit) and self._text_of(edit) == self.data[edit.start:edit.end]
             if isinstance(edit, Edit) and self.mode != "translate":
-                more = ", and its here-document for it" if len(edit.pieces) > 1 else ""
-                edit = f"--body translate writes {str(edit.pieces[0])[:200]}{more}"
+                edit = self._submit_function(use, length, source, edit, same=same)
+            if same:
+                return                              # the target's command takes the call as it is
         elif self.mode == "shim":
             edit = self._function(use, act, length, source, edit)
         elif isinstance(edit, Edit) and use.kind == "held":
@@ -416,10 +395,51 @@ class _Work:
         """The call of the target's submit command for one of the source's, or why there is none."""
         submit = self.body.submit
         assert submit is not None
-        if any(pattern(source).search(w.text) for w in use.words[length:]):
+        texts = [w.text.decode("utf-8", "surrogateescape") for w in use.words[length:]]
+        if any(pattern(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
             return f"a name of {source.title} stands among its words"
-        return submitted(use, length, self.data, lambda words, read: submit(source.name, words, read),
+        own = {name: self._in_call(name, source) for text in texts for name in _names_in(text)
+               if name in source.variables or name in source.constants or source.own(name)}
+        if why := next((text for text in own.values() if not text.startswith("$")), ""):
+            return why
+        edit = submitted(use, length, self.data, lambda words, read: submit(source.name, words, read),
                          lambda text, quoted: self.body.inner(source.name, text, quoted))
+        if not isinstance(edit, Edit) or self.mode != "translate" or not own:
+            return edit
+        call = _EXPANSION.sub(lambda hit: own.get(hit[1] or hit[2], hit[0]), str(edit.pieces[0]))
+        return replace(edit, pieces=(call, *edit.pieces[1:]))
+
+    def _in_call(self, name: str, source: Facts) -> str:
+        """What stands for a variable of the source in a call of the target's submit command, else why nothing can."""
+        value = Given(source.constants[name]) if name in source.constants else self._given_by(source, name)
+        meaning, kept = source.variables.get(name, ""), f"${{{name}}}"
+        if self._there(name, source):
+            return kept
+        if value is None:
+            return f"a name of {source.title} stands among its words"
+        if meaning in ("job_id", "array_id") and "array" in self.known and self.target.name in ("pbspro", "torque"):
+            return f"an array is not waited for by the number that {name} is"
+        use = Use(name, "braced", 0, 0)
+        if self.mode != "translate" or self._is_made_above(use, source, value):
+            return kept
+        if why := why_fixed(use, source, value, self.known):
+            return f"{name} stands among its words, and {why}"
+        return value.text if value.text.startswith("$") else f"{name} stands among its words"
+
+    def _submit_function(self, use: Use, length: int, source: Facts, edit: Edit, *, same: bool) -> Edit | str:
+        """A call of the submit command by a function of the shim, else why it has none and what ``translate`` writes.
+        same: the target's command takes the call as it is."""
+        call = str(edit.pieces[0])
+        more = ", and its here-document for it" if len(edit.pieces) > 1 else ""
+        why = "" if self.mode == "shim" and not more else "no function"
+        why = why or self.functions.unfit(use) or self.functions.submit(use, length, call)
+        if why:
+            return f"--body translate writes {call[:200]}{more}"
+        if not same:
+            self.lines.setdefault(use.name, [])
+            self.sources += [source.name] * (source.name not in self.sources)
+            self.tell(CLOSE if edit.differs else CARRIED, use, f"the shim gives this call as {call}{edit.differs}")
+        return edit
 
     def _function(self, use: Use, act: str, length: int, source: Facts, edit: Edit | str) -> Edit | str:
         """The same where the shim has a function for it, else why it has none."""
@@ -481,18 +501,6 @@ class _Work:
         return b"".join(pieces)
 
 
-def _fixed(use: Use, source: Facts, value: Given, job_values: Mapping[str, str]) -> str:
-    """Why a use cannot be renamed, or nothing."""
-    meaning = source.variables.get(use.name, "")
-    if use.kind == "text":
-        return "it stands in text that this shell does not expand"
-    if use.kind == "unknown":
-        return "this part of the script does not parse"
-    if use.kind in ("odd", "command"):
-        return "it is not a plain expansion (--body shim defines it)"
-    array = meaning.startswith("array_") and "array" in job_values
-    if (value.none or source.absent.get(use.name, "") != value.none) and not array:
-        return "where there is nothing to say, the two hold different values (--body shim)"
-    if use.kind == "operated" and not value.name:
-        return "the target gives no variable that an operator could stand in (--body shim)"
-    return ""
+def _names_in(text: str) -> list[str]:
+    """The variables that a shell expands in a word."""
+    return [hit[1] or hit[2] for hit in _EXPANSION.finditer(text)]

@@ -1,6 +1,8 @@
 """Commands of the source as functions of a shim: they take the words that the body gives and call what does the same on
 the target.
 
+A function of a submit command knows the calls of the body by the shape of their words, and takes no other.
+
 A function takes only what the table of launchers knows to be the same, in the forms that the body uses; anything else
 ends it with a message. What cannot be a function (behind ``exec`` or ``nohup``, named by its path) stays as it is.
 """
@@ -8,6 +10,7 @@ ends it with a message. What cannot be a function (behind ``exec`` or ``nohup``,
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -34,13 +37,21 @@ class _Calls:
     holding: dict[str, dict[str, None]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    """A call of a submit command: what tells it from others, and the lines that make the call of the target."""
+
+    conditions: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
 class Functions:
     """The functions of one shim. program: the shell; known: what the job asks for."""
 
     def __init__(self, program: str, known: Mapping[str, str]) -> None:
         self.program, self.known = program, known
         self.refused: set[str] = set()                          # commands of which some call is left
-        self._made: dict[str, dict[str, str | _Calls]] = {}     # command -> second word -> what it calls
+        self._made: dict[str, dict[str, _Part]] = {}            # command -> second word -> what it calls
 
     def unfit(self, use: Use) -> str:
         """Why a command cannot be a function, or nothing."""
@@ -70,6 +81,19 @@ class Functions:
                     calls.holding.setdefault(key, {})[text] = None
             calls.forms |= dict.fromkeys(self._all(calls))
             self.refused.add(use.name)
+
+    def submit(self, use: Use, length: int, call: str) -> str:
+        """A call of a submit command, length words of which name it, as one of the target's; why there is none."""
+        second = use.words[1].text.decode() if length == 2 else ""
+        words = [w.text.decode("utf-8", "surrogateescape") for w in use.words[length:]]
+        submission = _submission(words, f"command {call}" if call.split()[0] == use.name else call)
+        if isinstance(submission, str):
+            return submission
+        calls = self._made.setdefault(use.name, {}).setdefault(second, [])
+        assert isinstance(calls, list)
+        if submission not in calls:
+            calls.append(submission)
+        return ""
 
     def _all(self, calls: _Calls) -> Iterator[Form]:
         """All forms of options that the target can be told."""
@@ -102,10 +126,12 @@ class Functions:
                 lines_of_function += [f'"{second} "*)', *_in(["shift", *self._part(f"{name} {second}", part)]),
                                       "    ;;"]
         lines_of_function += [f'*) command {name} "$@" ;;', "esac"]
-        within = any(isinstance(part, _Calls) for part in parts.values())
+        within = any(isinstance(part, _Calls | list) for part in parts.values())
         return [f"{name}() {'(' if within else '{'}", *_in(lines_of_function), ")" if within else "}"]
 
-    def _part(self, name: str, part: str | _Calls) -> list[str]:
+    def _part(self, name: str, part: _Part) -> list[str]:
+        if isinstance(part, list):
+            return list(_by_shape(name, part))
         if isinstance(part, str):
             return [f'case " $*" in *" -"*) command {name} "$@" ;; *) {part} "$@" ;; esac']
         return list(self._launch(name, part))
@@ -158,6 +184,65 @@ class Functions:
                 yield f'${{sss_{key}:+{before}"$sss_{key}"}}'
             else:
                 yield f'${{sss_{key}:+{before.strip()}}} ${{sss_{key}:+"$sss_{key}"}}'
+
+
+_Part = str | _Calls | list[_Submission]
+#: From the first variable of a word to the last one, and what may stand around them.
+_BLOCK: Final = re.compile(r"\$(?:\{\w+\}|\w+)(?:[^\"]*\$(?:\{\w+\}|\w+))?", re.ASCII)
+_AROUND: Final = re.compile(r"[\w./:=,@%+-]*", re.ASCII)
+
+
+def _submission(words: list[str], call: str) -> _Submission | str:
+    """A call as a shape of words: a word without variables is that word, one with some is what stands around them."""
+    conditions, lines = [f"[ $# -eq {len(words)} ]"], list[str]()
+    blocks: dict[str, str] = {}
+    for number, word in enumerate(words, 1):
+        block, argument = _BLOCK.search(word), f"${{{number}}}"
+        if block is None:
+            try:
+                (plain,) = shlex.split(word)
+            except ValueError:
+                return "a word of it is no plain one"
+            conditions.append(f'[ "{argument}" = {shlex.quote(plain)} ]')
+            continue
+        before, after = (part.replace('"', "") for part in (word[:block.start()], word[block.end():]))
+        if not _AROUND.fullmatch(before) or not _AROUND.fullmatch(after):
+            return "a word of it is no plain one"
+        blocks[block[0]] = name = f"sss_{number}" if before or after else str(number)
+        if before:
+            conditions.append(f'[ "{argument}" != "${{{number}#{before}}}" ]')
+            lines.append(f'{name}="${{{number}#{before}}}"')
+        if after:
+            conditions.append(f'[ "{argument}" != "${{{number}%{after}}}" ]')
+            lines.append(f'{name}="${{{name if before else number}%{after}}}"')
+    written = _with_blocks(call, blocks)
+    return written if not written.startswith("=") else _Submission(tuple(conditions), (*lines, written[1:]))
+
+
+def _with_blocks(call: str, blocks: Mapping[str, str]) -> str:
+    """``=`` and a call with the function's own variables in the places of those of the body; else why there is none."""
+    if not blocks:
+        return "its variables stand apart there" if "$" in call else f"={call}"
+    taken: set[str] = set()
+
+    def own(hit: re.Match[str]) -> str:
+        taken.add(hit[0])
+        inside = call.count('"', 0, hit.start()) % 2 == 1
+        return f"${{{blocks[hit[0]]}}}" if inside else f'"${{{blocks[hit[0]]}}}"'
+
+    longest = sorted(blocks, key=len, reverse=True)
+    written = re.sub(rf"(?:{'|'.join(map(re.escape, longest))})(?!\w)", own, call)
+    if taken != blocks.keys() or "$" in re.sub(r"\$\{(?:sss_)?\d+\}", "", written):
+        return "its variables stand apart there"
+    return f"={written}"
+
+
+def _by_shape(name: str, submissions: list[_Submission]) -> Iterator[str]:
+    """The lines of a function of a submit command."""
+    for number, submission in enumerate(submissions):
+        yield f"{'elif' if number else 'if'} {' && '.join(submission.conditions)}; then"
+        yield from _in(list(submission.lines))
+    yield from ("else", f'    echo "{name}: $* has no equal here" >&2', "    exit 2", "fi")
 
 
 def _in(lines: list[str] | Iterator[str]) -> list[str]:

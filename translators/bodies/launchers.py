@@ -343,4 +343,7 @@ def holds(key: str, value: bytes, job_values: Mapping[str, str]) -> bool:
         return True
     if key == "per_node" and text == "1" and "nodes" in job_values and "tasks" not in job_values:
         return job_values.get("tasks_per_node", "1") == "1"
+    if key == "gpus" and text.isdigit() and text == job_values.get("gpus_per_node") and \
+            job_values.get("tasks_per_node") == "1":
+        return True                         # those of a node are the one task's
     return key in HELD and text.isdigit() and text == job_values.get(HELD[key])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sssjob.lrm.variables import Given
+from sssjob.lrm.variables import Facts, Given
 
-__all__ = ["Shim", "definition", "file_definition", "folder_definition", "found", "marked"]
+__all__ = ["Shim", "definition", "file_definition", "folder_definition", "found", "marked", "taken_out"]
 
 _BEGIN: Final = "# >>> sssjob shim: "
 _END: Final = "# <<< sssjob shim\n"
@@ -45,6 +45,30 @@ def found(body: str) -> Iterator[Shim]:
         if end >= 0:
             yield Shim(mark.start(), end + len(_END), tuple(mark[1].split("+")), mark[2],
                        _sum(body[mark.end():end]) == mark[3])
+
+
+def taken_out(text: str, source: Facts, target: Facts, facts: Callable[[str], Facts | None],
+              edited: Callable[[int, int, str], None]) -> tuple[str, list[Facts], list[tuple[int, int]]]:
+    """The body without our shims for others than the target, the dialects that it is written for, and the lines that
+    went (the line of the new body before which they stood, how many). edited: told of a shim that somebody changed:
+    its line of the body from 0, its column from 1, the line."""
+    cuts: list[tuple[int, int]] = []
+    sources = {} if source.name == target.name else {source.name: source}
+    for one in reversed(list(found(text))):
+        said = [f for f in map(facts, one.sources) if f is not None]
+        if one.target == target.name:
+            for f in said:
+                sources.pop(f.name, None)
+            continue
+        if not one.intact:
+            at = text.count("\n", 0, one.start)
+            edited(at, 1, text[one.start:text.index("\n", one.start)])
+            continue
+        lines = text.count("\n", one.start, one.end)
+        cuts = [(text.count("\n", 0, one.start), lines), *((at - lines, n) for at, n in cuts)]
+        text = text[:one.start] + text[one.end:]
+        sources = {f.name: f for f in said if f.name != target.name} | sources
+    return text, list(sources.values()), cuts
 
 
 def marked(lines: Iterable[str], sources: Sequence[str], target: str) -> str:

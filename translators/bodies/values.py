@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from sssjob.lrm.variables import Facts, Given
+from sssjob.translators.bodies.shell import Use
 
-__all__ = ["FILES", "MADE", "given", "is_unset"]
+__all__ = ["FILES", "MADE", "given", "is_unset", "why_fixed"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -43,6 +44,8 @@ _FROM_ZERO: Final = re.compile(r"0-\d+(?:%\d+)?", re.ASCII)
 #: What an element of an array has -> what it is of a job that is none, and what differs.
 _ELEMENTS: Final = {"element_name": ("job_name", "the name of an element carries its index there"),
                     "element_id": ("job_id", "the id of an element carries its index there")}
+#: The name of the job in an array, of a manager whose own variable then has the name of the element.
+_OF_ARRAYS: Final = "array_job_name"
 _SHIFTED: Final = ("array_index", "array_first", "array_last")
 _SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
 #: In which way an amount is only close that the options say.
@@ -63,6 +66,10 @@ def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) 
         found = given("scratch", source, target, known)
         return None if found is None else replace(found, close=f"some sites of {source.title} set it, and no other")
     found = _found(meaning, target)
+    if meaning == "job_name" and (source.gives.keys() | target.gives.keys()) & {_OF_ARRAYS} and "array" in known:
+        found = target.gives.get(_OF_ARRAYS, found)
+        if found is not None and _OF_ARRAYS in source.gives:
+            found = replace(found, close=_ELEMENTS["element_name"][1])
     if found is not None and not (found.top or found.array or meaning in _ASKING
                                   or (meaning == "job_id" and source.unique != target.unique)):
         return found                                # whatever the job asks for, which takes time to find out
@@ -88,6 +95,23 @@ def is_unset(meaning: str, source: Facts, known: Mapping[str, str]) -> bool:
     """Whether a job of the source has no variable of a meaning, because it does not ask for it. known: what it asks
     for; who asks for tasks of a node asks for tasks."""
     return meaning in source.asked and meaning not in known and not (meaning == "tasks" and "tasks_per_node" in known)
+
+
+def why_fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
+    """Why a use cannot be renamed, or nothing."""
+    meaning = source.variables.get(use.name, "")
+    if use.kind == "text":
+        return "it stands in text that this shell does not expand"
+    if use.kind == "unknown":
+        return "this part of the script does not parse"
+    if use.kind in ("odd", "command"):
+        return "it is not a plain expansion (--body shim defines it)"
+    array = meaning.startswith("array_") and "array" in known
+    if (value.none or source.absent.get(use.name, "") != value.none) and not array:
+        return "where there is nothing to say, the two hold different values (--body shim)"
+    if use.kind == "operated" and not value.name:
+        return "the target gives no variable that an operator could stand in (--body shim)"
+    return ""
 
 
 @lru_cache(maxsize=512)

@@ -68,6 +68,10 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         if not nodes:
             reading.refuse("--exclusive wants --nodes", only.line, only.column, only.name, only.text)
         reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", only)
+        if slots is None:
+            reading.put("Extension[name=exclusive,type=flux]", "true", only)
+    elif nodes and slots is None:       # flux batch then takes a slot on each node, and the nodes for itself alone
+        reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["--nodes"])
 
 
 def write_layout(asking: Asking) -> Written:
@@ -155,6 +159,9 @@ def _exclusive(asking: Asking, nodes: int | None, options: Written) -> Written:
     if nodes is not None and len(options) == 1 and asking.source not in ("", "flux"):
         asking.note(APPROXIMATED, None, "NodeCount: nodes without slots are whole ones in Flux", "info", "NodeCount")
     if entry is None or entry.text == "false":
+        return []
+    if len(options) == 1 and nodes is not None and asking.source == "flux" and \
+            asking.extension("exclusive", "flux") is None:
         return []
     if entry.text != "true":
         asking.note(APPROXIMATED, entry, f"{entry.text} is written as exclusive nodes")

@@ -319,11 +319,13 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
     if join not in (None, "oe", "eo", "n"):
         reading.misfit(options["-j"], "is no way to join", "oe, eo or n")
     read = _path(reading.dialect)
+    added = reading.dialect.element if reading.dialect.element and any(o.name == "-t" for o in reading.options) else ""
     for name, tag, merge in (("-o", "OutputFile", "eo"), ("-e", "ErrorFile", "oe")):
         more = {"redirectList": "Merge"} if join == merge else {}
         option = options.get(name) or (options["-j"] if more else None)
         if option is not None:
-            reading.put(tag, read(option.value or "") if option.name == name else "", option, **more)
+            path = read(option.value or "") if option.name == name else ""
+            reading.put(tag, path + added if path and not path.endswith("/") else path, option, **more)
     if join == "n":
         reading.keep(options["-j"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from sssjob.lrm.acceptance import Refusal, judge_of
+from sssjob.lrm.acceptance import Judge, Refusal, judge_of
 from sssjob.translators.scripts.raw import TEMPLATE
 from sssjob.translators.scripts.rows import DROPPED, INVENTED, STREAMS, Row, place
 
@@ -28,6 +28,8 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
     judge = judge_of(dialect.name)
     if judge is None or (asked[0].source == dialect.name and not of_own):
         return options
+    if len(asked) > 1 and judge.whole:
+        options = _of_one_part(judge, asked[0], options)
     for asking in asked:
         for _ in range(_MOST):
             own = [(name, value) for name, value, of in options if of is asking and name != dialect.separator]
@@ -46,6 +48,14 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
                             f"without it unless its command line says it: {refusal.why}", "warning",
                             subject_of(asking, refusal.option))
     return options
+
+
+def _of_one_part(judge: Judge, first: Asking, options: Spoken) -> Spoken:
+    """The options without those that a job of several parts may not have."""
+    for name, value in dict.fromkeys((name, value) for name, value, _ in options if name in judge.whole):
+        first.note(DROPPED, said_by(first, name, value), f"{_shown(Refusal(name, ''), [(name, value)])}: "
+                   f"{judge.command} refuses it: {judge.whole[name]}", subject=subject_of(first, name, value))
+    return [option for option in options if option[0] not in judge.whole]
 
 
 def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:

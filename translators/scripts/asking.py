@@ -49,6 +49,7 @@ class Asking(Asked):
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
         self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity
+        self.few = False        # options that set variables keep the submitter's own out
         self.exporting = False  # an option says whether the submitter's variables go along
         self.goes = False       # an option says where jobs of the source start
         self.opened = ""        # the command of the script that goes to where jobs of the source start

@@ -243,6 +243,8 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
                 reading.misfit(option, "is no number", "a number from 1")
             else:
                 reading.row(row, option)
+    if "--nodecount" in options:            # its nodes belong to one job at a time
+        reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["--nodecount"])
     if (mode := options.get("--mode")) is not None:
         _read_mode(reading, mode)
 
@@ -284,6 +286,9 @@ def _write_layout(asking: Asking) -> Written:
                     "given whole; the launcher in the script says how many processors a task has", subject="Processors")
     for amount in filter(None, (part.memory, part.gpus)):
         asking.dropped(amount.entry)
+    if nodes and (exclusive := asking.extension("ExclusiveNodeUse")) is not None and exclusive.text not in (
+            "true", "host"):
+        asking.note(APPROXIMATED, exclusive, "nodes are given whole")
     for e in part.beside:
         asking.dropped(e)
     return options
@@ -291,7 +296,7 @@ def _write_layout(asking: Asking) -> Written:
 
 def _nodes(asking: Asking, part: Part) -> int | None:
     """Nodes, as far as the job says how many: tasks shared out, or chunks that are nodes."""
-    nodes = part.node_total if part.chunks is None or part.nodes is not None else None
+    nodes = part.node_total if part.chunks in (None, 1) or part.nodes is not None else None
     if nodes is None and (part.slots is not None or part.chunks is not None or part.per_node is not None):
         asking.note(SITE, None, "NodeCount: the job does not say how many nodes, which Cobalt wants to know",
                     subject="NodeCount")

@@ -266,12 +266,20 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         else:
             asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
+    if asking.source == "sge" != asking.dialect.name and tag != "InputFile" and _is_kept(text):
+        if "Append" in holds:
+            how.add("Append")
+        else:
+            asking.note(APPROXIMATED, entry, f"{asking.dialect.title} empties a file that is there, where Grid Engine "
+                        "appends to it")
     if "Close" in how:
         return "/dev/null", how         # a stream that is closed at once is one that nothing comes of
     if not text:
         return None, how
     if "$" in text and asking.source != asking.dialect.name:
         text = _filled(asking, entry, text)
+    if asking.dialect.element and asking.says("Array"):
+        text = _of_element(asking, entry, text)
     if "{" not in text and "}" not in text and text[-1] != "/":
         try:
             return literal(text), how       # most names are the same for all jobs
@@ -303,6 +311,11 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     return _with_tokens(asking, entry, text, tokens, literal), how
 
 
+def _is_kept(text: str) -> bool:
+    """Whether a file may hold what an earlier job wrote: one that no id of a job tells from those of others."""
+    return bool(text) and not text.endswith("/") and not text.startswith("/dev/") and "jobid}" not in text
+
+
 def _with_tokens(asking: Asking, entry: Entry, text: str, tokens: Mapping[str, str], literal: Callable[[str], str]
                  ) -> str | None:
     """A file name in the target's spelling, without the tokens that it does not have; None where too little is left."""
@@ -327,18 +340,25 @@ def _without(text: str, token: str) -> str:
 
 
 _SHELLS: Final = re.compile(r"\$(?:\{\{([A-Za-z_]\w*)\}\}|([A-Za-z_]\w*))", re.ASCII)
-#: Managers that fill variables in in the names of files. PBS Pro does not, but scripts for it are written as if it did.
+#: Managers that fill variables in in the names of files.
 _FILLING: Final = ("lsf", "sge", "torque")
-_MEANT: Final = {"PBS_JOBID": "{jobid}", "PBS_JOBNAME": "{name}", "PBS_ARRAY_INDEX": "{index}"}
+#: Those that do not, or few, while scripts for them are written as if they did; which, and what is meant by others.
+_MEANT: Final = {"pbspro": ("PBS Pro fills in no variables", {
+    "PBS_JOBID": "{jobid}", "PBS_JOBNAME": "{name}", "PBS_ARRAY_INDEX": "{index}"}), "torque": (
+    "Torque fills in PBS_JOBID and HOME alone", {"PBS_JOBNAME": "{name}", "PBS_ARRAYID": "{index}"})}
 
 
 def _filled(asking: Asking, entry: Entry, text: str) -> str:
     """A file name with tokens for the variables that scripts for PBS Pro have in it; what else only one of the two
     managers fills in is told."""
-    meant = _SHELLS.sub(lambda hit: _MEANT.get(hit[1] or hit[2], hit[0]), text) if asking.source == "pbspro" else text
+    fills, names = _MEANT.get(asking.source, ("", {}))
+    meant = _SHELLS.sub(lambda hit: names.get(hit[1] or hit[2], hit[0]), text)
     if meant != text:
-        asking.note(APPROXIMATED, entry, f"{entry.tag}: PBS Pro fills in no variables in file names; {meant} is what "
-                    "is meant")
+        dialect = dialect_of(asking.source)
+        added = dialect.element if dialect is not None else ""
+        if added and meant.endswith(added) and added.strip("-") in meant.removesuffix(added):
+            meant = meant.removesuffix(added)
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {meant} is what is meant")
         text = meant
     rest = _SHELLS.search(text)
     if rest is not None and asking.source and (asking.source in _FILLING) != (asking.dialect.name in _FILLING):
@@ -347,6 +367,17 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
         asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} fills in ${rest[1] or rest[2]} in file names, {leaves} "
                     "takes it as it stands")
     return text
+
+
+def _of_element(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name of an array without what the manager adds to it for each element by itself."""
+    added = asking.dialect.element
+    if text.endswith(("/", added)) or asking.source == asking.dialect.name:
+        return text.removesuffix(added)
+    rest = _without(_PADDED.sub(r"\1}", text), "{index}")
+    asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} adds the index of each element to the name: "
+                f"{rest}{added}")
+    return rest
 
 
 #: Pieces without which the files of several jobs or elements would be one.

@@ -346,6 +346,6 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
     disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
-    files=("flux-{jobid}.out",), consequences=_HARMLESS,
+    spellings=("exclusive",), files=("flux-{jobid}.out",), consequences=_HARMLESS,
     flags=frozenset(f"--{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

@@ -64,6 +64,9 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
         part.processors, part.processors_most = _span(asking, part, "Processors", "processors")
     else:
         part.processors = _number(asking, part, asking.one("Processors", _levels(asking)), "processors")
+    if asking.source == "pbspro" != asking.dialect.name and part.processors and not asking.groups and not part.nodes:
+        part.chunks = 1         # amounts of the job are those of one chunk, which is on one host (pbs_resources(7B))
+        part.tasks = part.processors if _starts_tasks(asking) else None
     if asking.group is None:
         for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
             _at_least(asking, part, tag, name)
@@ -103,8 +106,13 @@ def one_task(asking: Asking) -> bool:
         return False
     if processors[0].attributes.get("op", "EQ") != "EQ":
         return False
+    return SCRIPT in asking.document.files and not _starts_tasks(asking)
+
+
+def _starts_tasks(asking: Asking) -> bool:
+    """Whether the commands of the job name a launcher."""
     script = asking.document.files.get(SCRIPT)
-    return script is not None and _STARTS_TASKS.search(script.as_text()) is None
+    return script is not None and _STARTS_TASKS.search(script.as_text()) is not None
 
 
 def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:

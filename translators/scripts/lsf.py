@@ -405,7 +405,8 @@ def _write_rerun(asking: Asking) -> Written:
 
 def _write_exclusive(asking: Asking) -> Written:
     entry = asking.extension("ExclusiveNodeUse")
-    if entry is None or entry.text == "false":
+    if entry is None or entry.text == "false" or (
+            asking.extension("nnodes", "lsf") is not None and asking.extension("exclusive", "lsf") is None):
         return []
     if asking.source not in ("", "lsf"):
         asking.note(APPROXIMATED, entry, "hosts are asked for whole; how many follows from the slots", "info")
@@ -456,6 +457,6 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
     (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
-    spellings=("nnodes", "memory"), slots=True, late=True,
+    spellings=("nnodes", "exclusive", "memory"), slots=True, late=True,
     unfiled="in a mail", consequences=_HARMLESS, flags=frozenset(f"-{name}" for name in FLAGS - VALUES))
 TRANSLATOR: Final = translator(DIALECT)

@@ -157,7 +157,8 @@ def _directory(asking: Asking, body: str) -> list[str]:
     else:
         return []
     entry.used = True
-    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}")
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}",
+                "info")
     return [line]
 
 
@@ -192,5 +193,6 @@ def _input(asking: Asking) -> list[str]:
     entry.used = True
     entry.understood |= entry.attributes.keys()
     line = f"exec < {'/dev/null' if closed else word(entry.text)}"
-    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}")
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}",
+                "info")
     return [line]

@@ -168,6 +168,7 @@ class Dialect:
     merges: bool = True
     files: tuple[str, ...] = ()     # what its jobs call their output, and errors that are apart, unless told
     unfiled: str = ""               # where output goes then, if it goes into no file
+    element: str = ""               # what the manager adds to the names of files of an array's elements by itself
     pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job

@@ -276,10 +276,10 @@ def _appended(asking: Asking, files: Mapping[str, tuple[str | None, set[str]]]) 
     for tag, (text, how) in files.items():
         if "Append" in how and asking.source != asking.dialect.name:
             asking.note(APPROXIMATED, None, f"{tag}: Grid Engine always appends", "info", tag)
-        if text and asking.source == "slurm" and "Append" not in how and "JOB_ID" not in text \
-                and not text.startswith("/dev/"):
-            asking.note(APPROXIMATED, None, f"{tag}: Grid Engine appends to a file that is there, where Slurm empties "
-                        "it", "info", tag)
+        if text and asking.source not in ("", "sge") and "Append" not in how and "JOB_ID" not in text \
+                and not text.startswith("/dev/") and not text.endswith("/"):
+            asking.note(APPROXIMATED, None, f"{tag}: Grid Engine appends to a file that is there, where "
+                        f"{asking.origin} empties it", "info", tag)
 
 
 def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -295,7 +295,7 @@ def _write_directory(asking: Asking) -> Written:
             return []
         asking.goes = True
         asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {asking.origin} starts in the directory of "
-                    "submission; -cwd says so", subject="InitialWorkingDirectory")
+                    "submission; -cwd says so", "info", "InitialWorkingDirectory")
         return [("-cwd", None)]
     return [("-cwd", None)] if entry.text == "." else [("-wd", entry.text)]
 

@@ -224,10 +224,8 @@ def _write_files(asking: Asking) -> Written:
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
         if text is not None:
             made.append((name, _local(asking, text)))
-    appends = asking.source == "sge" and any(text and "%j" not in text and "%A" not in text and not text.startswith(
-        "/dev/") for text in (out, err))        # qsub's files are always appended to
-    if appends or "Append" in output[1] | error[1]:
-        if not appends and "Append" in output[1] ^ error[1] and None not in (out, err):
+    if "Append" in output[1] | error[1]:
+        if asking.source != "sge" and "Append" in output[1] ^ error[1] and None not in (out, err):
             asking.note(APPROXIMATED, None, "ErrorFile: Slurm appends to both files or to none", subject="ErrorFile")
         made.append(("--open-mode", "append"))
     return made
@@ -265,10 +263,13 @@ def _spelt(name: str, value: str) -> str | None:
 
 def _write_export(asking: Asking) -> Written:
     made = variables(asking, _spelt)
-    export = asking.export()
+    export, source = asking.export(), asking.source_dialect
     if export is None and made and asking.source != "slurm":
-        asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
-                    "Environment")
+        export = True if source is not None and source.exports else None
+        if export is None:
+            asking.few = True
+            asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
+                        "Environment")
     if export:
         made.insert(0, "ALL")
         if len(made) > 1:

@@ -69,7 +69,7 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
         return f"{rest[0]} may hold options"
     if len(rest) > 1 and target.name not in _ARGUMENTS:
         return f"{command} passes no arguments on to the script"
-    told = _options(source, target, options, site)
+    told = _options(source, target, options, site, _quoted(words))
     if isinstance(told, str):
         return told
     pairs, differs = told
@@ -97,7 +97,12 @@ def _parsed(source: Dialect, words: Sequence[str]) -> tuple[list[Option], Sequen
     return why
 
 
-def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None
+def _quoted(words: Sequence[str]) -> frozenset[str]:
+    """The variables that stand in quotes, so that the shell makes one word of each."""
+    return frozenset(name for word in words for text in _DOUBLE.findall(word) for name in _EXPANSION.findall(text))
+
+
+def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None, quoted: frozenset[str]
              ) -> tuple[list[str], str] | str:
     """The options of the target as words of a shell, and how they differ; else why the call stays."""
     pairs, findings, lost = _pairs(source, target, options, site)
@@ -119,7 +124,7 @@ def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: 
                 f"{stands[0]} stands for a name that only the site knows"
         expanded += (value or "").count("$")
         try:
-            words += _spelled(target, name, value)
+            words += _spelled(target, name, value, quoted)
         except QuotingError as error:
             return str(error)
     if expanded != sum((option.value or "").count("$") for option in options):
@@ -151,8 +156,8 @@ def _called(p: Property) -> str:
     return f"{p.tag} {p.get('name')}" if p.get("name") else p.tag
 
 
-def _spelled(target: Dialect, name: str, value: str | None) -> list[str]:
-    """An option as words of a shell that expands the variables in it."""
+def _spelled(target: Dialect, name: str, value: str | None, quoted: frozenset[str]) -> list[str]:
+    """An option as words of a shell that expands the variables in it. quoted: those that are to make one word."""
     soft, name = (["-soft"], name.removeprefix("soft -")) if name.startswith("soft -") else ([], name)
     long = target.name in ("slurm", "flux", "cobalt") and len(name) > 1
     dashes = "--" if long else "-"
@@ -160,7 +165,8 @@ def _spelled(target: Dialect, name: str, value: str | None) -> list[str]:
         return [*soft, f"{dashes}{name}"]
     if target.name == "sge" and name in ("pe", "binding"):
         return [*soft, f"-{name}", *value.split()]
-    text = value if _PLAIN.fullmatch(value) else f'"{_ESCAPED.sub(_BACKSLASH, value)}"' if "$" in value else str(
+    bare = _PLAIN.fullmatch(value) and quoted.isdisjoint(_EXPANSION.findall(value))
+    text = value if bare else f'"{_ESCAPED.sub(_BACKSLASH, value)}"' if "$" in value else str(
         word(value))
     return [*soft, f"{dashes}{name}={text}"] if long and target.name != "cobalt" else [*soft, f"{dashes}{name}", text]
 

@@ -1,6 +1,9 @@
 """Batch scripts of Torque: what differs from the PBS family, above all ``-l nodes=``.
 
-Source: qsub(1B) and qsub.c of Torque 6.1.
+Source: qsub(1B) and qsub.c of Torque 6.1; for the files of output its server and pbs_mom: job_clone
+(src/server/job_func.c) adds ``-INDEX`` to the paths and the name of each element of an array, and fork_to_user
+(src/resmom/requests.c) sets HOME and PBS_JOBID alone for what expand_words expands in paths; any other variable there
+is an error, and the file is not delivered.
 """
 
 from __future__ import annotations
@@ -198,8 +201,8 @@ _HARMLESS: Final = harmless(
 
 DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
-    _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}", "{index}": "${PBS_ARRAYID}", "{name}": "${PBS_JOBNAME}"},
+    _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}"},
     ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
     foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,),
-    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), element="-{index}", consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -213,7 +213,7 @@ def _defaults(asking: Asking) -> None:
     if source is None:
         return
     name, target = source.title, asking.dialect
-    if source.exports != target.exports and asking.job.environment.export is None:
+    if source.exports != (target.exports and not asking.few) and asking.job.environment.export is None:
         asking.note(APPROXIMATED, None, f"Environment: jobs of {name} find {_much(source)} of the submitter's "
                     f"variables unless told otherwise, those of {target.title} {_much(target)}", subject="Environment")
     if source.starts_in != target.starts_in and asking.job.first("InitialWorkingDirectory") is None \

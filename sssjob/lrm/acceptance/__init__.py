@@ -45,6 +45,7 @@ class Judge:
     values: Mapping[str, Callable[[str], str]]
     together: Callable[[Mapping[str, str]], Iterator[Refusal]] = _nothing
     needed: Mapping[str, str] = field(default_factory=dict)     # option -> why a job without it is refused
+    whole: Mapping[str, str] = field(default_factory=dict)      # option -> why a job of several parts may not have it
 
     def refusals(self, options: Iterable[tuple[str, str | None]], *, partial: bool = False) -> list[Refusal]:
         """What is refused of the options of a job; None stands for no value. partial: there are more options than

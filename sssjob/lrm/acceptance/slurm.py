@@ -1,4 +1,5 @@
-"""What sbatch refuses. Seen with sbatch of Slurm 22.05.8, for the most part with ``--test-only``; sbatch(1)."""
+"""What sbatch refuses. Seen with sbatch of Slurm 22.05.8, for the most part with ``--test-only``; sbatch(1);
+Heterogeneous Job Support of the Slurm documentation."""
 
 from __future__ import annotations
 
@@ -57,4 +58,4 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
 JUDGE: Final = Judge("sbatch", {
     **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name,
     "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
-}, _together)
+}, _together, whole={"--array": "a heterogeneous job is no array"})
