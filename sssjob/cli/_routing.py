@@ -19,7 +19,7 @@ from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
-from sssjob.cli._prices import load, quoted, rates_of
+from sssjob.cli._prices import load, money, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
@@ -49,9 +49,9 @@ _AT_ONCE: Final = 32
 @dataclass(frozen=True, slots=True)
 class Place:
     """One offer of a site, and what is known of the document there. wanted: the document as it is read for the site;
-    queue: that of the offer; price: None where nothing says it, why: then the reason; start: when it would start, in
-    seconds since the epoch, None where nobody says it, why_no_start: then the reason; failures: the share of the jobs
-    that were sent to the site lately and that it refused; value: by which it is ranked."""
+    queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason; start: when it
+    would start, in seconds since the epoch, None where nobody says it, why_no_start: then the reason; failures: the
+    share of the jobs that were sent to the site lately and that it refused; value: by which it is ranked."""
 
     site: Site
     path: str
@@ -59,7 +59,7 @@ class Place:
     queue: str | None
     wanted: Document = field(repr=False)
     verdict: Verdict
-    price: Decimal | None
+    prices: tuple[Decimal | None, ...]
     currency: str
     why: str
     start: float | None = None
@@ -71,6 +71,12 @@ class Place:
     def met(self) -> bool:
         """Whether the offer meets the document."""
         return self.verdict.met
+
+    @property
+    def price(self) -> Decimal | None:
+        """Of all jobs; None where that of one is not known."""
+        known = [price for price in self.prices if price is not None]
+        return sum(known, Decimal(0)) if len(known) == len(self.prices) and not self.why else None
 
     def record(self, rank: int | None, now: float) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
@@ -202,13 +208,13 @@ def _places(session: Session, file: str, data: bytes, name: str, offers: str | N
         session.read(str(offers), source="auto"))
     if session.errors:
         return []
-    price, currency, why = _price(session, wanted)
+    prices, currency, why = _prices(session, wanted)
     offers_there = list(offered(machine, offers or site.name, True))
     findings = Findings(wanted.path)
     answers = verdicts(wanted, Offers(Offer.of(one.given) for one in offers_there), findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
     places = [Place(site, path, one.job or escape(offers or site.name), _queue_of(verdict.offer), wanted, verdict,
-                    price, currency, why, failures=failures.get(site.name, 0.0))
+                    prices, currency, why, failures=failures.get(site.name, 0.0))
               for one, verdict in zip(offers_there, answers, strict=True)]
     if not starts:
         return places
@@ -220,9 +226,9 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str]:
-    """What all jobs of a document would cost at the site of the session, in which currency, and why there is no price:
-    its profile names no rates, or a job cannot be quoted. Where the rates go by the time of day, jobs start now."""
+def _prices(session: Session, wanted: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+    """What each job of a document would cost at the site of the session, in which currency, and why one has no price:
+    its profile names no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
     rates = None
@@ -230,14 +236,15 @@ def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str
         rates = load(session, rates_of(session, None), doubts=False)
         session.errors += rates is None
     if rates is None:
-        return None, "", "the profile names no rates"
-    total = Decimal(0)
+        return (), "", "the profile names no rates"
+    prices: list[Decimal | None] = []
+    why = ""
     for job, defaults in wanted.jobs():
         price, _ = quoted(job, rates, defaults)
         if isinstance(price, Uncharged):
-            return None, rates.currency, f"{price.reason}: {price.detail}"
-        total += price.amount
-    return total, rates.currency, ""
+            why = why or f"{price.reason}: {price.detail}"
+        prices.append(None if isinstance(price, Uncharged) else price.amount)
+    return tuple(prices), rates.currency, why
 
 
 def _ranked(places: list[Place]) -> list[Place]:
@@ -334,7 +341,8 @@ def _candidates(places: list[Place]) -> Iterator[Candidate]:
             text = write_document(placed(place.wanted, place.queue), findings=Findings())
             yield Candidate(place.site.name, os.path.abspath(place.path),
                             str(settings_at(place).get("executor").value), place.queue, text,
-                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}")
+                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
+                            tuple(None if price is None else money(price, place.currency) for price in place.prices))
 
 
 def _told(session: Session, client: Client, token: str, submission: Submission | None) -> int:

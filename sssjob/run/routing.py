@@ -23,7 +23,8 @@ from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings, Policy, escape
-from sssjob.run.journal import Event, Journal, Row
+from sssjob.run.facts import tell_place
+from sssjob.run.journal import ROUTED, Event, Journal, Row
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
@@ -39,7 +40,6 @@ _LATE: Final = 20
 _CANCEL_S: Final = 20.0
 #: Seconds after which a step that could not be taken is tried again.
 _AGAIN_S: Final = 1.0
-_REQUEST: Final = "route:"
 #: Whose wishes those are that move a job.
 _OURS: Final = "route"
 _NEGATED: Final = ("Nand", "Nor")
@@ -86,7 +86,7 @@ def _names(scope: Container, queue: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One place. site: the name of the profile; profile: its file; queue: of the offer; document: its text as it goes
-    there; why: its rank, in words."""
+    there; why: its rank, in words; prices: what each of its jobs is to cost there, None where nobody can say it."""
 
     site: str
     profile: str
@@ -94,6 +94,7 @@ class Candidate:
     queue: str | None
     document: str
     why: str
+    prices: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Route:
     @property
     def request(self) -> str:
         """What names the submission of this step."""
-        return f"{_REQUEST}{self.token}:{self.step}"
+        return f"{ROUTED}{self.token}:{self.step}"
 
 
 def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, directory: Path,
@@ -134,8 +135,13 @@ def state_of(journal: Journal, token: str) -> Route:
     ((candidates, step, phase, reasons, patience, policy, directory),) = journal.ask(
         "SELECT candidates, step, phase, reasons, patience, policy, directory FROM routes WHERE token = :token",
         {"token": token})
-    return Route(token, tuple(Candidate(**one) for one in json.loads(candidates)), step, phase,
+    return Route(token, tuple(_candidate(one) for one in json.loads(candidates)), step, phase,
                  tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory))
+
+
+def _candidate(record: dict[str, Any]) -> Candidate:
+    """A candidate as the journal has it."""
+    return Candidate(**{**record, "prices": tuple(record.get("prices", ()))})
 
 
 def open_routes(journal: Journal) -> list[str]:
@@ -229,7 +235,7 @@ def followed(journal: Journal, names: Sequence[str]) -> list[str]:
 def _followed(journal: Journal, name: str) -> str:
     row = journal.find(name)[0]
     ((request,),) = journal.ask("SELECT request FROM submissions WHERE number = :number", {"number": row.submission})
-    if not (request or "").startswith(_REQUEST):
+    if not (request or "").startswith(ROUTED):
         return name
     route = state_of(journal, request.split(":")[1])
     entry = journal.requested(route.request)
@@ -262,6 +268,7 @@ def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
     try:
         settings = load_settings((_site(candidate.profile), candidate.profile))
         document = read_document(candidate.document.encode())
+        _tell_place(document, route)
         complete(document, candidate.executor, settings, findings)
         client.settings, client.site, client.findings = settings, candidate.site, findings
         client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
@@ -275,6 +282,14 @@ def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
     if submission is not None:
         client.findings.extend(findings)
     return submission, f"not submitted: {'; '.join(reasons[:3])}"
+
+
+def _tell_place(document: Document, route: Route) -> None:
+    """Say in each job where it goes, why, and what it is to cost there."""
+    candidate = route.candidates[route.step]
+    reasons = [candidate.why, *route.reasons] if candidate.why else route.reasons
+    for number, (job, _) in enumerate(document.jobs()):
+        tell_place(job, candidate.site, reasons, candidate.prices[number] if candidate.prices else None)
 
 
 def _site(profile: str) -> Any:
