@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,17 +22,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from sssjob.document.element import Container, Property, new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document
-from sssjob.errors import SSSJobError
+from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.run.facts import tell_place
 from sssjob.run.journal import ROUTED, Event, Journal, Row
+from sssjob.run.on_end import kept
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.standing import Submission
 
-__all__ = ["Candidate", "Route", "advance", "begin", "due_s", "followed", "go_on", "open_routes", "placed", "refusals",
-           "state_of"]
+__all__ = ["Candidate", "Promise", "Route", "advance", "begin", "due_s", "followed", "go_on", "is_refused", "known",
+           "open_routes", "placed", "refusals", "state_of"]
 
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
@@ -98,6 +100,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """What its user calls a request (None: nothing), the digest of the document, and what is done at the end of each
+    job: the data of events ``on-end``."""
+
+    request: str | None = None
+    digest: str = ""
+    hooks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def token(self) -> str:
+        """Of the route: the same for the same request."""
+        if self.request is None:
+            return token_hex(8)
+        return sha256(self.request.encode(errors="surrogateescape")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """A document on its way. step: the place that is tried, counted from 0. phase: going (it is to be submitted),
     placed (it was), moving (its jobs are to be cancelled, for they waited too long), closed (nothing is left to do).
@@ -111,6 +130,7 @@ class Route:
     patience: float | None
     policy: Policy
     directory: Path
+    promise: Promise
 
     @property
     def request(self) -> str:
@@ -119,15 +139,31 @@ class Route:
 
 
 def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, directory: Path,
-          patience: float | None = None) -> Route:
-    """Write a route down; nothing is submitted. Raises AccessError."""
-    token = token_hex(8)
+          patience: float | None = None, promise: Promise | None = None) -> Route:
+    """Write a route down; nothing is submitted. One of the same request that is there stays as it is. Raises
+    AccessError, UsageError for a request of another document."""
+    promise = promise or Promise()
+    token = promise.token
+    record = {"candidates": [asdict(candidate) for candidate in candidates], "promise": asdict(promise)}
     with journal.changing() as connection:
         connection.execute(
-            "INSERT INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
-            (token, json.dumps([asdict(candidate) for candidate in candidates]), patience, policy.value, str(directory),
-             time.time()))
-    return state_of(journal, token)
+            "INSERT OR IGNORE INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
+            (token, json.dumps(record), patience, policy.value, str(directory), time.time()))
+    return _same(state_of(journal, token), promise)
+
+
+def known(journal: Journal, promise: Promise) -> Route | None:
+    """The route of a request that was made before; None where there is none. Raises as ``begin``."""
+    if promise.request is None or not journal.ask("SELECT 1 FROM routes WHERE token = :token",
+                                                  {"token": promise.token}):
+        return None
+    return _same(state_of(journal, promise.token), promise)
+
+
+def _same(route: Route, promise: Promise) -> Route:
+    if route.promise.digest != promise.digest:
+        raise UsageError(f"the request {escape(promise.request or '')!r} was made for another document")
+    return route
 
 
 def state_of(journal: Journal, token: str) -> Route:
@@ -135,8 +171,12 @@ def state_of(journal: Journal, token: str) -> Route:
     ((candidates, step, phase, reasons, patience, policy, directory),) = journal.ask(
         "SELECT candidates, step, phase, reasons, patience, policy, directory FROM routes WHERE token = :token",
         {"token": token})
-    return Route(token, tuple(_candidate(one) for one in json.loads(candidates)), step, phase,
-                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory))
+    record = json.loads(candidates)
+    if isinstance(record, list):        # of a client that knew of no requests
+        record = {"candidates": record, "promise": {}}
+    promise = Promise(**{**record["promise"], "hooks": tuple(record["promise"].get("hooks", ()))})
+    return Route(token, tuple(_candidate(one) for one in record["candidates"]), step, phase,
+                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise)
 
 
 def _candidate(record: dict[str, Any]) -> Candidate:
@@ -193,7 +233,7 @@ def advance(client: Client, token: str) -> Submission | None:
             ((submission,), _) = client.look([entry])
         assert submission.entry is not None
         rows = journal.rows_of(submission.entry.number)
-        if all(map(_refused, rows)):
+        if all(map(is_refused, rows)):
             _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
             if route.phase == "moving":
@@ -245,7 +285,7 @@ def _followed(journal: Journal, name: str) -> str:
     return f"@{entry.number}{dot}{job}" if number == f"@{row.submission}" else f"@{entry.number}"
 
 
-def _refused(row: Row) -> bool:
+def is_refused(row: Row) -> bool:
     """Whether a manager did not take a job."""
     return row.outcome == "failed" and row.native_id is None
 
@@ -273,7 +313,7 @@ def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
         client.settings, client.site, client.findings = settings, candidate.site, findings
         client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
         submission = client.submit(document, candidate.executor, policy=route.policy, cwd=route.directory,
-                                   request=route.request)
+                                   request=route.request, on_end=[kept(data) for data in route.promise.hooks])
     except SSSJobError as error:
         return None, f"not submitted: {error}"
     finally:
