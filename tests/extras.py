@@ -19,7 +19,7 @@ import threading
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, distributions
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 ROOT: Final = Path(__file__).parents[1]
 #: The project as its file states it: what it depends on, and by each extra.
@@ -51,9 +51,9 @@ class _Only:
         return getattr(self.finder, name)
 
 
-def needed(stated: Sequence[str], installed: dict[str, Distribution]) -> Iterator[str]:
+def needed(stated: Sequence[str], installed: Mapping[NormalizedName, Distribution]) -> Iterator[NormalizedName]:
     """The names of all distributions that are installed with these requirements."""
-    waiting, seen = [Requirement(text) for text in stated], set()
+    waiting, seen = [Requirement(text) for text in stated], set[tuple[str, str]]()
     while waiting:
         one = waiting.pop()
         name = canonicalize_name(one.name)
@@ -203,8 +203,9 @@ def _zstd() -> str:
 
 
 def _lsp() -> str:
-    messages = [{"id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}},
-                {"id": 2, "method": "shutdown"}, {"method": "exit"}]
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}},
+        {"id": 2, "method": "shutdown"}, {"method": "exit"}]
     bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
     pid = os.fork()             # the server ends its process
     if not pid:

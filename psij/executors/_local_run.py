@@ -23,7 +23,7 @@ from psij.executors._local_ends import End, find
 from psij.executors._local_engine import Outcome, Watched, engine
 from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
-from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, check_directory, end_marked, spawn
+from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, end_marked, spawn
 from psij.executors._local_staging import (
     ENDS,
     Staging,
@@ -192,7 +192,6 @@ class Run:
         assert self.plan is not None and self.staging is not None
         try:
             self._set(JobState.STAGE_IN, time.time())
-            check_directory(self.plan.directory)
             self.staging.bring(lambda: self.canceled)
             if self.canceled:
                 raise StagingStopped

@@ -16,18 +16,20 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from psij.exceptions import InvalidJobException, InvalidJobTypeException
+from psij.executors._local_spawn import check_directory
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.staging import URI, StageOutFlags, StagingMode
 
-__all__ = ["ENDS", "Item", "Staging", "StagingError", "StagingStopped", "in_background", "is_moved", "spoil", "staging"]
+__all__ = ["ENDS", "PART", "PASSING", "Item", "Staging", "StagingError", "StagingStopped", "delete", "in_background",
+           "is_moved", "later", "may_pass", "open_file", "spoil", "stage_one", "staging"]
 
 #: Final state -> the flag of what is staged out and removed after it.
 ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
@@ -36,22 +38,23 @@ ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutF
 _THREADS = 4        # that stage at the same time
 _CHUNK = 1 << 20    # bytes copied between two looks whether to go on
 #: Errors that say nothing about the files themselves and may be gone at a later try. Source: errno(3).
-_PASSING = frozenset((
+PASSING = frozenset((
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EBUSY, errno.ENFILE, errno.EMFILE,
     errno.ENOMEM, errno.ETIMEDOUT, errno.ETXTBSY, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN,
     errno.EHOSTUNREACH, errno.ENOTCONN, errno.ECONNRESET, errno.ENOLCK, errno.EREMOTEIO))
 _NUMBERED = re.compile(r"\[Errno (\d{1,4})\]")
-_PART = ".psij-"    # the names of files that are not whole yet begin so
+PART = ".psij-"    # the names of files that are not whole yet begin so
 _own = threading.local()    # mark: of the staging that this thread does
 _Stop = Callable[[], bool]
 
 
 class StagingError(Exception):
-    """A file could not be staged or removed. reason: as in metadata. transient: a later try may succeed."""
+    """A file could not be staged or removed. reason: as in metadata. transient: a later try may succeed. away: nothing
+    is known of the files, for the machine where they are gives no answer."""
 
-    def __init__(self, reason: str, message: str, transient: bool = False) -> None:
+    def __init__(self, reason: str, message: str, transient: bool = False, away: bool = False) -> None:
         super().__init__(f"{reason.replace('-', '_')}: {message}")
-        self.reason, self.transient = reason, transient
+        self.reason, self.transient, self.away = reason, transient, away
 
 
 class StagingStopped(Exception):
@@ -81,9 +84,16 @@ class Staging:
     mark: str = ""
 
     def bring(self, stop: _Stop) -> None:
-        """Stage in. Raises StagingError, StagingStopped."""
+        """Stage in. Raises LaunchError where there is no directory, StagingError, StagingStopped."""
         _own.mark = self.mark
-        _stage("stage-in", self.stage_in, stop)
+        for item in self.stage_in:
+            if stop():
+                raise StagingStopped
+            self._bring_one(item, stop)
+
+    def is_brought(self, item: Item) -> bool:
+        """Whether a file that was to be brought by moving it is there already."""
+        return is_moved(item)
 
     def fetch(self, end: StageOutFlags, stop: _Stop, done: int = 0, again: bool = False,
               reached: Callable[[int, bool], None] = lambda count, certain: None) -> None:
@@ -101,19 +111,32 @@ class Staging:
         for number, item in enumerate(items[done:], done):
             if number and item.mode is StagingMode.MOVE:
                 reached(number, True)
-            if not (again and is_moved(item)):
-                _stage("stage-out", (item,), stop)
+            if stop():
+                raise StagingStopped
+            self._fetch_one(item, stop, again)
             reached(number + 1, False)
 
     def remove(self, end: StageOutFlags) -> None:
         """Clean up. Raises StagingError."""
-        if not self.cleanup_flags & end:
-            return
+        if self.cleanup and self.cleanup_flags & end:
+            self._remove_all()
+
+    # --- where files are is a matter of these -----------------------------------------------------------------------
+
+    def _bring_one(self, item: Item, stop: _Stop) -> None:
+        check_directory(self.directory)
+        _stage("stage-in", item, stop)
+
+    def _fetch_one(self, item: Item, stop: _Stop, again: bool) -> None:
+        if not (again and is_moved(item)):
+            _stage("stage-out", item, stop)
+
+    def _remove_all(self) -> None:
         for path in self.cleanup:
             try:
                 _remove(path, self.directory)
             except OSError as e:
-                raise StagingError("cleanup", f"cannot remove {path}: {e.strerror or e}", _may_pass(e)) from e
+                raise StagingError("cleanup", f"cannot remove {path}: {e.strerror or e}", may_pass(e)) from e
 
 
 def spoil(status: JobStatus, state: JobState, reason: str, message: str) -> None:
@@ -213,27 +236,25 @@ def _inside(path: str, directory: str) -> bool:
 
 # -- the work ---------------------------------------------------------------------------------------------------------
 
-def _stage(reason: str, items: Iterable[Item], stop: _Stop) -> None:
-    for item in items:
-        if stop():
-            raise StagingStopped
-        try:
-            _stage_one(item, stop)
-        except (OSError, shutil.Error) as e:
-            what = getattr(e, "strerror", None) or e
-            raise StagingError(reason, f"cannot {item.mode.name.lower()} {item.source} to {item.target}: {what}",
-                               _may_pass(e)) from e
+def _stage(reason: str, item: Item, stop: _Stop) -> None:
+    try:
+        stage_one(item, stop)
+    except (OSError, shutil.Error) as e:
+        what = getattr(e, "strerror", None) or e
+        raise StagingError(reason, f"cannot {item.mode.name.lower()} {item.source} to {item.target}: {what}",
+                           may_pass(e)) from e
 
 
-def _may_pass(error: OSError | shutil.Error) -> bool:
+def may_pass(error: OSError | shutil.Error) -> bool:
     """Whether what went wrong may be gone at a later try; of a folder, for all of its files that went wrong."""
     if isinstance(error, shutil.Error):     # which has the errors of the files as text only
         numbers = [_NUMBERED.search(str(why)) for _, _, why in error.args[0]] if error.args else []
-        return bool(numbers) and all(n is not None and int(n[1]) in _PASSING for n in numbers)
-    return error.errno in _PASSING
+        return bool(numbers) and all(n is not None and int(n[1]) in PASSING for n in numbers)
+    return error.errno in PASSING
 
 
-def _stage_one(item: Item, stop: _Stop) -> None:
+def stage_one(item: Item, stop: _Stop) -> None:
+    """Copy, link or move a file or folder on this machine. Raises OSError, shutil.Error, StagingStopped."""
     if not os.path.exists(item.source):
         if item.flags & StageOutFlags.IF_PRESENT:
             return
@@ -253,7 +274,7 @@ def _stage_one(item: Item, stop: _Stop) -> None:
     elif item.mode is StagingMode.COPY or not _renamed(item):
         _copy(item.source, item.target, stop)
         if item.mode is StagingMode.MOVE:
-            _delete(item.source)
+            delete(item.source)
 
 
 def _renamed(item: Item) -> bool:
@@ -285,7 +306,7 @@ def _copy(source: str, target: str, stop: _Stop) -> None:
 
 
 def _copy_file(source: str, target: str, stop: _Stop) -> None:
-    with open(source, "rb", opener=_open_file) as data, _fresh(target) as name:
+    with open(source, "rb", opener=open_file) as data, _fresh(target) as name:
         with open(name, "xb") as copy:
             while chunk := data.read(_CHUNK):
                 if stop():
@@ -295,7 +316,7 @@ def _copy_file(source: str, target: str, stop: _Stop) -> None:
         os.replace(name, target)
 
 
-def _open_file(path: str, flags: int) -> int:
+def open_file(path: str, flags: int) -> int:
     """Open a regular file, without waiting for the other end of a pipe."""
     fd = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -308,7 +329,7 @@ class _fresh:
     """A name beside the target that is not in use; what is left under it goes in the end."""
 
     def __init__(self, target: str) -> None:
-        self._name = tempfile.mktemp(prefix=f"{_PART}{getattr(_own, 'mark', '')}", dir=os.path.dirname(target))
+        self._name = tempfile.mktemp(prefix=f"{PART}{getattr(_own, 'mark', '')}", dir=os.path.dirname(target))
 
     def __enter__(self) -> str:
         return self._name
@@ -320,11 +341,11 @@ class _fresh:
 
 def _remove_parts(target: str, mark: str) -> None:
     """Remove what a process that was killed has not finished of a target: beside it, and within a folder."""
-    prefix = f"{_PART}{mark}"
+    prefix = f"{PART}{mark}"
     with suppress(OSError):             # there is no such folder yet
         for name in os.listdir(os.path.dirname(target)):
             if name.startswith(prefix):
-                os.unlink(os.path.join(os.path.dirname(target), name))
+                delete(os.path.join(os.path.dirname(target), name))
     for folder, _, names in os.walk(target):
         for name in names:
             if name.startswith(prefix):
@@ -332,7 +353,8 @@ def _remove_parts(target: str, mark: str) -> None:
                     os.unlink(os.path.join(folder, name))
 
 
-def _delete(path: str) -> None:
+def delete(path: str) -> None:
+    """Remove a file or a folder."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
@@ -403,3 +425,10 @@ def in_background(call: Callable[[], None]) -> None:
     workers = _workers.get(pid) or _workers.setdefault(pid, _Workers())
     if not workers.put(call):
         call()
+
+
+def later(pause_s: float, call: Callable[[], None]) -> None:
+    """Have this called after so many seconds, unless the process has ended."""
+    timer = threading.Timer(pause_s, in_background, (call,))
+    timer.daemon = True
+    timer.start()

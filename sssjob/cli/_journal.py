@@ -91,7 +91,11 @@ def submitted(session: Session, name: str, fail_fast: bool, expand_arrays: bool)
     fail_fast: a failure ends the rest of its group, which the document says, so that every client keeps to it.
     expand_arrays: arrays become groups.
     """
-    document = session.swept(session.read(name))
+    return shaped(session, session.swept(session.read(name)), name, fail_fast, expand_arrays)
+
+
+def shaped(session: Session, document: Document, name: str, fail_fast: bool, expand_arrays: bool) -> Document:
+    """A document as it is to be submitted. name: of its file; all others as of ``submitted``."""
     if fail_fast:
         from sssjob.document.failures import with_fail_fast
 

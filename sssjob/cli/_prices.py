@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "hinted", "load", "nothing_taken", "options_of", "page", "quoted", "rates_of", "rates_option"]
+__all__ = ["Tally", "hinted", "load", "money", "nothing_taken", "options_of", "page", "quoted", "rates_of",
+           "rates_option"]
 
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:

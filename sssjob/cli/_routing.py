@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from sssjob.cli._dry_run import print_rehearsal
-from sssjob.cli._files import emit, once, read_bytes
+from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
-from sssjob.cli._prices import load, quoted, rates_of
+from sssjob.cli._prices import load, money, quoted, rates_of
 from sssjob.cli._profiles import load_site
-from sssjob.cli.match import offered
+from sssjob.cli.match import Offered, offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy, escape
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
     from sssjob.run.client import Client
+    from sssjob.run.on_end import Hook
     from sssjob.run.routing import Candidate
     from sssjob.run.standing import Submission
 
-__all__ = ["Place", "Routing", "routed", "routing_options", "settings_at", "submit_routed", "tell"]
+__all__ = ["Choice", "Place", "Routing", "Terms", "routed", "routing_options", "settings_at", "submit_routed", "tell"]
 
 
 #: Managers that are asked side by side.
@@ -49,9 +51,9 @@ _AT_ONCE: Final = 32
 @dataclass(frozen=True, slots=True)
 class Place:
     """One offer of a site, and what is known of the document there. wanted: the document as it is read for the site;
-    queue: that of the offer; price: None where nothing says it, why: then the reason; start: when it would start, in
-    seconds since the epoch, None where nobody says it, why_no_start: then the reason; failures: the share of the jobs
-    that were sent to the site lately and that it refused; value: by which it is ranked."""
+    queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason; start: when it
+    would start, in seconds since the epoch, None where nobody says it, why_no_start: then the reason; failures: the
+    share of the jobs that were sent to the site lately and that it refused; value: by which it is ranked."""
 
     site: Site
     path: str
@@ -59,7 +61,7 @@ class Place:
     queue: str | None
     wanted: Document = field(repr=False)
     verdict: Verdict
-    price: Decimal | None
+    prices: tuple[Decimal | None, ...]
     currency: str
     why: str
     start: float | None = None
@@ -71,6 +73,12 @@ class Place:
     def met(self) -> bool:
         """Whether the offer meets the document."""
         return self.verdict.met
+
+    @property
+    def price(self) -> Decimal | None:
+        """Of all jobs; None where that of one is not known."""
+        known = [price for price in self.prices if price is not None]
+        return sum(known, Decimal(0)) if len(known) == len(self.prices) and not self.why else None
 
     def record(self, rank: int | None, now: float) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
@@ -148,27 +156,51 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
     return sites(offers(starts(function)))
 
 
-def routed(session: Session, file: str, sites: str, given: tuple[str, ...], asked: tuple[str, ...], starts: bool,
-           failures: Mapping[str, float]) -> Routing | None:
-    """The places where a document fits, ranked; None where findings reject it, which are told. sites: names with commas
-    between them; given: ``SITE=FILE`` each; asked: further names. failures: site -> share of late jobs that it refused.
-    Raises UsageError, AccessError, SiteError."""
-    sources: Mapping[str, str] = pairs(given, "--offers")
-    named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
-    chosen: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
-    if len(chosen) < len(given) + len(named):
-        raise UsageError("a site is named twice")
-    if not chosen:
-        raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one offers")
-    once([file, *sources.values()])
-    data = read_bytes(file)
+class Choice:
+    """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
+    documents."""
+
+    def __init__(self, session: Session, sites: str, given: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
+        """sites: names with commas between them; given: ``SITE=FILE`` each; asked: further names. Raises UsageError,
+        AccessError, SiteError."""
+        sources: Mapping[str, str] = pairs(given, "--offers")
+        named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
+        self.files: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
+        if len(self.files) < len(given) + len(named):
+            raise UsageError("a site is named twice")
+        if not self.files:
+            raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one "
+                             "offers")
+        self._session = session
+        self.sites = {name: load_site(name) for name in self.files}
+        self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
+        self._offers: dict[str, tuple[list[Offered], Offers]] = {}
+
+    def offers(self, name: str) -> tuple[list[Offered], Offers] | None:
+        """What a site offers; None where findings reject its file, which are told. Raises SilentError."""
+        if name not in self._offers:
+            session, (site, path), file = self._session, self.sites[name], self.files[name]
+            assert site is not None
+            session.site, session.site_path = site, path
+            machine = offers_of(site, path, self.answers[name]()) if file is None else session.swept(
+                session.read(file, source="auto"))
+            if session.errors:
+                return None
+            there = list(offered(machine, file or site.name, True))
+            self._offers[name] = there, Offers(Offer.of(one.given) for one in there)
+        return self._offers[name]
+
+
+def routed(session: Session, file: str, data: bytes, choice: Choice, starts: bool, failures: Mapping[str, float],
+           shaped: Callable[[Document, str], Document] = lambda document, name: document) -> Routing | None:
+    """The places where a document fits, ranked; None where findings reject it, which are told. data: the file.
+    failures: site -> share of late jobs that it refused. shaped: gives the document as it is to be submitted. Raises
+    UsageError, AccessError."""
     routing = Routing()
     places: list[Place] = []
-    answers = _all_asked({name: load_site(name) for name, offers in chosen.items() if offers is None})
-    for name, offers in chosen.items():
+    for name in choice.files:
         try:
-            answer = answers[name]() if offers is None else None
-            places += _places(session, file, data, name, offers, answer, starts, failures)
+            places += _places(session, file, data, name, choice, starts, failures, shaped)
         except SilentError as error:
             problem(str(error), as_json=session.as_json, status=4)
             routing.silent = True
@@ -191,28 +223,28 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _places(session: Session, file: str, data: bytes, name: str, offers: str | None, answer: Machine | None,
-            starts: bool, failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site. offers: the file that states them; answer: of its manager where there is none."""
-    session.site, session.site_path = load_site(name)
-    site, path = session.site, session.site_path
+def _places(session: Session, file: str, data: bytes, name: str, choice: Choice, starts: bool,
+            failures: Mapping[str, float], shaped: Callable[[Document, str], Document]) -> list[Place]:
+    """The offers of one site."""
+    there = choice.offers(name)
+    if there is None:
+        return []
+    offers_there, offers = there
+    site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
-    wanted = session.swept(session.read(file, data))
-    machine = offers_of(site, path, answer) if answer is not None else session.swept(
-        session.read(str(offers), source="auto"))
+    wanted = shaped(session.swept(session.read(file, data)), file)
     if session.errors:
         return []
-    price, currency, why = _price(session, wanted)
-    offers_there = list(offered(machine, offers or site.name, True))
+    prices, currency, why = _prices(session, wanted)
     findings = Findings(wanted.path)
-    answers = verdicts(wanted, Offers(Offer.of(one.given) for one in offers_there), findings=findings)
+    answers = verdicts(wanted, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
-    places = [Place(site, path, one.job or escape(offers or site.name), _queue_of(verdict.offer), wanted, verdict,
-                    price, currency, why, failures=failures.get(site.name, 0.0))
+    places = [Place(site, path, one.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer), wanted,
+                    verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
               for one, verdict in zip(offers_there, answers, strict=True)]
     if not starts:
         return places
-    idle = None if answer is None else offers_of(site, path, answer, idle=True)
+    idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
     return [_started(session, place, idle) if place.met else place for place in places]
 
 
@@ -220,9 +252,9 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str]:
-    """What all jobs of a document would cost at the site of the session, in which currency, and why there is no price:
-    its profile names no rates, or a job cannot be quoted. Where the rates go by the time of day, jobs start now."""
+def _prices(session: Session, wanted: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+    """What each job of a document would cost at the site of the session, in which currency, and why one has no price:
+    its profile names no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
     rates = None
@@ -230,14 +262,15 @@ def _price(session: Session, wanted: Document) -> tuple[Decimal | None, str, str
         rates = load(session, rates_of(session, None), doubts=False)
         session.errors += rates is None
     if rates is None:
-        return None, "", "the profile names no rates"
-    total = Decimal(0)
+        return (), "", "the profile names no rates"
+    prices: list[Decimal | None] = []
+    why = ""
     for job, defaults in wanted.jobs():
         price, _ = quoted(job, rates, defaults)
         if isinstance(price, Uncharged):
-            return None, rates.currency, f"{price.reason}: {price.detail}"
-        total += price.amount
-    return total, rates.currency, ""
+            why = why or f"{price.reason}: {price.detail}"
+        prices.append(None if isinstance(price, Uncharged) else price.amount)
+    return tuple(prices), rates.currency, why
 
 
 def _ranked(places: list[Place]) -> list[Place]:
@@ -294,28 +327,60 @@ def tell(session: Session, routing: Routing, explain: bool) -> None:
                  for line in place.lines(rank, explain=explain, change=change, now=now)))
 
 
-def submit_routed(session: Session, file: str, sites: str, given: tuple[str, ...], *, starts: bool,
-                  patience: float | None, dry_run: bool, retries: int | None, max_queued: int | None) -> int:
-    """Submit a document to the best of several sites; the exit status. patience: seconds that it may wait there."""
-    from sssjob.run.routing import advance, begin, placed, refusals
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How documents are submitted to one of several sites. starts: the managers are asked when they would start.
+    patience: seconds that each may wait at a site, None for ever. token: what the user calls the request; of several
+    files each has a number in it. hooks: what is done at the end of each job. shaped: gives a document, of a file of
+    that name, as it is to be submitted."""
 
-    with opened(retries=retries, max_queued=max_queued) as client:
-        routing = routed(session, file, sites, given, (), starts, refusals(client.journal))
-        if routing is None:
-            return session.status()
-        if not routing.places:
-            tell(session, routing, False)
-            return 4 if routing.silent else 1
-        if dry_run:
-            best = routing.places[0]
-            return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-        candidates = list(_candidates(routing.places))
-        route = begin(client.journal, candidates, policy=session.policy or Policy.REJECT, directory=Path.cwd(),
-                      patience=patience)
-        client.findings = Findings(file)
-        submission = advance(client, route.token)
-        session.report(client.findings)
-        return _told(session, client, route.token, submission)
+    starts: bool
+    patience: float | None
+    dry_run: bool
+    retries: int | None
+    max_queued: int | None
+    token: str | None
+    hooks: Sequence[Hook]
+    shaped: Callable[[Document, str], Document]
+
+
+def submit_routed(session: Session, files: Sequence[str], sites: str, given: tuple[str, ...], terms: Terms) -> int:
+    """Submit each document to the best of several sites; the exit status."""
+    choice = Choice(session, sites, given)
+    worst = 0
+    with opened(retries=terms.retries, max_queued=terms.max_queued) as client:
+        for number, file in enumerate(files, 1):
+            request = terms.token if terms.token is None or len(files) == 1 else f"{terms.token} {number}"
+            worst = max(worst, _submit_one(session, client, file, choice, terms, request))
+            if client.stopped:
+                break
+    return worst
+
+
+def _submit_one(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None) -> int:
+    """Submit a document to the best place, or go on with the request of that name."""
+    from sssjob.run.routing import Promise, advance, begin, known, placed, refusals
+
+    session.errors = 0
+    client.findings = Findings(file)
+    data = read_bytes(file)
+    promise = Promise(request, sha256(data).hexdigest(), tuple(hook.promise() for hook in terms.hooks))
+    if (earlier := known(client.journal, promise)) is not None:
+        return _told(session, client, earlier.token, advance(client, earlier.token))
+    routing = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.shaped)
+    if routing is None:
+        return session.status()
+    if not routing.places:
+        tell(session, routing, False)
+        return 4 if routing.silent else 1
+    if terms.dry_run:
+        best = routing.places[0]
+        return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
+    route = begin(client.journal, list(_candidates(routing.places)), policy=session.policy or Policy.REJECT,
+                  directory=Path.cwd(), patience=terms.patience, promise=promise)
+    submission = advance(client, route.token)
+    session.report(client.findings)
+    return _told(session, client, route.token, submission)
 
 
 def _candidates(places: list[Place]) -> Iterator[Candidate]:
@@ -334,20 +399,23 @@ def _candidates(places: list[Place]) -> Iterator[Candidate]:
             text = write_document(placed(place.wanted, place.queue), findings=Findings())
             yield Candidate(place.site.name, os.path.abspath(place.path),
                             str(settings_at(place).get("executor").value), place.queue, text,
-                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}")
+                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
+                            tuple(None if price is None else money(price, place.currency) for price in place.prices))
 
 
 def _told(session: Session, client: Client, token: str, submission: Submission | None) -> int:
     """Print the ids of a submission that was routed, and why it is not at the places before; the exit status."""
-    from sssjob.run.routing import state_of
+    from sssjob.run.routing import is_refused, state_of
 
     route = state_of(client.journal, token)
     for reason in route.reasons if not session.quiet else ():
         problem(reason, as_json=session.as_json, status=0)
-    if submission is None or submission.entry is None:
+    entry = client.journal.requested(route.request)
+    rows = [] if entry is None else client.journal.rows_of(entry.number)
+    if all(map(is_refused, rows)):
         problem("no site took it", as_json=session.as_json, status=5)
         return 5
-    rows = client.journal.rows_of(submission.entry.number)
     emit(lines([row.record() for row in rows]) if session.as_json
          else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
-    return stopped(client, ended_badly([submission], session.as_json)) or session.status()
+    badly = 0 if submission is None else ended_badly([submission], session.as_json)
+    return stopped(client, badly) or session.status()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,7 +18,7 @@ from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_of, 
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
-from sssjob.findings import Findings
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
@@ -25,10 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_ANY: Final = "*"       # in place of a site: of whatever site a job is
+
 
 @click.command("charge")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates_option
+@click.option("--sites", metavar="SITE,SITE...", default="",
+              help="Charge each job by the rates of the site to which it was routed: names or files of profiles.")
 @format_option
 @click.option("--itemise", is_flag=True, help="Print the items of every charge instead of the document.")
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
@@ -37,7 +43,7 @@ __all__ = ["command"]
 @output_option
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], rates_file: str | None, options: tuple[str, ...],
+def command(session: Session, names: tuple[str, ...], rates_file: str | None, sites: str, options: tuple[str, ...],
             itemise: bool, jobs: int, dask: str | None, output: str) -> int:
     """Charge the jobs of FILE (- is standard input) for what was delivered to them: documents or accounting logs.
 
@@ -45,30 +51,53 @@ def command(session: Session, names: tuple[str, ...], rates_file: str | None, op
     where --output ends in .parquet, or a Parquet file for each log where it is a folder. A job that cannot be charged
     is reported with the reason.
     """
-    rates_path = rates_of(session, rates_file)
-    once([*names, rates_path])
+    if sites and rates_file is not None:
+        raise UsageError("--rates and --sites both say by which rates jobs are charged")
+    paths = _rates_of_sites(sites) if sites else {_ANY: rates_of(session, rates_file)}
+    once([*names, *dict.fromkeys(paths.values())])
     with closing(Looked()) as looked:
         source = looked.format(session, names) if session.source == AUTO else session.source
-        return _charged(session, names, rates_path, source, options, itemise, jobs, dask, output, looked)
+        return _charged(session, names, paths, source, options, itemise, jobs, dask, output, looked)
 
 
-def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
+def _rates_of_sites(sites: str) -> dict[str, str]:
+    """Site -> the file of its rates. sites: with commas between them. Raises UsageError, SiteError, AccessError."""
+    from sssjob.cli._profiles import load_site
+
+    paths: dict[str, str] = {}
+    for name in filter(None, map(str.strip, sites.split(","))):
+        site, path = load_site(name)
+        assert site is not None
+        if site.rates is None:
+            raise UsageError(f"{path}: rates is missing: the jobs of {escape(site.name)} cannot be charged")
+        if site.name in paths:
+            raise UsageError(f"--sites: two profiles are called {escape(site.name)}")
+        paths[site.name] = os.path.join(os.path.dirname(path), site.rates)
+    if not paths:
+        raise UsageError("--sites names no site")
+    return paths
+
+
+def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str], source: str, options: tuple[str, ...],
              itemise: bool, jobs: int, dask: str | None, output: str, looked: Looked) -> int:
     from sssjob.translators.records.base import RecordTranslator
     from sssjob.translators.registry import get
 
     reader = get(source)
     read_options = options_of(reader, options)
-    rates = load(session, rates_file)
-    if rates is None:
+    loaded = {name: load(session, path) for name, path in paths.items()}
+    rates = {name: table for name, table in loaded.items() if table is not None}
+    if len(rates) < len(loaded):
         return 1
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
+        if _ANY not in rates:
+            raise UsageError("--sites is for documents: a record does not say to which site its job was routed")
         if itemise:
             raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
         from sssjob.cli._charge_tables import charge_logs
 
         all_options = {**session.defaults(reader), **read_options.given}
-        return charge_logs(session, names, rates, source, all_options, output, jobs, dask, looked)
+        return charge_logs(session, names, rates[_ANY], source, all_options, output, jobs, dask, looked)
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
@@ -86,18 +115,16 @@ def _charged(session: Session, names: tuple[str, ...], rates_file: str, source: 
 
 @dataclass(slots=True)
 class _Charging:
-    """Charging the jobs of one document."""
+    """Charging the jobs of one document. rates: by site, those of ``_ANY`` for all jobs. tallies, earlier: likewise."""
 
     session: Session
     file: str
-    rates: RateSet
+    rates: Mapping[str, RateSet]
     itemise: bool
-    tally: Tally = field(init=False)
+    jobs: int = 0
+    tallies: dict[str, Tally] = field(default_factory=dict)
     items: Results = field(default_factory=Results)
-    earlier: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.tally = Tally(self.session, self.file, "charged", self.rates)
+    earlier: dict[str, set[int]] = field(default_factory=dict)
 
     def of_document(self, document: Document, output: str) -> int:
         """A document that was read whole; gives the exit status."""
@@ -107,7 +134,7 @@ class _Charging:
         for job, defaults in document.jobs():
             self._charge(job, defaults)
         findings, text = Findings(self.file), Results()
-        if self._writes(output) and self.tally.jobs:
+        if self._writes(output) and self.jobs:
             text.add(write_document(document, findings=findings))
         return self._end(text, findings, output)
 
@@ -135,15 +162,26 @@ class _Charging:
         """Where only the last attempt at a job is charged, see which that is."""
         from sssjob.accounting.attempts import earlier_runs
 
-        self.earlier = earlier_runs(document, self.rates)
+        self.earlier = {site: earlier_runs(document, rates) for site, rates in self.rates.items()}
 
     def _charge(self, job: Job, defaults: JobDefaults | None) -> None:
         """Charge the next job and write the charge into it."""
         from sssjob.accounting import Uncharged, charge
         from sssjob.accounting.attempts import EARLIER
+        from sssjob.accounting.facts import Reason
 
-        result = EARLIER if self.tally.jobs in self.earlier else charge(job, self.rates, defaults)
-        record = self.tally.add(job, result)
+        site = _ANY if _ANY in self.rates else _site_of(job) or ""
+        rates = self.rates.get(site)
+        if rates is None:
+            why = (f"it was routed to {escape(site)}, which is none of --sites" if site
+                   else "it does not say to which site it was routed")
+            result: Charge | Uncharged = Uncharged(Reason.NO_RATES, why)
+        else:
+            result = EARLIER if self.jobs in self.earlier[site] else charge(job, rates, defaults)
+        self.jobs += 1
+        if site not in self.tallies:
+            self.tallies[site] = Tally(self.session, self.file, "charged", rates or next(iter(self.rates.values())))
+        record = self.tallies[site].add(job, result)
         if self.itemise or self.session.as_json:
             self.items.add(page([record], as_json=self.session.as_json, itemise=True))
         if isinstance(result, Uncharged):
@@ -153,19 +191,27 @@ class _Charging:
 
     def _end(self, text: Results, findings: Findings, output: str) -> int:
         """Write what was made, and the counts; gives the exit status."""
-        session, tally = self.session, self.tally
-        if not tally.jobs:
+        session = self.session
+        if not self.jobs:
             problem(f"{self.file}: there is no job", as_json=session.as_json, status=1)
             return 1
         if self.itemise or session.as_json:
-            self.items.add(page([tally.record()], as_json=session.as_json, itemise=True))
+            counts = [{**tally.record(), **({} if site == _ANY else {"site": site or None})}
+                      for site, tally in self.tallies.items()]
+            self.items.add(page(counts, as_json=session.as_json, itemise=True))
             self.items.emit()
         if self._writes(output):
             session.report(findings)
             text.emit(output)
         if not (session.as_json or session.quiet):
-            say(str(tally))
+            for site, tally in self.tallies.items():
+                say(str(tally) if site == _ANY else f"{escape(site) or 'no site'}: {tally}")
         return session.status()
+
+
+def _site_of(job: Job) -> str | None:
+    """The site to which a job was routed, None where it was not."""
+    return next((p.text for p in job.all("Extension") if (p.get("type"), p.get("name")) == ("LRM", "Site")), None)
 
 
 def _fill(session: Session, file: str, job: Job, new_charge: Charge) -> None:

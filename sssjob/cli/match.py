@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Container, Document
     from sssjob.request import Match
 
-__all__ = ["command", "offered"]
+__all__ = ["Offered", "command", "offered"]
 
 
 @click.command("match")
@@ -65,7 +65,7 @@ def _verdict(request: Document, offer: Document | Container, delivered: bool) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
+class Offered:
     """One offer. file: where it stands; job: which one of that file, empty where it holds but one; alone: there is no
     other."""
 
@@ -78,7 +78,7 @@ class _Offer:
         return f"{escape(self.file)}{f', {escape(self.job)}' if self.job else ''}"
 
 
-def offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
+def offered(document: Document, file: str, several: bool) -> Iterator[Offered]:
     """The offers of a document: every job of its own, and whatever else holds properties by itself."""
     from sssjob.document.arrays import label_of
     from sssjob.document.inherit import effective
@@ -89,13 +89,13 @@ def offered(document: Document, file: str, several: bool) -> Iterator[_Offer]:
     others = [b for b in document.bodies() if b.tag not in ("Job", "JobGroup") and b.reference is None]
     bodies += [(f"{body.tag} {number}", body) for number, body in enumerate(others, 1)]
     if len(bodies) < 2:
-        yield _Offer(file, "", document, not several)
+        yield Offered(file, "", document, not several)
         return
-    for name, given in bodies:
-        yield _Offer(file, name, given, False)
+    for name, body in bodies:
+        yield Offered(file, name, body, False)
 
 
-def _told(session: Session, offer: _Offer, answer: Match, explain: bool) -> None:
+def _told(session: Session, offer: Offered, answer: Match, explain: bool) -> None:
     """One verdict: a JSON object, or a line with the conditions that are not met below it (explain: with all)."""
     if session.as_json:
         emit(json.dumps(_record(offer, answer)) + "\n")
@@ -106,7 +106,7 @@ def _told(session: Session, offer: _Offer, answer: Match, explain: bool) -> None
         emit("".join(f"  {escape(line, 1000)}\n" for line in lines))
 
 
-def _record(offer: _Offer, answer: Match) -> dict[str, Any]:
+def _record(offer: Offered, answer: Match) -> dict[str, Any]:
     """A verdict as a JSON object."""
     job = {"job": offer.job} if offer.job else {}
     return {"type": "result", "offer": offer.file, **job, "met": answer.met, "score": float(answer.score),

@@ -8,8 +8,9 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._dry_run import print_rehearsal
+from sssjob.cli._files import once, read_bytes
 from sssjob.cli._options import Session, common
-from sssjob.cli._routing import routed, routing_options, settings_at, tell
+from sssjob.cli._routing import Choice, routed, routing_options, settings_at, tell
 from sssjob.conversion.converting import AUTO
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def command(session: Session, file: str, sites: str, given: tuple[str, ...], ask
     from sssjob.run.routing import placed
 
     session.source = source
-    routing = routed(session, file, sites, given, asked, starts, _refusals())
+    choice = Choice(session, sites, given, asked)
+    once([file, *filter(None, choice.files.values())])
+    routing = routed(session, file, read_bytes(file), choice, starts, _refusals())
     if routing is None:
         return session.status()
     if dry_run and routing.places:

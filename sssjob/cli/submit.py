@@ -10,7 +10,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import ended_badly, hooks, lines, opened, stopped, submitted, submitting
+from sssjob.cli._journal import ended_badly, hooks, lines, opened, shaped, stopped, submitted, submitting
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._seconds import MORE_THAN_NONE
@@ -28,8 +28,8 @@ __all__ = ["command"]
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @executor_option
 @click.option("--sites", metavar="SITE,SITE...", default="",
-              help="Submit FILE to the best of these sites, whose managers are asked what they offer, and to the next "
-                   "one where that refuses it.")
+              help="Submit each FILE to the best of these sites, whose managers are asked what they offer, and to the "
+                   "next one where that refuses it.")
 @click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
               help="A further site with what it offers (may repeat), as of `route`.")
 @click.option("--starts", is_flag=True, help="With --sites: ask the managers when it would start, as `route` does.")
@@ -54,17 +54,18 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     from sssjob.run.configuring import complete
 
     once(names)
-    if token is not None and (len(names) > 1 or not token or dry_run):
-        raise UsageError("--token names the submission of one FILE: it has to be a text, and goes without --dry-run")
+    if token is not None and ((len(names) > 1 and not (sites or given)) or not token or dry_run):
+        raise UsageError("--token names the submission of one FILE, with --sites of all: it has to be a text, and goes "
+                         "without --dry-run")
     wanted = hooks(on_end)
     if sites or given:
-        if len(names) > 1 or executor or token is not None or on_end or fail_fast or expand_arrays or session.site:
-            raise UsageError("--sites and --offers take one FILE, and go without --site, --executor, --token, "
-                             "--on-end, --fail-fast and --expand-arrays")
-        from sssjob.cli._routing import submit_routed
+        if executor or session.site:
+            raise UsageError("--sites and --offers say where jobs go, and go without --site and --executor")
+        from sssjob.cli._routing import Terms, submit_routed
 
-        return submit_routed(session, names[0], sites, given, starts=starts, patience=reroute_after, dry_run=dry_run,
-                             retries=retries, max_queued=max_queued)
+        terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, wanted,
+                      lambda document, name: shaped(session, document, name, fail_fast, expand_arrays))
+        return submit_routed(session, names, sites, given, terms)
     if starts or reroute_after is not None:
         raise UsageError("--starts and --reroute-after go with --sites")
     settings = settings_of(session, executor)

@@ -30,6 +30,7 @@ __all__ = ["OF_SITES", "SETTINGS", "Layer", "Setting", "Settings", "SettingsErro
 _LONGEST_TEXT: Final = 4096
 _MOST_SECONDS: Final = 86_400.0
 _MOST_COUNT: Final = 1_000_000
+_MOST_BYTES: Final = 1 << 60
 _TABLE: Final = "executors"
 _HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -54,6 +55,12 @@ def _seconds(value: object) -> object:
 def _count(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COUNT:
         raise ValueError(f"is to be a whole number from 1 to {_MOST_COUNT}")
+    return value
+
+
+def _bytes(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_BYTES:
+        raise ValueError(f"is to be a whole number from 1 to {_MOST_BYTES}")
     return value
 
 
@@ -113,6 +120,7 @@ OF_SITES: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("ssh_host", "where the resource manager is"),
     Setting("ssh_setup", "a line of sh with which each command there begins"),
     Setting("ssh_directory", "what relative paths of jobs refer to there"),
+    Setting("ssh_staging_bytes", "the most of one file or folder that is brought there or fetched", _bytes),
 )}
 
 

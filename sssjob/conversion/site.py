@@ -173,11 +173,13 @@ class Queue(_Table):
 class SSH(_Table):
     """How a site is reached. host: as the system's ssh takes it, whose own configuration says the rest; setup: a line
     of sh with which each command there begins; directory: what relative paths of jobs refer to there, the home
-    directory unless stated."""
+    directory unless stated; staging_bytes: the most of one file or folder that is brought or fetched, 1 TiB unless
+    stated."""
 
     host: Annotated[str, AfterValidator(_host)]
     setup: Name | None = None
     directory: Annotated[str, AfterValidator(_directory)] | None = None
+    staging_bytes: Annotated[int, Field(strict=True, ge=1, le=1 << 60)] | None = None
 
 
 class Site(_Table):

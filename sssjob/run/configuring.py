@@ -30,7 +30,8 @@ __all__ = ["complete", "config_of", "following", "load_settings", "pin", "reache
 _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeout": "command_timeout",
                    "accounting_delay": "accounting_delay", "lost_after": "lost_after",
                    "work_directory": "work_directory", "launcher": "launcher", "ssh_host": "ssh_host",
-                   "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory"}
+                   "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory",
+                   "ssh_staging_bytes": "staging_bytes"}
 _OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
 _OF_COBALT: Final = ("cores_per_node",)
 #: The same of the executor of facilities.

@@ -23,8 +23,8 @@ from sssjob.document.units import from_bytes
 from sssjob.lrm.waits import NEVER, TURN
 from sssjob.run.evidence import is_annotation, kind_of
 
-__all__ = ["RESULTS", "Origin", "Seen", "clear", "hopeless", "is_bare", "is_old_start", "is_put_back", "keep_put_back",
-           "outcome_of", "record", "record_unstarted", "same_host", "standing", "stated"]
+__all__ = ["PLACED", "RESULTS", "Origin", "Seen", "clear", "hopeless", "is_bare", "is_old_start", "is_put_back",
+           "keep_put_back", "outcome_of", "record", "record_unstarted", "same_host", "standing", "stated", "tell_place"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
@@ -120,23 +120,36 @@ def same_host(one: str, other: str) -> bool:
     return first == second or (("." in first) != ("." in second) and first.split(".")[0] == second.split(".")[0])
 
 
-def clear(job: Job) -> None:
-    """Take the results of an earlier run away and say that the job waits."""
+#: Extensions of an element of an array that say which one it is, and nothing of a life of it.
+IDENTITY = ("ArrayId", "ArrayIndex")
+#: Extensions of a document that went to one of several sites: the name of its profile, why it is there (its rank, then
+#: why it is at none of the places before), and what was quoted for it there.
+PLACED: Final = ("Site", "Route", "Price")
+
+
+def clear(job: Job, *, placed: bool = True) -> None:
+    """Take the results of an earlier run away and say that the job waits. placed: what says why it is at its site
+    stays."""
     for tag in RESULTS:
         job.set_as_is(tag, None)
     _strip(job)
+    if not placed:
+        for name in PLACED:
+            _extensions(job, name, ())
     job.set_as_is("State", "Idle")
 
 
-#: Extensions of an element of an array that say which one it is, and nothing of a life of it.
-IDENTITY = ("ArrayId", "ArrayIndex")
+def tell_place(job: Job, site: str, reasons: Sequence[str], price: str | None) -> None:
+    """Say of a job to which site it goes and why, and what it is to cost there. reasons: a sentence each."""
+    for name, texts in zip(PLACED, ((site,), reasons, () if price is None else (price,)), strict=True):
+        _extensions(job, name, texts)
 
 
 def _strip(scope: Container) -> None:
     """Delivered, the facts of a resource manager and their sources, here and in the task groups."""
     scope.items = [i for i in scope.items if i.tag != "Delivered" and not (
         isinstance(i, Property) and (is_annotation(i) or (i.tag == "Extension" and i.get("type") == "LRM"
-                                                          and i.get("name") not in IDENTITY)))]
+                                                          and i.get("name") not in (*IDENTITY, *PLACED))))]
     for child in scope.containers("TaskGroup"):
         _strip(child)
         _strip_tasks(child)

@@ -43,6 +43,8 @@ from sssjob.run.storage import (
 
 __all__ = ["Entry", "Event", "Journal", "Row", "open_journal", "since", "stamp", "status_of", "status_record"]
 
+#: What names the submissions of a document that goes to one of several sites begins so.
+ROUTED: Final = "route:"
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -243,12 +245,12 @@ class Journal:
     def entry(self, number: int) -> Entry:
         """A submission. Raises UsageError."""
         found = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
-                          "cluster, site FROM submissions WHERE number = ?", number)
+                          "cluster, site, request FROM submissions WHERE number = ?", number)
         if not found:
             raise UsageError(f"there is no submission @{number} in {self.path}")
-        token, executor, document, directory, policy, name, when, ended, client, cluster, site = found[0]
+        token, executor, document, directory, policy, name, when, ended, client, cluster, site, request = found[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, when, ended,
-                     client.rpartition(":")[0], cluster, site)
+                     client.rpartition(":")[0], cluster, site, request)
 
     def rows(self, *, ended: bool = True) -> list[Row]:
         """All jobs, the oldest first. ended: those too that have."""
@@ -473,6 +475,7 @@ class Entry:
     host: str
     cluster: str | None = None
     site: str | None = None         # the name of the profile by which it was submitted
+    request: str | None = None      # what its user calls it
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
@@ -485,6 +488,11 @@ class Entry:
     def folder(self) -> Path:
         """Where its lease and scripts are."""
         return self.journal.folder(self.token)
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether its site was chosen among several."""
+        return (self.request or "").startswith(ROUTED)
 
     # -- the lease
     def take(self) -> bool:

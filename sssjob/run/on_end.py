@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from sssjob.run.journal import Event
     from sssjob.run.standing import Running, Submission
 
-__all__ = ["Done", "Hook", "OnEnd", "hook_of", "posted", "promise_all", "ran", "shown", "take_event", "take_promise"]
+__all__ = ["Done", "Hook", "OnEnd", "hook_of", "kept", "posted", "promise_all", "ran", "shown", "take_event",
+           "take_promise"]
 
 _AT_ONCE: Final = 4             # hooks that run at the same time
 _TRIES: Final = 6               # of a post that fails for a reason that may pass
@@ -85,7 +86,7 @@ class Hook:
 
 def shown(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of an event ``on-end`` without what a URL may hold of secrets."""
-    hook = Hook(data["hook"], tuple(data.get("command", ())), data.get("url", ""))
+    hook = kept(data)
     return {**data, **({"url": hook.shown} if hook.url else {})}
 
 
@@ -136,10 +137,14 @@ def _id(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
+def kept(data: Mapping[str, Any]) -> Hook:
+    """The hook of the data of an event ``on-end``."""
+    return Hook(data["hook"], tuple(data.get("command", ())), data.get("url", ""))
+
+
 def take_promise(job: Running, event: Event) -> None:
     """Take in an event ``on-end`` of the journal."""
-    data = event.data
-    job.hooks.setdefault(data["hook"], Hook(data["hook"], tuple(data.get("command", ())), data.get("url", "")))
+    job.hooks.setdefault(event.data["hook"], kept(event.data))
 
 
 def take_event(job: Running, event: Event) -> None:

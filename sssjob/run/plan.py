@@ -25,7 +25,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.lrm.reasons import reasons_of
 from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
-from sssjob.run.facts import IDENTITY
+from sssjob.run.facts import IDENTITY, PLACED
 from sssjob.run.specs import Specs
 from sssjob.translators.specs.psij import FACTS
 
@@ -345,7 +345,8 @@ class _Planning:
     def _facts(self, job: PlannedJob) -> None:
         """One finding for the results of an earlier run (decisions 19)."""
         names = [i.tag for i in job.job.items if i.tag in FACTS - {"SubmitHost"} or i.tag == "Delivered" or (
-            i.tag == "Extension" and i.attributes.get("type") == "LRM" and i.attributes.get("name") not in IDENTITY)]
+            i.tag == "Extension" and i.attributes.get("type") == "LRM" and i.attributes.get("name") not in (
+                *IDENTITY, *PLACED))]
         if names:
             self._add("SSS601", job.label, f"{job.label}: left out and written anew: {', '.join(dict.fromkeys(names))}",
                       job.path)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,16 +22,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from sssjob.document.element import Container, Property, new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document
-from sssjob.errors import SSSJobError
+from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
-from sssjob.run.journal import Event, Journal, Row
+from sssjob.run.facts import tell_place
+from sssjob.run.journal import ROUTED, Event, Journal, Row
+from sssjob.run.on_end import kept
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.standing import Submission
 
-__all__ = ["Candidate", "Route", "advance", "begin", "due_s", "followed", "go_on", "open_routes", "placed", "refusals",
-           "state_of"]
+__all__ = ["Candidate", "Promise", "Route", "advance", "begin", "due_s", "followed", "go_on", "is_refused", "known",
+           "open_routes", "placed", "refusals", "state_of"]
 
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
@@ -39,7 +42,6 @@ _LATE: Final = 20
 _CANCEL_S: Final = 20.0
 #: Seconds after which a step that could not be taken is tried again.
 _AGAIN_S: Final = 1.0
-_REQUEST: Final = "route:"
 #: Whose wishes those are that move a job.
 _OURS: Final = "route"
 _NEGATED: Final = ("Nand", "Nor")
@@ -86,7 +88,7 @@ def _names(scope: Container, queue: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One place. site: the name of the profile; profile: its file; queue: of the offer; document: its text as it goes
-    there; why: its rank, in words."""
+    there; why: its rank, in words; prices: what each of its jobs is to cost there, None where nobody can say it."""
 
     site: str
     profile: str
@@ -94,6 +96,24 @@ class Candidate:
     queue: str | None
     document: str
     why: str
+    prices: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What its user calls a request (None: nothing), the digest of the document, and what is done at the end of each
+    job: the data of events ``on-end``."""
+
+    request: str | None = None
+    digest: str = ""
+    hooks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def token(self) -> str:
+        """Of the route: the same for the same request."""
+        if self.request is None:
+            return token_hex(8)
+        return sha256(self.request.encode(errors="surrogateescape")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +130,40 @@ class Route:
     patience: float | None
     policy: Policy
     directory: Path
+    promise: Promise
 
     @property
     def request(self) -> str:
         """What names the submission of this step."""
-        return f"{_REQUEST}{self.token}:{self.step}"
+        return f"{ROUTED}{self.token}:{self.step}"
 
 
 def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, directory: Path,
-          patience: float | None = None) -> Route:
-    """Write a route down; nothing is submitted. Raises AccessError."""
-    token = token_hex(8)
+          patience: float | None = None, promise: Promise | None = None) -> Route:
+    """Write a route down; nothing is submitted. One of the same request that is there stays as it is. Raises
+    AccessError, UsageError for a request of another document."""
+    promise = promise or Promise()
+    token = promise.token
+    record = {"candidates": [asdict(candidate) for candidate in candidates], "promise": asdict(promise)}
     with journal.changing() as connection:
         connection.execute(
-            "INSERT INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
-            (token, json.dumps([asdict(candidate) for candidate in candidates]), patience, policy.value, str(directory),
-             time.time()))
-    return state_of(journal, token)
+            "INSERT OR IGNORE INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
+            (token, json.dumps(record), patience, policy.value, str(directory), time.time()))
+    return _same(state_of(journal, token), promise)
+
+
+def known(journal: Journal, promise: Promise) -> Route | None:
+    """The route of a request that was made before; None where there is none. Raises as ``begin``."""
+    if promise.request is None or not journal.ask("SELECT 1 FROM routes WHERE token = :token",
+                                                  {"token": promise.token}):
+        return None
+    return _same(state_of(journal, promise.token), promise)
+
+
+def _same(route: Route, promise: Promise) -> Route:
+    if route.promise.digest != promise.digest:
+        raise UsageError(f"the request {escape(promise.request or '')!r} was made for another document")
+    return route
 
 
 def state_of(journal: Journal, token: str) -> Route:
@@ -134,8 +171,17 @@ def state_of(journal: Journal, token: str) -> Route:
     ((candidates, step, phase, reasons, patience, policy, directory),) = journal.ask(
         "SELECT candidates, step, phase, reasons, patience, policy, directory FROM routes WHERE token = :token",
         {"token": token})
-    return Route(token, tuple(Candidate(**one) for one in json.loads(candidates)), step, phase,
-                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory))
+    record = json.loads(candidates)
+    if isinstance(record, list):        # of a client that knew of no requests
+        record = {"candidates": record, "promise": {}}
+    promise = Promise(**{**record["promise"], "hooks": tuple(record["promise"].get("hooks", ()))})
+    return Route(token, tuple(_candidate(one) for one in record["candidates"]), step, phase,
+                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise)
+
+
+def _candidate(record: dict[str, Any]) -> Candidate:
+    """A candidate as the journal has it."""
+    return Candidate(**{**record, "prices": tuple(record.get("prices", ()))})
 
 
 def open_routes(journal: Journal) -> list[str]:
@@ -187,7 +233,7 @@ def advance(client: Client, token: str) -> Submission | None:
             ((submission,), _) = client.look([entry])
         assert submission.entry is not None
         rows = journal.rows_of(submission.entry.number)
-        if all(map(_refused, rows)):
+        if all(map(is_refused, rows)):
             _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
             if route.phase == "moving":
@@ -229,7 +275,7 @@ def followed(journal: Journal, names: Sequence[str]) -> list[str]:
 def _followed(journal: Journal, name: str) -> str:
     row = journal.find(name)[0]
     ((request,),) = journal.ask("SELECT request FROM submissions WHERE number = :number", {"number": row.submission})
-    if not (request or "").startswith(_REQUEST):
+    if not (request or "").startswith(ROUTED):
         return name
     route = state_of(journal, request.split(":")[1])
     entry = journal.requested(route.request)
@@ -239,7 +285,7 @@ def _followed(journal: Journal, name: str) -> str:
     return f"@{entry.number}{dot}{job}" if number == f"@{row.submission}" else f"@{entry.number}"
 
 
-def _refused(row: Row) -> bool:
+def is_refused(row: Row) -> bool:
     """Whether a manager did not take a job."""
     return row.outcome == "failed" and row.native_id is None
 
@@ -262,11 +308,12 @@ def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
     try:
         settings = load_settings((_site(candidate.profile), candidate.profile))
         document = read_document(candidate.document.encode())
+        _tell_place(document, route)
         complete(document, candidate.executor, settings, findings)
         client.settings, client.site, client.findings = settings, candidate.site, findings
         client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
         submission = client.submit(document, candidate.executor, policy=route.policy, cwd=route.directory,
-                                   request=route.request)
+                                   request=route.request, on_end=[kept(data) for data in route.promise.hooks])
     except SSSJobError as error:
         return None, f"not submitted: {error}"
     finally:
@@ -275,6 +322,14 @@ def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
     if submission is not None:
         client.findings.extend(findings)
     return submission, f"not submitted: {'; '.join(reasons[:3])}"
+
+
+def _tell_place(document: Document, route: Route) -> None:
+    """Say in each job where it goes, why, and what it is to cost there."""
+    candidate = route.candidates[route.step]
+    reasons = [candidate.why, *route.reasons] if candidate.why else route.reasons
+    for number, (job, _) in enumerate(document.jobs()):
+        tell_place(job, candidate.site, reasons, candidate.prices[number] if candidate.prices else None)
 
 
 def _site(profile: str) -> Any:

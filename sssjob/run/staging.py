@@ -31,11 +31,9 @@ from psij.executors._local_staging import (
     StagingError,
     StagingStopped,
     in_background,
-    is_moved,
     spoil,
 )
-from psij.executors._local_staging import staging as staging_of
-from psij.executors.batch.lrm import directory
+from psij.executors.batch._staging import placed, staging_of
 from psij.job import _ran
 from psij.staging import StageOutFlags, StagingMode
 from sssjob.run.journal import Event, status_of, status_record
@@ -49,6 +47,7 @@ __all__ = ["Leaving", "Promised", "Step", "take_event"]
 _LEAVE_S: Final = 10.0          # patience with a file system that hangs, before the lease stays with this process
 _LOOK_S: Final = 0.05           # between two looks whether to go on waiting for the journal
 _PAUSE_S: Final = (1.0, 60.0)   # before the second try, and before any
+_AWAY_S: Final = 10.0           # before a host that gives no answer is tried again
 _log = logging.getLogger("sssjob")
 #: What of an end is shown while files are staged out: that the job ran, and where.
 _SHOWN: Final[tuple[str, ...]] = ("native_id", "submit_time", "start_time", "starts", "nodes", "process", "session",
@@ -125,14 +124,14 @@ class Promised:
             return spec
         base = str(job.of.entry.directory) if job.of.entry is not None else os.getcwd()
         try:
-            whole = staging_of(spec, directory(spec), base)
+            whole = staging_of(spec, job.of.executor(), base)
         except (psij.InvalidJobException, OSError):     # the executor says so itself
             return spec
         if whole is None or job.together:               # parts of one native job cannot stage: told by the executor
             return spec
         made = copy.copy(spec)
         made.stage_in = [psij.StageIn(Path(item.source), Path(item.target), item.mode) for item in whole.stage_in
-                         if not (job.begun and is_moved(item))]
+                         if not (job.begun and whole.is_brought(item))]
         if whole.stage_out or whole.cleanup:
             job.staging[part] = _record(whole)
             made.stage_out, made.cleanup = [], []
@@ -223,7 +222,8 @@ class Promised:
         leaving.idle.clear()
         self._at_work = [item for item in self._at_work if item[2].working]
         self._at_work.append((job, part, leaving))
-        in_background(partial(self._work, job, part, leaving, _staging(job.staging[part])))
+        staging = placed(_staging(job.staging[part]), job.of.executor())
+        in_background(partial(self._work, job, part, leaving, staging))
 
     def _work(self, job: Running, part: int, leaving: Leaving, staging: Staging) -> None:
         """In a staging thread."""
@@ -249,11 +249,13 @@ class Promised:
             if not leaving.left:
                 spoil(status, psij.JobState.CANCELED, "cancel", "canceled on request while files were staged out")
         leaving.working = False
-        if failure is not None and failure.transient and leaving.tries < self.engine.submitting.retries:
+        retries = self.engine.submitting.retries
+        if failure is not None and failure.transient and (failure.away or leaving.tries < retries):
             tries = leaving.tries + 1
-            pause = min(_PAUSE_S[0] * 2.0 ** leaving.tries, _PAUSE_S[1])
-            say({"step": "failed", "tries": tries, "pause": pause, "text": f"{failure}; tried again in {pause:g} s "
-                 f"at the soonest, by any client (try {tries + 1} of {self.engine.submitting.retries + 1})"})
+            pause = _AWAY_S if failure.away else min(_PAUSE_S[0] * 2.0 ** leaving.tries, _PAUSE_S[1])
+            number = "" if failure.away else f" (try {tries + 1} of {retries + 1})"
+            say({"step": "failed", "tries": leaving.tries if failure.away else tries, "pause": pause,
+                 "text": f"{failure}; tried again in {pause:g} s at the soonest, by any client{number}"})
         elif not leaving.left:
             if failure is not None:
                 spoil(status, psij.JobState.FAILED, failure.reason, str(failure))

@@ -392,8 +392,8 @@ class Running:
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
         known = {key: value for seen in together(self.attempts, self.seen) for key, value in seen.known.items()}
-        return [(name, value, Source("sssjob", self.of.time) if name in facts.IDENTITY else self._source(keys))
-                for name, value, keys in facts.stated(self.plan.job, known)]
+        return [(name, value, Source("sssjob", self.of.time) if name in (*facts.IDENTITY, *facts.PLACED)
+                 else self._source(keys)) for name, value, keys in facts.stated(self.plan.job, known)]
 
     def _source(self, keys: Sequence[str]) -> Source:
         found = next((self.evidence[key] for key in (*keys, "state") if key in self.evidence), None)
@@ -443,10 +443,11 @@ class Submission:
         promise_all(self.jobs, hooks)
 
     def begin(self) -> None:
-        """Take away what an earlier run of the document found out."""
+        """Take away what an earlier run of the document found out, and why it was elsewhere."""
+        placed = self.entry is not None and self.entry.is_routed
         for job in self.jobs:
             if not job.plan.keep:
-                facts.clear(job.plan.job)
+                facts.clear(job.plan.job, placed=placed)
                 if job.plan.held:
                     job.plan.job.set_as_is("State", _HOLD)
 

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from psij.executors.batch import _ssh
+from psij.executors.batch._ssh_staging import SSHStaging
 from tests.cli.conftest import Command
 from tests.fakes import lab, sge, slurm, ssh
 
@@ -105,6 +107,42 @@ def test_sites_with_the_same_ids_are_kept_apart(sssjob: Command, sites: Sites) -
     assert sites.labs["alpha"].calls("scancel") == []
     assert sssjob("cancel", "@1", "--timeout", "30").code == 0
     assert listed(sssjob)[0] == ("alpha", "1", "canceled")
+
+
+STAGING = """<Job><Id>staged</Id><Executable>/bin/sh</Executable>
+<Arguments>-c 'cat data/in; while [ ! -f go ]; do sleep 0.1; done; echo more >> data/in'</Arguments>
+<OutputFile>out.txt</OutputFile><InitialWorkingDirectory>job</InitialWorkingDirectory>
+<Requested><Processors>1</Processors></Requested>
+<Extension type="PSIJ" name="StageIn">{"source": "input", "target": "data"}</Extension>
+<Extension type="PSIJ" name="StageOut">{"source": "out.txt", "target": "results/out"}</Extension>
+<Extension type="PSIJ" name="StageOut">{"source": "data", "target": "results/data", "mode": "MOVE"}</Extension>
+<Extension type="PSIJ" name="Cleanup">out.txt</Extension></Job>"""
+
+
+def test_staged_files(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are brought from here and fetched by whichever client learns of the end, when the line is there again."""
+    monkeypatch.setattr("sssjob.run.staging._AWAY_S", 0.2)
+    Path("input").mkdir()
+    Path("input/in").write_text("input\n")
+    Path("job.xml").write_text(STAGING)
+    there = sites.folder / "alpha" / "home" / "runs" / "job"
+    there.mkdir()
+    assert sssjob("submit", "-q", "job.xml", "--site", "alpha.toml").code == 0
+    assert (there / "data" / "in").read_text() == "input\n"
+    fetch, lost = SSHStaging._fetch_one, []
+
+    def late(staged: SSHStaging, *args: Any) -> None:
+        lost.append(args)
+        sites.trouble("alpha", "exit 255\n" if len(lost) == 1 else "")
+        fetch(staged, *args)
+
+    monkeypatch.setattr(SSHStaging, "_fetch_one", late)
+    (there / "go").touch()
+    _ssh._hosts.clear()
+    assert sssjob("wait", "staged", "--timeout", "60").code == 0
+    assert len(lost) == 3 and "files: stage_out: cannot " in sssjob("log", "staged").out
+    assert (Path("results/out").read_text(), Path("results/data/in").read_text()) == ("input\n", "input\nmore\n")
+    assert sorted(os.listdir(there)) == ["go", "job-staged.err"] and listed(sssjob) == [("alpha", "1", "done")]
 
 
 def test_a_line_that_is_lost(sssjob: Command, sites: Sites) -> None:

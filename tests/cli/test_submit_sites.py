@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sssjob.run.facts import PLACED
 from sssjob.run.journal import open_journal
 from sssjob.run.routing import open_routes
+from sssjob.xml.reader import read_document
+from tests import forks
 from tests.cli.conftest import Command
 from tests.fakes import lab, sge, slurm
 
@@ -152,13 +157,148 @@ def test_what_would_go_out(sssjob: Command, sites: Sites) -> None:
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (("job.xml", "--executor", "slurm"), "--sites and --offers take one FILE, and go without"),
-    (("job.xml", "--token", "x"), "--sites and --offers take one FILE, and go without"),
-    (("job.xml", "job.xml"), "--sites and --offers take one FILE, and go without"),
+    (("job.xml", "--executor", "slurm"), "say where jobs go, and go without --site and --executor"),
+    (("job.xml", "--token", "x", "--dry-run"), "goes without --dry-run"),
 ])
 def test_refusals(sssjob: Command, sites: Sites, options: tuple[str, ...], message: str) -> None:
     answer = sssjob("submit", *options, *BOTH)
     assert (answer.code, message in answer.err) == (2, True)
+
+
+def test_a_request_of_that_name_is_made_once(sssjob: Command, sites: Sites) -> None:
+    """Also of several files, and of another document not at all."""
+    (sites.folder / "two.xml").write_text((sites.folder / "job.xml").read_text().replace("one", "two"))
+    for _ in range(2):
+        answer = sssjob("submit", "-q", "job.xml", "two.xml", *BOTH, "--token", "mine")
+        assert (answer.code, answer.out) == (0, "one\ntwo\n"), answer.err
+    assert sssjob("submit", "-q", "two.xml", *BOTH, "--token", "mine").code == 0         # one of its own
+    assert sssjob("wait", "@1", "@2", "@3", "--timeout", "60").code == 0
+    assert sorted(sites.ran()) == ["one", "two", "two"]
+    answer = sssjob("submit", "-q", "two.xml", "job.xml", *BOTH, "--token", "mine")
+    assert (answer.code, "the request 'mine 1' was made for another document" in answer.err) == (2, True)
+    sites.alpha.fault("sbatch", stderr="no\n", exit=1, times=-1)
+    sites.beta.fault("qsub", stderr="no\n", exit=1, times=-1)
+    for _ in range(2):
+        answer = sssjob("submit", "job.xml", *BOTH, "--token", "nowhere", "--retries", "0")
+        assert (answer.code, "no site took it" in answer.err) == (5, True)
+
+
+def test_what_the_document_is_to_be_and_what_is_done_at_its_end(sssjob: Command, sites: Sites) -> None:
+    (sites.folder / "job.xml").write_text(
+        "<JobGroup><Id>g</Id><Job><Id>bad</Id><Executable>/bin/false</Executable></Job><Job><Id>many</Id>"
+        "<Executable>/bin/sleep</Executable><Arguments>600</Arguments>"
+        "<Extension type='Scheduler' name='Array'>1-2</Extension></Job></JobGroup>")
+    answer = sssjob("submit", "-q", "job.xml", *BOTH, "--fail-fast", "--expand-arrays", "--on-end",
+                    "sh -c 'echo $SSSJOB_ID >> ends'")
+    assert answer.out.splitlines()[0] == "bad" and len(answer.out.splitlines()) == 3, answer
+    sssjob("wait", "g", "--timeout", "60")
+    assert sorted((sites.folder / "ends").read_text().split()) == ["bad", "many_1", "many_2"]
+    assert {outcome for _, _, outcome in listed(sssjob)[1:]} == {"canceled"}
+
+
+RATES = ("name = '{0}'\nversion = '1'\ncurrency = '{1}'\nprecision = 2\n[[rate]]\ntype = 'VBF'\nname = 'Processors'\n"
+         "rate = {2}\n[[rate]]\ntype = 'VBR'\nname = 'Processors'\nrate = 0.01\nper = 'hour'\n")
+
+
+def facts(text: str) -> dict[str, list[str]]:
+    """The Extensions of the first job by which a router says what it did."""
+    job = next(iter(read_document(text.encode()).jobs()))[0]
+    return {name: [p.text for p in job.all("Extension") if p.get("name") == name] for name in PLACED}
+
+
+def test_where_it_is_and_why_and_its_price(sssjob: Command, sites: Sites) -> None:
+    """The document says so from its submission to its bill; a document that goes elsewhere says nothing of it."""
+    (sites.folder / "job.xml").write_text((sites.folder / "job.xml").read_text().replace(
+        "</Job>", "<Requested><Processors>1</Processors><Duration>3600</Duration></Requested></Job>"))
+    for name, currency, fee, queue in (("alpha", "EUR", 1, "nosuch"), ("beta", "CHF", 2, "all.q")):
+        (sites.folder / f"{name}-rates.toml").write_text(RATES.format(name, currency, fee))
+        offer = OFFER.format(queue, 4).replace("</Job>", "<Duration>9999</Duration></Job>")
+        (sites.folder / f"{name}.xml").write_text(offer)
+        with (sites.folder / f"{name}.toml").open("r+") as file:
+            text = file.read()
+            file.seek(0)
+            file.write(f"rates = '{name}-rates.toml'\n{text}")
+    assert sssjob("submit", "-q", "job.xml", *BOTH).code == 0
+    assert sssjob("wait", "one", "--timeout", "60").code == 0
+    document = sssjob("status", "@2").out
+    said = facts(document)
+    assert said["Site"] == ["beta"] and said["Price"] == ["2.01 CHF"]
+    assert said["Route"][0] == "rank 2 of 2, preference 1, 2.01 CHF"
+    assert said["Route"][1].startswith("alpha, nosuch: refused: ") and len(said["Route"]) == 2
+    assert facts(sssjob("status", "@1").out)["Site"] == ["alpha"]
+    (sites.folder / "done.xml").write_text(document)
+    shown = sssjob("show", "done.xml").out
+    assert "beta" in shown and "2.01 CHF" in shown and "rank 2 of 2" in shown
+    charged = sssjob("charge", "done.xml", "--sites", "alpha.toml,beta.toml")
+    assert charged.code == 0 and "beta: 1 job: 1 charged, 2.00 CHF" in charged.err, charged
+    assert '<Charge units="CHF">2.00</Charge>' in charged.out
+    for sites_named, status, message in (
+            ("alpha.toml", 0, "no-rates (it was routed to beta, which is none of --sites)"), (",", 2, "names no site"),
+            ("alpha.toml,alpha.toml", 2, "two profiles are called alpha")):
+        answer = sssjob("charge", "done.xml", "--sites", sites_named)
+        assert message in answer.err and answer.code == status, answer
+    assert sssjob("charge", "done.xml", "--sites", "beta.toml", "--rates", "beta-rates.toml").code == 2
+    assert sssjob("charge", "job.xml", "--sites", "beta.toml").err.count("it does not say to which site") == 1
+    assert sssjob("submit", "-q", "done.xml", "--site", "beta.toml").code == 0
+    assert set(map(tuple, facts(sssjob("status", "@3").out).values())) == {()}
+
+
+def test_many_over_three_sites(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The router is killed again and again, a site refuses all from some time on, another one has what it took wait:
+    each job runs once, and each document says where, why there and for how much."""
+    queues = ("batch", "all.q", "desk")
+    (sites.folder / "gamma.toml").write_text("name = 'gamma'\nmanager = 'local'\nrates = 'rates.toml'\n")
+    (sites.folder / "rates.toml").write_text(RATES.format("r", "EUR", 1))
+    for name in ("alpha", "beta"):
+        profile = sites.folder / f"{name}.toml"
+        profile.write_text(f"rates = 'rates.toml'\n{profile.read_text()}")
+    for name, queue in zip(("alpha", "beta", "gamma"), queues, strict=True):
+        (sites.folder / f"{name}.xml").write_text(
+            OFFER.format(queue, 4).replace("</Job>", "<Duration>99</Duration></Job>"))
+    files = []
+    for number in range(6):
+        first, second, third = (queues[(number + more) % 3] for more in range(3))
+        files.append(f"{number}.xml")
+        (sites.folder / files[-1]).write_text(
+            f"<Job><Id>job{number}</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo job{number} &gt;&gt; ran'"
+            "</Arguments><Requested><Processors>1</Processors><Duration>60</Duration>"
+            f"<Queue preference='3' group='+1'>{first}</Queue><Queue preference='2'>{second}</Queue>"
+            f"<Queue preference='1' group='-1'>{third}</Queue></Requested></Job>")
+    words = ["submit", "-q", *files, *BOTH, "--offers", "gamma.toml=gamma.xml", "--token", "all",
+             "--reroute-after", "1"]
+    sites.alpha.set(wait=1e6)
+    draw, submitted = random.Random(19), 0
+    for kill in range(20):
+        with forks.Command(words, sites.folder, os.environ | forks.shared()) as router:
+            if kill < 5:
+                time.sleep(draw.uniform(0.05, 0.6))
+            else:
+                router.communicate(60)
+        with open_journal() as journal:
+            submitted = len(journal.rows())
+        if submitted >= 3:
+            sites.beta.fault("qsub", stderr="Unable to run job: job rejected: no\n", exit=1, times=-1)
+        if kill >= 5:
+            break
+    assert router.returncode == 0
+    until = time.monotonic() + 60
+    while open_ones := [one for one in listed_records(sssjob, "--timeout", "20") if one["outcome"] is None]:
+        assert time.monotonic() < until, open_ones
+    assert sorted(sites.ran()) == [f"job{number}" for number in range(6)]
+    records = listed_records(sssjob, "--offline")
+    done = {one["id"]: one for one in records if one["outcome"] == "done"}
+    assert sorted(done) == sorted(sites.ran())
+    assert "alpha" not in {one["site"] for one in done.values()}        # all that waited there was moved
+    for name, one in done.items():
+        said = facts(sssjob("status", one["key"]).out)
+        assert (said["Site"], said["Price"], said["Route"][0].partition(",")[0]) == (
+            [one["site"]], ["1.00 EUR"], f"rank {len(said['Route'])} of 3"), name
+    (sites.folder / "done.xml").write_text(sssjob("status", done["job0"]["key"]).out)
+    assert "1 charged, 1.00 EUR" in sssjob("charge", "done.xml", "--sites", "alpha.toml,beta.toml,gamma.toml").err
+
+
+def listed_records(sssjob: Command, *options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sssjob("list", "--all", "--json", *options).out.splitlines()]
 
 
 def test_options_of_sites_alone(sssjob: Command, sites: Sites) -> None:

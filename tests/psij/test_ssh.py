@@ -8,11 +8,12 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from psij import InvalidJobException, JobState, StageIn, SubmitException
+from psij import InvalidJobException, JobState, StageIn, StagingMode, SubmitException
 from psij.executors.batch._host import HERE, CutError, UnreachableError
 from psij.executors.batch._ssh import SSHHost, host_of
 from psij.executors.batch.slurm import SlurmJobExecutor
@@ -126,6 +127,24 @@ def test_files(host: SSHHost, away: Path) -> None:
         host.text(folder / "nothing")
 
 
+def test_files_that_two_commands_write(host: SSHHost, away: Path) -> None:
+    """Of two commands at a time each writes what waits, and neither is in the way of the other."""
+    host.write(host.place("~/file"), b"text\n")
+    meeting = away / "meeting"
+    meeting.mkdir()
+    (away / "bin" / "chmod").write_text(f"""#!/bin/sh
+: > {meeting}/$$
+while [ "$(ls {meeting} | wc -l)" -lt 2 ]; do sleep 0.01; done
+PATH=/usr/bin:/bin
+exec chmod "$@"
+""")
+    (away / "bin" / "chmod").chmod(0o755)
+    with ThreadPoolExecutor() as threads:
+        answers = [threads.submit(host.run, ["echo", "done"], 20) for _ in range(2)]
+    assert [answer.result().stdout for answer in answers] == ["done\n"] * 2
+    assert (away / "home" / "file").read_text() == "text\n" and os.listdir(away / "home") == ["file"]
+
+
 def test_files_that_cannot_be_written(host: SSHHost, away: Path) -> None:
     """The command is not run, and the next one neither, until that is so no more."""
     (away / "home" / "w").write_text("")
@@ -171,8 +190,8 @@ def test_jobs(stand: Stand, away: Path) -> None:
     assert (away / "home" / "out").read_text() == f"{away / 'home'}\n{away / 'home' / 'sub'}\n"
     stand.executor.host.run(["true"], 20)
     assert stand.files() == []
-    with pytest.raises(InvalidJobException, match="no files are brought to a host behind SSH"):
-        stand.executor.submit(a_job("true", stage_in={StageIn("a", Path("b"))}))
+    with pytest.raises(InvalidJobException, match="a: a link cannot lead to amy@away or back"):
+        stand.executor.submit(a_job("true", stage_in={StageIn("a", Path("b"), StagingMode.LINK)}))
 
 
 def test_one_round_for_all_jobs(stand: Stand, away: Path) -> None:

@@ -51,7 +51,8 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
                  queue_polling_error_threshold: int = 2, keep_files: bool = False, *, command_timeout: float = 60,
                  accounting_delay: float = 10, lost_after: float = 60,
                  questions_a_minute: float | None = None, default_resources: bool = True,
-                 ssh_host: str | None = None, ssh_setup: str | None = None, ssh_directory: str | None = None) -> None:
+                 ssh_host: str | None = None, ssh_setup: str | None = None, ssh_directory: str | None = None,
+                 staging_bytes: int = 1 << 40) -> None:
         if ssh_host is not None and work_directory is None:
             work_directory = _WORK_THERE
         super().__init__(launcher_log_file, work_directory)
@@ -65,6 +66,7 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
         self.accounting_delay = accounting_delay
         self.lost_after = lost_after
         self.default_resources = default_resources
+        self.staging_bytes = staging_bytes
 
     @classmethod
     def _from_config(cls, config: JobExecutorConfig | None) -> BatchSchedulerExecutorConfig:

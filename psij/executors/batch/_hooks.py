@@ -23,6 +23,7 @@ from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
 from psij.executors.batch._ssh import host_of
+from psij.executors.batch._ssh_staging import check_modes
 from psij.executors.batch._terms import Failure, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -138,9 +139,8 @@ class BatchHooks(JobExecutor):
 
     def _check_spec(self, spec: JobSpec) -> None:
         """Refuse, with InvalidJobException, what this executor cannot do."""
-        if not self.host.is_here and (spec.stage_in or spec.stage_out or spec.cleanup):
-            raise InvalidJobException("stage_in, stage_out and cleanup: no files are brought to a host behind SSH, or "
-                                      "fetched from there")
+        if not self.host.is_here:
+            check_modes((*(spec.stage_in or ()), *(spec.stage_out or ())), self.host.name)
         _check_lengths(spec)
 
     def _said_of_submission(self, out: str) -> dict[str, Any]:

@@ -125,11 +125,11 @@ class _Task:
 
 
 class SSHHost(Host):
-    """A host that the system's ssh reaches."""
+    """A host that the system's ssh reaches. setup: a line of sh with which each command there begins."""
 
     def __init__(self, name: str, setup: str = "") -> None:
         super().__init__()
-        self.name, self._setup = name, setup
+        self.name, self.setup = name, setup
         self._begin()
 
     def _begin(self) -> None:
@@ -210,6 +210,11 @@ class SSHHost(Host):
     def which(self, program: str) -> str:
         return program
 
+    def words(self, timeout_s: float) -> list[str]:
+        """The command that has a shell there read a script from its standard input."""
+        return ["ssh", "-T", "-o", "BatchMode=yes", *_shared(), "-o",
+                f"ConnectTimeout={max(int(min(timeout_s, _CONNECT_S)), 1)}", "--", self.name, "exec /bin/sh -s"]
+
     def _asked(self, script: str, timeout_s: float, *, look: bool = False,
                meanwhile: Callable[[], None] | None = None, command: Sequence[str] = (),
                limit: int = OUTPUT_LIMIT) -> Result:
@@ -219,10 +224,9 @@ class SSHHost(Host):
         with self._lock:
             tasks = dict(self._tasks)
             folders = {path: self._stamp_of(folder) for path, folder in self._folders.items()} if look else {}
-        text = _whole(mark, self._setup, tasks.values(), script, folders)
+        text = _whole(mark, self.setup, tasks.values(), script, folders)
         message = Message(f"printf '%s\\n' '{mark}'\n".encode(), f"{mark}\n".encode(), text)
-        words = ["ssh", "-T", "-o", "BatchMode=yes", *_shared(), "-o",
-                 f"ConnectTimeout={max(int(min(timeout_s, _CONNECT_S)), 1)}", "--", self.name, "exec /bin/sh -s"]
+        words = self.words(timeout_s)
         try:
             result = run(words, timeout_s, None, limit, meanwhile, message)
         except subprocess.TimeoutExpired as e:
@@ -329,7 +333,8 @@ class SSHHost(Host):
                   f"\\( {named} \\) -exec rm -rf -- {{}} + || :")
 
     def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
-        fresh, whole = shlex.quote(f"{path}.{token_hex(4)}.new"), shlex.quote(str(path))
+        whole = shlex.quote(str(path))
+        fresh = f"{whole}.$$.new"       # of one shell alone: two commands that are sent at a time both write the file
         self._add(path, f"cat >{fresh} && chmod {mode:o} {fresh} && mv -f -- {fresh} {whole}", content)
 
     def remove(self, path: Path) -> None:

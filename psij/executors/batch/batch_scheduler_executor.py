@@ -112,9 +112,9 @@ class BatchSchedulerExecutor(BatchAsking):
         """Tie a job to this executor, if it is as it should be; what it stages."""
         try:
             spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
+            staged = staging_of(spec, self, mark=job.id)
         except UnreachableError as e:
             raise SubmitException(f"The job was not submitted: {e}", e, transient=True) from e
-        staged = staging_of(spec)
         job._bind(self)
         return staged
 
@@ -163,7 +163,7 @@ class BatchSchedulerExecutor(BatchAsking):
         What fails here fails again, and is told, in ``submit``.
         """
         with suppress(Exception):       # of hooks too, which may raise anything
-            if staging_of(self._checked(job)) is None:
+            if staging_of(self._checked(job), self) is None:
                 self._submissions.prepare(job)
 
     def withdraw(self, job: Job) -> None:
@@ -215,7 +215,7 @@ class BatchSchedulerExecutor(BatchAsking):
         if not self.TOGETHER:
             raise InvalidJobException(f"{self.name} has no jobs of several parts here; submit them one by one")
         for job in jobs:
-            if staging_of(self._checked(job)) is not None:
+            if staging_of(self._checked(job), self) is not None:
                 raise InvalidJobException("parts of one native job cannot stage files")
         bound: _Jobs = []
         self._parts[jobs[0].id] = jobs
@@ -239,7 +239,7 @@ class BatchSchedulerExecutor(BatchAsking):
         order; mostly one. most: how many of them may run at a time. Empty where they are to be submitted one by one.
         """
         limits = None if self.config.surroundings is not None else self.array_limits()
-        if limits is None or any(staging_of(spec) is not None for spec in specs):
+        if limits is None or any(staging_of(spec, self) is not None for spec in specs):
             return []
         return arrays_of(limits, specs, indices, most)
 
