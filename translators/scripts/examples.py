@@ -244,7 +244,8 @@ GAPS: Final = {
 }
 
 #: Attributes that are carried, and of which the dialect keeps a word for itself as well.
-SPELLED: Final = ("nodes", "tasks", "cpus in all", "memory of a process", "memory of a slot, by another name")
+SPELLED: Final = (
+    "nodes", "tasks", "cpus in all", "memory of a process", "memory of a slot, by another name", "exclusive node")
 
 #: Attributes that a dialect says without an option, or not at all -> dialect -> how.
 WITHOUT: Final = {
