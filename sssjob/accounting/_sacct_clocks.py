@@ -56,20 +56,20 @@ def epochs(texts: _Array, zone: str | None) -> _Array | None:
     import pyarrow.compute as pc
 
     digits = pc.match_substring_regex(texts, r"^[1-9][0-9]{8,9}$")
-    made = pc.if_else(digits, texts, "0").cast(pa.int64())
-    made = pc.if_else(pc.less(made, EPOCHS), made, 0)
+    epoch_seconds = pc.if_else(digits, texts, "0").cast(pa.int64())
+    epoch_seconds = pc.if_else(pc.less(epoch_seconds, EPOCHS), epoch_seconds, 0)
     if pc.all(digits).as_py():
-        return made
+        return epoch_seconds
     iso = pc.match_substring_regex(texts, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]$")
     if not pc.any(iso).as_py():
-        return made
+        return epoch_seconds
     if zone is None or (zone != "UTC" and "/" not in zone):
         return None
     try:
         local = pc.if_else(iso, texts, "2000-06-01T00:00:00").cast(pa.timestamp("s"))
         if zone == "UTC":
-            return pc.if_else(iso, local.cast(pa.int64()), made)
-        there = pc.assume_timezone(local, zone, ambiguous="raise", nonexistent="raise")
-        return pc.if_else(iso, there.cast(pa.timestamp("s", "UTC")).cast(pa.int64()), made)
+            return pc.if_else(iso, local.cast(pa.int64()), epoch_seconds)
+        zoned = pc.assume_timezone(local, zone, ambiguous="raise", nonexistent="raise")
+        return pc.if_else(iso, zoned.cast(pa.timestamp("s", "UTC")).cast(pa.int64()), epoch_seconds)
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return None

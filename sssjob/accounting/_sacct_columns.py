@@ -102,11 +102,11 @@ class Columns:
         odd_steps = frozenset[int]() if whole else _odd_steps(table, ids, main)
         if odd_steps is None:
             return None
-        made = cls(table if whole else table.filter(main), reading, shapes, first, [*first[1:], table.num_rows])
+        columns = cls(table if whole else table.filter(main), reading, shapes, first, [*first[1:], table.num_rows])
         odd_jobs = odd_steps.union(bisect(first, line) - 1 for line in odd)
         if "maxrss" in names:
-            made.arrays["peak"] = peaks(table.column("maxrss").combine_chunks(), main, whole)
-        return made if made._look(odd_jobs, b" " in data or b"\t" in data or not data.isascii()) else None
+            columns.arrays["peak"] = peaks(table.column("maxrss").combine_chunks(), main, whole)
+        return columns if columns._look(odd_jobs, b" " in data or b"\t" in data or not data.isascii()) else None
 
     # -- which jobs are plain
     def _look(self, odd: frozenset[int], blanks: bool) -> bool:
@@ -117,10 +117,10 @@ class Columns:
 
         names = set(self.jobs.column_names)
         for name in names.intersection(_TIMES):
-            found = epochs(self.column(name), self.reading.context.options.get("timezone"))
-            if found is None:
+            seconds_ = epochs(self.column(name), self.reading.context.options.get("timezone"))
+            if seconds_ is None:
                 return False
-            self.arrays[name] = found
+            self.arrays[name] = seconds_
         jobs = range(len(self.first))
         self.fits = pa.array([job not in odd for job in jobs] if odd else [True] * len(jobs))
         for name in names & _FORMS.keys():
@@ -175,14 +175,14 @@ class Columns:
         """The numbers that are said, 0 for none; jobs of which two are said are not plain."""
         import pyarrow.compute as pc
 
-        known = None
-        for found in evidence:
-            if known is None:
-                known = found
+        agreed = None
+        for numbers in evidence:
+            if agreed is None:
+                agreed = numbers
                 continue
-            self._only(pc.or_(pc.equal(known, found), pc.or_(pc.equal(found, 0), pc.equal(known, 0))))
-            known = pc.if_else(pc.equal(known, 0), found, known)
-        return known
+            self._only(pc.or_(pc.equal(agreed, numbers), pc.or_(pc.equal(numbers, 0), pc.equal(agreed, 0))))
+            agreed = pc.if_else(pc.equal(agreed, 0), numbers, agreed)
+        return agreed
 
     def _amounts(self, names: set[str]) -> None:
         """Processors, nodes, and what else was held or asked for, and which jobs agree about them."""
@@ -193,17 +193,17 @@ class Columns:
         if energy:
             self.arrays["energy"] = pc.if_else(pc.equal(energy[0], 0), energy[-1], energy[0])
         listed = [self._each("nodelist", _listed)] if "nodelist" in names else []
-        for found in listed:
+        for numbers in listed:
             blank = "allocnodes" in names or "nnodes" in names
-            self._only(pc.greater_equal(found, 0 if blank else 1))
+            self._only(pc.greater_equal(numbers, 0 if blank else 1))
         for amount, columns, more in (("processors", ("alloccpus", "ncpus"), cpus),
                                       ("nodes", ("allocnodes", "nnodes"), [*nodes, *listed])):
-            known = self._agreed(*(self._count(name) for name in columns if name in names), *more)
-            if known is not None:
-                self.arrays[amount] = known
+            amounts = self._agreed(*(self._count(name) for name in columns if name in names), *more)
+            if amounts is not None:
+                self.arrays[amount] = amounts
         asked_cpus, asked_nodes = self._tres("reqtres") if "reqtres" in names else ([], [])
-        for column, said in (("reqcpus", asked_cpus), ("reqnodes", asked_nodes)):
-            asked = self._agreed(*(self._count(name) for name in (column,) if name in names), *said)
+        for column, requested_numbers in (("reqcpus", asked_cpus), ("reqnodes", asked_nodes)):
+            asked = self._agreed(*(self._count(name) for name in (column,) if name in names), *requested_numbers)
             if asked is not None:
                 self.arrays[column] = asked
 
@@ -253,9 +253,9 @@ class Columns:
             rest = pc.abs(pc.subtract(pc.subtract(span, idle), wall))
             self._only(pc.or_(pc.equal(idle, 0), pc.less_equal(rest, 2)))
         if "elapsed" in names:
-            said = self._seconds("elapsed")
+            elapsed = self._seconds("elapsed")
             self._only(pc.or_(pc.equal(self.column("elapsed"), ""),
-                              pc.less_equal(pc.abs(pc.subtract(said, wall)), 2)))
+                              pc.less_equal(pc.abs(pc.subtract(elapsed, wall)), 2)))
 
     def _worked(self, names: set[str]) -> None:
         """CPU time, of which there is no more than the processors had."""
@@ -275,8 +275,8 @@ class Columns:
         alone = pa.array([last - first == 1 for first, last in zip(self.first, self.last, strict=True)])
         self._only(pc.or_(alone, pc.greater(most, 0)))      # else the steps say it
         if processors is not None:
-            had = pc.multiply(pc.multiply(pc.add(wall, 60), processors), 2)
-            self._only(pc.or_(pc.equal(processors, 0), pc.less_equal(most, had)))
+            possible = pc.multiply(pc.multiply(pc.add(wall, 60), processors), 2)
+            self._only(pc.or_(pc.equal(processors, 0), pc.less_equal(most, possible)))
 
     def _again(self) -> None:
         """Leave a run to the reader whose job runs once more in the next row, where that one is: the steps of a row
@@ -360,10 +360,10 @@ class Columns:
 
     def listed(self, name: str) -> list[int]:
         """The numbers of a column, of every job."""
-        known = self.lists.get(name)
-        if known is None:
-            known = self.lists[name] = self.arrays[name].to_pylist()
-        return known
+        numbers = self.lists.get(name)
+        if numbers is None:
+            numbers = self.lists[name] = self.arrays[name].to_pylist()
+        return numbers
 
     # -- what they say
     def coded(self, name: str) -> list[int]:
@@ -408,17 +408,17 @@ class Columns:
         """The columns of the charge table that plain jobs state, but what they are charged."""
         import pyarrow.compute as pc
 
-        made = {"id": self.column("jobid"), "start": self.arrays["start"], "end": self.arrays["end"],
-                "wall_s": self.arrays["wall"]}
+        columns = {"id": self.column("jobid"), "start": self.arrays["start"], "end": self.arrays["end"],
+                   "wall_s": self.arrays["wall"]}
         for name in ("processors", "nodes"):
             if name in self.arrays:
-                made[name] = _unless(pc.equal(self.arrays[name], 0), self.arrays[name])
+                columns[name] = _unless(pc.equal(self.arrays[name], 0), self.arrays[name])
         for column, name in _OUTPUT.items():
             texts = self._who(column)
-            made[name] = _unless(pc.equal(texts, ""), texts)
+            columns[name] = _unless(pc.equal(texts, ""), texts)
         if len(self.plain) == len(self.first):
-            return made
-        return {name: pc.take(values, self._indices()) for name, values in made.items()}
+            return columns
+        return {name: pc.take(values, self._indices()) for name, values in columns.items()}
 
     def _indices(self) -> _Array:
         import pyarrow as pa
@@ -431,7 +431,8 @@ class Columns:
 
     def odd(self) -> list[range]:
         """The jobs that are not plain, those together that follow each other."""
-        return [range(one + 1, other) for one, other in pairwise([-1, *self.plain, len(self.first)]) if other > one + 1]
+        return [range(before + 1, other) for before,
+                other in pairwise([-1, *self.plain, len(self.first)]) if other > before + 1]
 
     def lines_of_plain(self) -> int:
         """How many lines the plain jobs have."""
@@ -473,8 +474,8 @@ def _tidy(text: str) -> int:
 
 def _ended(text: str) -> int:
     """1 where the state is one of a job that has ended, and known."""
-    state, _, _, known = ending(text, "", None)
-    return int(known and state == "Completed" and text == text.strip())
+    state, _, _, is_known = ending(text, "", None)
+    return int(is_known and state == "Completed" and text == text.strip())
 
 
 def _listed(text: str) -> int:

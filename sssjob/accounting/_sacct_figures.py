@@ -27,8 +27,8 @@ def figure(read: Columns, name: str) -> _Array:
 
     if name not in read.arrays and name in _MADE:
         read.arrays[name] = _MADE[name](read)
-    found = read.arrays.get(name)
-    return pc.multiply(read.arrays["wall"], 0) if found is None else found
+    values = read.arrays.get(name)
+    return pc.multiply(read.arrays["wall"], 0) if values is None else values
 
 
 def _waited(read: Columns) -> _Array:
@@ -36,8 +36,8 @@ def _waited(read: Columns) -> _Array:
     import pyarrow.compute as pc
 
     submit, start = figure(read, "submit"), read.arrays["start"]
-    known = pc.and_(pc.greater(submit, 0), pc.greater_equal(start, submit))
-    return pc.if_else(known, pc.subtract(start, submit), -1)
+    stated = pc.and_(pc.greater(submit, 0), pc.greater_equal(start, submit))
+    return pc.if_else(stated, pc.subtract(start, submit), -1)
 
 
 def _size(read: Columns) -> _Array:
@@ -52,18 +52,18 @@ def _limits(read: Columns) -> _Array:
     """Seconds of the time limits of the plain jobs, 0 where there is none."""
     import pyarrow.compute as pc
 
-    names, found = read.jobs.column_names, []
+    names, limits = read.jobs.column_names, []
     for name in ("timelimitraw", "timelimit"):
         if name in names:
             texts = read.column(name)
             digits = pc.match_substring_regex(texts, r"^[0-9]")
             clocks = pc.if_else(pc.and_(read.fits, digits), texts, "").dictionary_encode()
-            found.append(numbers_of(clocks, _minutes if name == "timelimitraw" else _clock))
-    if not found:
+            limits.append(numbers_of(clocks, _minutes if name == "timelimitraw" else _clock))
+    if not limits:
         return pc.multiply(read.arrays["wall"], 0)
-    if len(found) == 1:
-        return found[0]
-    return pc.if_else(pc.match_substring_regex(read.column("timelimitraw"), r"^[0-9]"), *found)
+    if len(limits) == 1:
+        return limits[0]
+    return pc.if_else(pc.match_substring_regex(read.column("timelimitraw"), r"^[0-9]"), *limits)
 
 
 def _gpus(read: Columns) -> _Array:

@@ -82,7 +82,7 @@ class Shapes:
         return all([self._takes(name, texts) for name, texts in selected])
 
     def _takes(self, name: str, texts: Iterable[str]) -> bool:
-        column = next((column for column, said in NAMES.items() if said == name), None)
+        column = next((column for column, column_name in NAMES.items() if column_name == name), None)
         if column is None:
             return name not in _TAKEN
         self.named[column] = self.named.get(column, frozenset()).union(texts)

@@ -55,12 +55,12 @@ class SacctTotals:
     def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
         self.totals, self.rates, self.uncharged = totals, rates, uncharged
         self._known: dict[tuple[str, ...], _Known] = {}
-        self.names = {name for one in totals for name in (*one.by, *(condition.name for condition in one.where))}
+        self.names = {name for total in totals for name in (*total.by, *(condition.name for condition in total.where))}
 
     @property
     def suits(self) -> bool:
         """Whether anything can be added up so: users are not counted, nor jobs shared out."""
-        return (not any(one.spread or one.least > 1 for one in self.totals)
+        return (not any(total.spread or total.least > 1 for total in self.totals)
                 and all(name in _COLUMNS or name in _CLASSES for name in self.names))
 
     def of(self, file: BinaryIO, context: ReadContext) -> _Log:
@@ -144,10 +144,10 @@ class _Log:
             charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
             read.keep([read.plain[n] for n in kept])
         if read.plain:
-            said = {name: self._said_of(read, name) for name in self._whole.names}
+            texts_by_name = {name: self._said_of(read, name) for name in self._whole.names}
             figures = _figures(read, ends)
             for n, totals in enumerate(self._whole.totals):
-                self._sum(read, totals, charges, reasons, said, figures, first=not n)
+                self._sum(read, totals, charges, reasons, texts_by_name, figures, first=not n)
 
     # -- what jobs are told apart by
     def _said_of(self, read: Columns, name: str) -> list[str]:
@@ -159,22 +159,22 @@ class _Log:
             return [classes[number] for number in numbers]
         columns = [column for column in _COLUMNS[name] if column in read.jobs.column_names]
         rows = list(zip(*(read.coded(column) for column in columns), strict=True)) or [()] * len(read.first)
-        known, said = self._whole.known(self._context, self._blocks.reading.columns), dict[Any, str]()
+        texts_of, texts_by_row = self._whole.known(self._context, self._blocks.reading.columns), dict[Any, str]()
         for job in read.plain:
-            if rows[job] not in said:
-                said[rows[job]] = known.said(read, job, name, columns)
-        return [said.get(row, ABSENT) for row in rows]
+            if rows[job] not in texts_by_row:
+                texts_by_row[rows[job]] = texts_of.said(read, job, name, columns)
+        return [texts_by_row.get(row, ABSENT) for row in rows]
 
     # -- sums
     def _sum(self, read: Columns, totals: Totals, charges: list[int], reasons: list[str | None],
-             said: Mapping[str, list[str]], figures: Any, *, first: bool) -> None:
-        """Add up the plain jobs. said: of each job by dimension; figures: what each adds; first: why jobs are not
-        charged counts."""
+             texts_by_name: Mapping[str, list[str]], figures: Any, *, first: bool) -> None:
+        """Add up the plain jobs. texts_by_name: of each job by dimension; figures: what each adds; first: why jobs
+        are not charged counts."""
         import pyarrow as pa
 
         rates, end, since, until = self._whole.rates, read.listed("end"), totals.since or 0, totals.until
         within = [n for n, job in enumerate(read.plain) if all(
-            (said[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
+            (texts_by_name[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
             until is None or end[job] < until)]
         if not within:
             return
@@ -187,7 +187,7 @@ class _Log:
             [int(rates is not None and reasons[n] is None) for n in within], pa.int64()))
         keys = [f"key{n}" for n in range(len(totals.by))]
         for key, name in zip(keys, totals.by, strict=True):
-            figures = figures.append_column(key, pa.array([said[name][job] for job in jobs], pa.string()))
+            figures = figures.append_column(key, pa.array([texts_by_name[name][job] for job in jobs], pa.string()))
         periods = {quarter: totals.period(quarter) for quarter in set(figures.column("quarter").to_pylist())}
         figures = figures.append_column("period", pa.array(
             [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
@@ -231,9 +231,9 @@ def _sampled(read: Columns, *, held: bool) -> Any:
     """Which jobs on one node have a peak of memory and say how much there was of it (held), or do not."""
     import pyarrow.compute as pc
 
-    there = pc.greater(figure(read, "memory"), 0)
+    has_memory = pc.greater(figure(read, "memory"), 0)
     peaks = pc.and_(pc.greater(figure(read, "peak"), 0), pc.less_equal(figure(read, "nodes"), 1))
-    return pc.and_(peaks, there if held else pc.invert(there))
+    return pc.and_(peaks, has_memory if held else pc.invert(has_memory))
 
 
 def _figures(read: Columns, ends: list[str]) -> Any:

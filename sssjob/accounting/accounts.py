@@ -57,8 +57,8 @@ class Settings:
 
     def record(self) -> dict[str, Any]:
         """As a JSON object; what is as usual is left out."""
-        said = {name: value for name, value in asdict(self).items() if value not in ("", None, False)}
-        return said | ({} if self.per_user is None else {"per_user": plain(self.per_user)})
+        settings = {name: value for name, value in asdict(self).items() if value not in ("", None, False)}
+        return settings | ({} if self.per_user is None else {"per_user": plain(self.per_user)})
 
     def refuses(self, account: str, job: Job) -> str:
         """Why a job may not use the account; empty where it may."""
@@ -75,10 +75,10 @@ class Settings:
 def settings_of(record: object) -> Settings:
     """The settings of their record. Raises LedgerError for one that no ledger has written."""
     try:
-        given = dict(record)  # type: ignore[call-overload]
-        lists = {name: tuple(map(str, given[name])) for name in ("users", "machines") if name in given}
-        amount = {"per_user": Decimal(given["per_user"])} if "per_user" in given else {}
-        return Settings(**{**given, **lists, **amount})
+        fields = dict(record)  # type: ignore[call-overload]
+        lists = {name: tuple(map(str, fields[name])) for name in ("users", "machines") if name in fields}
+        amount = {"per_user": Decimal(fields["per_user"])} if "per_user" in fields else {}
+        return Settings(**{**fields, **lists, **amount})
     except (ArithmeticError, TypeError, ValueError):
         raise LedgerError("the settings of an account are not what was written") from None
 
@@ -98,7 +98,7 @@ def unused(terms: Iterable[Term], uses: Iterable[tuple[int, Decimal]]) -> dict[i
     by_end = sorted(terms, key=lambda term: (term.until, term.entry))
     borders = sorted({moment for term in by_end for moment in (term.since, term.until)})
     used = [_NOTHING] * (len(borders) + 1)
-    left = {term.entry: term.amount for term in by_end}
+    unused_amounts = {term.entry: term.amount for term in by_end}
     with localcontext(EXACT):
         for moment, amount in uses:
             used[bisect_right(borders, moment)] += amount
@@ -106,10 +106,10 @@ def unused(terms: Iterable[Term], uses: Iterable[tuple[int, Decimal]]) -> dict[i
             open_use = max(used[number], _NOTHING)
             for term in by_end:
                 if term.since <= begin < term.until:
-                    taken = min(left[term.entry], open_use)
-                    left[term.entry] -= taken
+                    taken = min(unused_amounts[term.entry], open_use)
+                    unused_amounts[term.entry] -= taken
                     open_use -= taken
-    return left
+    return unused_amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +233,9 @@ class Accounts(Postings):
         terms = self._terms(account, currency)
         if not terms:
             return _NOTHING
-        left = self._left(account, currency, terms)
+        unused_amounts = self._left(account, currency, terms)
         early = sum((term.amount for term in terms if term.since > now), _NOTHING)
-        return early + sum((left[term.entry] for term in terms if term.until <= now), _NOTHING)
+        return early + sum((unused_amounts[term.entry] for term in terms if term.until <= now), _NOTHING)
 
     def _terms(self, account: str, currency: str) -> list[Term]:
         rows = self.store.execute(
@@ -254,7 +254,7 @@ class Accounts(Postings):
                 uses.append((entry.ended, -entry.change))
             elif entry.kind == "expiry" and entry.refers in lost:
                 lost[entry.refers] += entry.amount
-        return {number: left - lost[number] for number, left in unused(terms, uses).items()}
+        return {number: amount - lost[number] for number, amount in unused(terms, uses).items()}
 
     def expire(self) -> list[Entry]:
         """End holds that are over, and take out what is left of deposits whose term is over; where a late log has used
@@ -268,9 +268,10 @@ class Accounts(Postings):
                                           "ORDER BY account, currency", (now,)).fetchall()
             for account, currency in accounts:
                 terms = self._terms(account, currency)
-                left = self._left(account, currency, terms)
-                posted += [self._post(Entry(0, 0, "expiry", account, currency, left[term.entry], refers=term.entry))
-                           for term in terms if term.until <= now and left[term.entry]]
+                unused_amounts = self._left(account, currency, terms)
+                posted += [self._post(Entry(0, 0, "expiry", account, currency, unused_amounts[term.entry],
+                                            refers=term.entry))
+                           for term in terms if term.until <= now and unused_amounts[term.entry]]
             return posted
 
     # -- what may be used
@@ -293,8 +294,8 @@ class Accounts(Postings):
         if limit is not None and not user:
             raise LedgerError(f"account {escape(account, 60)} has a limit for each User, and the job says none")
         if limit is not None:
-            left = limit - self.used_by(account, currency, user)
-            if amount > left:
-                raise LedgerError(f"User {escape(user, 60)} has {plain(max(left, _NOTHING))} left of "
+            usable = limit - self.used_by(account, currency, user)
+            if amount > usable:
+                raise LedgerError(f"User {escape(user, 60)} has {plain(max(usable, _NOTHING))} left of "
                                   f"account {escape(account, 60)}, {plain(amount)} are asked for")
         return standing

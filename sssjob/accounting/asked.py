@@ -45,12 +45,12 @@ class Asked:
             least = self._request.least
         except RejectedError as error:
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None
-        if not all(one.possible for one in least.values()):
+        if not all(level.possible for level in least.values()):
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, "the conditions of Requested contradict each other")
-        self.chosen = [v.property for one in least.values() for v in one.values if not v.exact]
+        self.chosen = [v.property for level in least.values() for v in level.values if not v.exact]
         self.apart = bool(view.job.task_groups) or len(view) > 1 or len(least) > 1
         self._values: Mapping[_Place, list[Property]] = {
-            place: [v.property for v in one.values] for place, one in least.items()}
+            place: [v.property for v in level.values] for place, level in least.items()}
         self.simple = self._request.simple
         self._resources = {p.attributes.get("name") for p in self.all_values if p.tag == "Resource"}
 
@@ -62,9 +62,9 @@ class Asked:
     @cached_property
     def entire(self) -> Asked:
         """The same with every total at the job, whatever task groups it comes from."""
-        made = copy(self)
-        made.apart = False
-        return made
+        whole = copy(self)
+        whole.apart = False
+        return whole
 
     def values(self, group: int | None) -> list[Property]:
         """The values that the job (None) or a task group asks for itself."""
@@ -87,20 +87,20 @@ class Asked:
         kind: the type of a Resource; metric, context: only what was said with them. Raises NotChargeable for what is
         no amount, and where nothing says what an amount is multiplied with.
         """
-        wanted = {k: v for k, v in (("metric", metric), ("context", context)) if v is not None}
+        attributes = {k: v for k, v in (("metric", metric), ("context", context)) if v is not None}
         sources: dict[Identity, list[tuple[_Place, Property]]] = {}
-        if name in _COUNTS and not wanted:
+        if name in _COUNTS and not attributes:
             sources[name, None, None] = []      # tasks, nodes and geometries ask for them too
         for place, values in self._values.items():
             for p in values:
                 if (p.tag if name in _TAGS else p.attributes.get("name")) == name and (
-                        name in _TAGS or p.tag == "Resource") and wanted.items() <= p.attributes.items() and (
+                        name in _TAGS or p.tag == "Resource") and attributes.items() <= p.attributes.items() and (
                         kind is None or p.attributes.get("type") == kind):
                     sources.setdefault(identity_of(p), []).append((place, p))
-        totals = self._totals if not wanted or name in _COUNTS else self._only(
-            {id(p) for said in sources.values() for _, p in said}, name)
-        return [amount for identity, said in sources.items()
-                for amount in self._amounts(name, identity, said, totals, group)]
+        totals = self._totals if not attributes or name in _COUNTS else self._only(
+            {id(p) for properties in sources.values() for _, p in properties}, name)
+        return [amount for identity, properties in sources.items()
+                for amount in self._amounts(name, identity, properties, totals, group)]
 
     @cached_property
     def _totals(self) -> Totals:
@@ -155,9 +155,9 @@ def _missing(name: str, properties: Iterable[Property], total: Total) -> str:
     """Why a total is not known."""
     for p in properties:
         metric = p.attributes.get("metric")
-        what = per_of(metric)
-        if what is not None:
-            return f"{name} is {metric}, and {_COUNTED_BY[what]} is not said"
+        counted_by = per_of(metric)
+        if counted_by is not None:
+            return f"{name} is {metric}, and {_COUNTED_BY[counted_by]} is not said"
     return f"{name} cannot be added up: {total.origin}"
 
 
@@ -182,8 +182,8 @@ def _priced(name: str, properties: list[Property], total: Total) -> Iterator[Amo
         yield _amount(name, first, whole, units, total.origin)
 
 
-def _amount(name: str, said: Property | None, value: Decimal | Fraction, units: str | None, origin: str) -> Amount:
-    rate, duration = (None, None) if said is None else map(said.attributes.get, ("consumptionRate", "duration"))
+def _amount(name: str, stating: Property | None, value: Decimal | Fraction, units: str | None, origin: str) -> Amount:
+    rate, duration = (None, None) if stating is None else map(stating.attributes.get, ("consumptionRate", "duration"))
     return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
                   None if duration is None else seconds_of(f"{name}/@duration", duration), origin=origin)
 

@@ -23,11 +23,11 @@ def billing(facts: Facts, rule: Billing) -> Term | None:
     licences are added by either. Source: Slurm, tres.html; slurm.conf, PriorityFlags.
     """
     weighted = [(key.lower(), _weighted(facts, key, rule)) for key in rule.weights]
-    found = [(key, term) for key, term in weighted if term is not None]
-    if not found:
+    terms = [(key, term) for key, term in weighted if term is not None]
+    if not terms:
         return None
-    bound = [t for key, t in found if not _added(key, rule)]
-    added = [t for key, t in found if _added(key, rule)]
+    bound = [t for key, t in terms if not _added(key, rule)]
+    added = [t for key, t in terms if _added(key, rule)]
     whole = total([*([call("max", *bound)] if len(bound) > 1 else bound), *added])
     return call("floor", whole) if rule.truncate else whole
 
@@ -47,8 +47,8 @@ def _weighted(facts: Facts, key: str, rule: Billing) -> Term | None:
     elif kind.lower() == "license":
         amounts = facts.chosen(*facts.spelled("License", name))
     else:
-        what, _, model = name.partition(":")
-        amounts = facts.chosen(*facts.spelled(what, model or None))
+        resource, _, model = name.partition(":")
+        amounts = facts.chosen(*facts.spelled(resource, model or None))
     if not amounts:
         return None
     weight = rule.weights[key]

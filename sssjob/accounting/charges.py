@@ -26,8 +26,8 @@ class Item:
 
     def record(self) -> dict[str, str]:
         """As a JSON object."""
-        made = {"rate": self.rate, "arithmetic": self.arithmetic, "value": plain(self.value)}
-        return made if self.category is None else made | {"category": self.category}
+        record = {"rate": self.rate, "arithmetic": self.arithmetic, "value": plain(self.value)}
+        return record if self.category is None else record | {"category": self.category}
 
 
 @dataclass(frozen=True, slots=True)

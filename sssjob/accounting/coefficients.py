@@ -55,8 +55,8 @@ class Coefficients:
             if factor:
                 sums = [s + factor * amount for s, amount in zip(sums, column, strict=True)]
         rounding, under = self.rounding, self.under
-        made = [rounding(s + each * ran, under) for s, each, ran in zip(sums, each_second, seconds, strict=True)]
-        return [max(charge, self.least) for charge in made] if self.least else made
+        charges = [rounding(s + each * ran, under) for s, each, ran in zip(sums, each_second, seconds, strict=True)]
+        return [max(charge, self.least) for charge in charges] if self.least else charges
 
 
 def coefficients(price: Price, count: int, rates: RateSet) -> Coefficients | Uncharged | None:
@@ -76,16 +76,17 @@ def coefficients(price: Price, count: int, rates: RateSet) -> Coefficients | Unc
     return _solved(charges[:count + 1], charges[count + 1:], proof.exact, rates)
 
 
-def _solved(one: Sequence[Fraction], two: Sequence[Fraction], proof: Fraction, rates: RateSet) -> Coefficients | None:
+def _solved(charges_of_one: Sequence[Fraction], two: Sequence[Fraction], proof: Fraction,
+            rates: RateSet) -> Coefficients | None:
     """The coefficients of charges of one and of two seconds; of each first where all amounts are 1, then where one of
     them is 2. None where they do not give the proof."""
-    slopes = [(one[at] - one[0], two[at] - two[0]) for at in range(1, len(one))]
+    slopes = [(charges_of_one[at] - charges_of_one[0], two[at] - two[0]) for at in range(1, len(charges_of_one))]
     timed = [second - first for first, second in slopes]
     used = [first - both for (first, _), both in zip(slopes, timed, strict=True)]
-    held = two[0] - one[0] - sum(timed)
-    fixed = one[0] - held - sum(used) - sum(timed)
-    known = zip(used, timed, _AMOUNTS, strict=False)
-    if fixed + _SECONDS * held + sum((u + _SECONDS * t) * amount for u, t, amount in known) != proof:
+    held = two[0] - charges_of_one[0] - sum(timed)
+    fixed = charges_of_one[0] - held - sum(used) - sum(timed)
+    priced_amounts = zip(used, timed, _AMOUNTS, strict=False)
+    if fixed + _SECONDS * held + sum((u + _SECONDS * t) * amount for u, t, amount in priced_amounts) != proof:
         return None
     smallest = Fraction(rates.smallest)
     exact = [value / smallest for value in (fixed, held, *used, *timed)]

@@ -113,9 +113,9 @@ class SacctBlocks:
 
     def odd(self, read: Columns, nameless: int | None) -> Iterator[Job]:
         """The jobs that are not plain, and the plain ones counted. nameless: the first plain job without machine."""
-        given, counts = read.lines_of_plain(), self.reading.counts
-        counts.read += given
-        counts.given += given
+        lines_read, counts = read.lines_of_plain(), self.reading.counts
+        counts.read += lines_read
+        counts.given += lines_read
         counts.jobs += len(read.plain)
         if len(read.plain) < len(read.first):
             texts = read.source.split(b"\n")
@@ -269,14 +269,15 @@ def _joined(pieces: Iterable[bytes]) -> BinaryIO:
     return io.BufferedReader(Pieces(pieces), _FIRST)
 
 
-def _decimals(units: list[int], precision: int, known: pa.Array) -> pa.Array:
+def _decimals(units: list[int], precision: int, is_known: pa.Array) -> pa.Array:
     """Whole numbers of units of the last digit as decimals; null where they are not known."""
     import pyarrow as pa
 
     kind = pa.decimal128(DIGITS, precision)
     if max(units, default=0) >= _WORD:
         texts = [Decimal(f"{unit}e-{precision}") for unit in units]
-        return pa.array([d if there else None for d, there in zip(texts, known.to_pylist(), strict=True)], kind)
+        return pa.array([d if is_there else None for d, is_there in zip(texts, is_known.to_pylist(), strict=True)],
+                        kind)
     words = array("q", bytes(16 * len(units)))
     words[::2] = array("q", units)
-    return pa.Array.from_buffers(kind, len(units), [known.buffers()[1], pa.py_buffer(words)])
+    return pa.Array.from_buffers(kind, len(units), [is_known.buffers()[1], pa.py_buffer(words)])

@@ -82,8 +82,8 @@ def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most:
 
 def _end(data: mmap.mmap, at: int) -> int:
     """The place after the line that begins there."""
-    found = data.find(b"\n", at)
-    return len(data) if found < 0 else found + 1
+    line_end = data.find(b"\n", at)
+    return len(data) if line_end < 0 else line_end + 1
 
 
 def _lines(data: mmap.mmap, start: int, end: int) -> int:
@@ -113,9 +113,9 @@ def _pieces(file: BinaryIO, part: Part) -> Iterator[bytes]:
     if part.head:
         yield part.head
     file.seek(part.start)
-    left, rest = part.end - part.start, b""
-    while left and (piece := file.read(min(_PIECE, left))):
-        left -= len(piece)
+    bytes_left, rest = part.end - part.start, b""
+    while bytes_left and (piece := file.read(min(_PIECE, bytes_left))):
+        bytes_left -= len(piece)
         if part.job is None:
             yield piece
             continue
@@ -131,8 +131,8 @@ def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
     assert part.job is not None
     search, number, count = part.job.search, part.number, part.count
     for line in lines:
-        found = search(line)
-        yield line if (crc32(found[1].strip()) % count if found is not None else 0) == number else b""
+        match = search(line)
+        yield line if (crc32(match[1].strip()) % count if match is not None else 0) == number else b""
 
 
 def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
@@ -140,11 +140,11 @@ def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
     found = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
              for part, findings in parts for f in findings]
     seen: set[tuple[str, str, str]] = set()
-    made = []
+    merged_findings = []
     for f in sorted(found, key=lambda f: f.line):
         if f.line and f.severity != "info":
-            made.append(f)
+            merged_findings.append(f)
         elif (key := (f.rule, f.subject, f.message)) not in seen or f.rule == "SSS540":
             seen.add(key)
-            made.append(f)
-    return made
+            merged_findings.append(f)
+    return merged_findings

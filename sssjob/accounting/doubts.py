@@ -133,16 +133,16 @@ class RateUse:
         for path, rate in self.rates.paths:
             if self.met[path] or not self.charged or (held and _list(path) not in held):
                 continue
-            hints = [hint for name, wanted in _selected(rate) if (hint := self._instead(name, wanted))]
+            hints = [hint for name, wanted_value in _selected(rate) if (hint := self._instead(name, wanted_value))]
             yield Doubt(path, f"{rate.label} was met by none of {self.charged} charged jobs", "; ".join(hints))
 
-    def _instead(self, name: str, wanted: str) -> str:
+    def _instead(self, name: str, wanted_value: str) -> str:
         """The values of a name that jobs have where none has the wanted one."""
         values = self.seen.get(name, Counter())
-        if wanted in values or wanted == "*":
+        if wanted_value in values or wanted_value == "*":
             return ""
-        folded = [value for value in values if value.casefold() == wanted.casefold()]
-        close = folded or get_close_matches(wanted, values, 1, _CLOSE)
+        folded = [value for value in values if value.casefold() == wanted_value.casefold()]
+        close = folded or get_close_matches(wanted_value, values, 1, _CLOSE)
         if close:
             return f"did you mean {name} {escape(close[0], 60)}, which {values[close[0]]} of them have?"
         common = ", ".join(f"{escape(value, 60)} ({count})" for value, count in values.most_common(3))

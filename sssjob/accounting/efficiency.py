@@ -68,10 +68,10 @@ def percent(part: Fraction | int, whole: Fraction | int) -> int:
 
 def at_most(counts: Mapping[int, int], share: Fraction) -> int | None:
     """The step up to which so many of those that were counted lie; None where there are none."""
-    left = share * sum(counts.values())
+    count_left = share * sum(counts.values())
     for step, count in sorted(counts.items()):
-        left -= count
-        if left <= 0:
+        count_left -= count
+        if count_left <= 0:
             return step
     return None
 
@@ -83,8 +83,8 @@ def of_memory(job: Job, wall: Fraction) -> Efficiency | None:
     if held is None or not wall or (nodes is not None and nodes > 1) or "," in _nodes(held):
         return None
     peak = next((size for p in held.all("Memory") if p.get("metric") == "Max" and (size := _bytes(p))), None)
-    there = _there(held, job) or (None if asked is None else _there(asked, job))
-    return None if peak is None or not there else Efficiency.of(peak, there, wall)
+    available = _there(held, job) or (None if asked is None else _there(asked, job))
+    return None if peak is None or not available else Efficiency.of(peak, available, wall)
 
 
 def of_gpus(job: Job, wall: Fraction) -> Efficiency | None:
@@ -121,17 +121,17 @@ def _bytes(p: Property) -> Fraction | None:
     return None
 
 
-def number(found: Property | None) -> Fraction | None:
+def number(amount: Property | None) -> Fraction | None:
     """The value of a property as an amount, None where it is none."""
-    if found is None or not isinstance(found.value, int | Decimal) or isinstance(found.value, bool):
+    if amount is None or not isinstance(amount.value, int | Decimal) or isinstance(amount.value, bool):
         return None
-    return Fraction(found.value) if found.value >= 0 else None
+    return Fraction(amount.value) if amount.value >= 0 else None
 
 
 def resource(job: Job, name: str) -> Fraction:
     """How much of a Resource was delivered, else stands bare; 0 where none is said."""
     for container in filter(None, (job.delivered, job)):
-        found = [number(p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
-        if found:
-            return sum(found, Fraction(0))
+        amounts = [number(p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
+        if amounts:
+            return sum(amounts, Fraction(0))
     return Fraction(0)

@@ -120,7 +120,7 @@ def _failed(result: Result, error: Exception) -> Result:
 def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
     """(log, its Parquet file in the folder); logs of one name in different folders get numbers."""
     taken: set[str] = set()
-    made = []
+    pairs = []
     for path in paths:
         stem = os.path.basename(os.path.abspath(path))
         name, number = f"{stem}.parquet", 1
@@ -128,8 +128,8 @@ def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
             number += 1
             name = f"{stem}-{number}.parquet"
         taken.add(name)
-        made.append((path, os.path.join(folder, name)))
-    return made
+        pairs.append((path, os.path.join(folder, name)))
+    return pairs
 
 
 class _Piece(NamedTuple):
@@ -200,12 +200,12 @@ def _ended(path: str, error: Exception) -> Result:
     return Result(path, error=f"{escape(path)}: {type(error).__name__}: {escape(str(error), 200)}")
 
 
-def _placed(target: str, work: Work, pieces: Sequence[_Piece], made: Sequence[Result]) -> Result:
+def _placed(target: str, work: Work, pieces: Sequence[_Piece], results: Sequence[Result]) -> Result:
     """Put the table of a log into its place; it comes of all its pieces, in their order."""
-    result = made[0] if len(made) == 1 else Result(pieces[0].path)
+    result = results[0] if len(results) == 1 else Result(pieces[0].path)
     try:
-        if len(made) > 1:
-            _joined(result, target, work, [(p.made, p.part, r) for p, r in zip(pieces, made, strict=True) if p.part])
+        if len(results) > 1:
+            _joined(result, target, work, [(p.made, p.part, r) for p, r in zip(pieces, results, strict=True) if p.part])
         elif not result.error:
             os.replace(pieces[0].made, target)
     except (SSSJobError, OSError) as error:
@@ -223,9 +223,9 @@ def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Pa
         whole.counts.add(result.counts)
         whole.tally.add(result.tally)
         whole.overflow += result.overflow
-    found = merged([(part, result.findings) for _, part, result in made])
-    whole.findings = found[:LIMITS.findings]
-    whole.overflow += len(found) - len(whole.findings)
+    findings = merged([(part, result.findings) for _, part, result in made])
+    whole.findings = findings[:LIMITS.findings]
+    whole.overflow += len(findings) - len(whole.findings)
 
 
 def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Iterator[Result]:
@@ -237,7 +237,7 @@ def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Itera
         distributed: Any = import_module("distributed")
     except ImportError:
         raise UsageError("--dask needs dask.distributed: pip install 'sssjob[dask]'") from None
-    there = [(os.path.abspath(path), os.path.abspath(target)) for path, target in files]
+    absolute = [(os.path.abspath(path), os.path.abspath(target)) for path, target in files]
     _knock(address)
     try:
         client = distributed.Client(address, timeout=_PATIENCE_S)
@@ -246,7 +246,7 @@ def on_dask(files: Sequence[tuple[str, str]], work: Work, address: str) -> Itera
         raise AccessError(escape(address), f"no Dask scheduler answers ({escape(str(error), 200)})") from None
     try:
         waiting = {client.submit(charge_file, path, target, work, pure=False, retries=_RETRIES): name
-                   for (path, target), (name, _) in zip(there, files, strict=True)}
+                   for (path, target), (name, _) in zip(absolute, files, strict=True)}
         for future in distributed.as_completed(waiting):
             yield _result(future, waiting[future])
     finally:
@@ -267,8 +267,8 @@ def _knock(address: str) -> None:
 
 def _result(future: Any, path: str) -> Result:
     try:
-        made: Result = future.result()
+        result: Result = future.result()
     except Exception as error:          # whatever the end of a worker raises
         return _ended(path, error)
-    made.path = path
-    return made
+    result.path = path
+    return result

@@ -73,14 +73,14 @@ class Privacy(BaseModel):
 
     def pseudonym(self, name: str, text: str) -> str:
         """What stands for the text of a property: 16 letters and digits, after its initial."""
-        made = hmac.new(self._key, f"{name}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
-        return f"{name[0].lower()}-{base64.b32encode(made[:10]).decode().lower()}"
+        digest = hmac.new(self._key, f"{name}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+        return f"{name[0].lower()}-{base64.b32encode(digest[:10]).decode().lower()}"
 
     def applied(self, job: Job) -> Job:
         """The job as it may be shown; the given one stays as it is."""
-        made = self._container(job)
-        assert isinstance(made, Job)
-        return made
+        shown = self._container(job)
+        assert isinstance(shown, Job)
+        return shown
 
     def _container(self, container: Container) -> Container:
         items = [shown for item in container.items if (shown := self._item(item)) is not None]
@@ -93,10 +93,10 @@ class Privacy(BaseModel):
             return None if self.others == "redact" or self.extensions == "redact" else item
         if item.tag == "Extension" and item.get("type") != "LRM":
             return item if self.extensions == "keep" else None
-        what = self.properties.get(item.tag, "keep" if item.tag in ("Id", "State") else self.others)
-        if what == "keep":
+        treatment = self.properties.get(item.tag, "keep" if item.tag in ("Id", "State") else self.others)
+        if treatment == "keep":
             return item
-        if what == "pseudonym":
+        if treatment == "pseudonym":
             return new_property(item.tag, self.pseudonym(item.tag, item.text), _plain(item))
         if item.tag == "StatusMessage":         # the word for the reason names nobody
             return new_property(item.tag, item.text.partition(":")[0])
@@ -114,14 +114,14 @@ def read_privacy(text: bytes, path: str = "-", *, environment: Callable[[str], s
     Raises PrivacyError with every problem and the path of its key.
     """
     try:
-        made = Privacy.model_validate(read_toml(text))
+        privacy = Privacy.model_validate(read_toml(text))
     except ValidationError as error:
         raise PrivacyError(path, [_problem(e) for e in error.errors()]) from None
     except TOMLError as error:
         raise PrivacyError(path, [str(error)]) from None
-    if "pseudonym" in made.properties.values():
-        made._key = _key(made.key_file, path, environment)
-    return made
+    if "pseudonym" in privacy.properties.values():
+        privacy._key = _key(privacy.key_file, path, environment)
+    return privacy
 
 
 def _problem(error: Any) -> str:

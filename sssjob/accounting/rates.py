@@ -111,10 +111,10 @@ class Rate(_Table):
             raise ValueError(f"{self.type} needs an instance, the value of {self.name} that it is for")
         if self.per is not None and not self.timed:
             raise ValueError(f"{self.type} has no per: it does not go by time")
-        given = [k for k in ("units", "resource_type", "metric", "context") if getattr(self, k) is not None]
-        given += ["instance"] if not named and self.instance is not None else []
-        if given and (named or "instance" in given):
-            raise ValueError(f"{self.type} has no {given[0]}")
+        stated_keys = [k for k in ("units", "resource_type", "metric", "context") if getattr(self, k) is not None]
+        stated_keys += ["instance"] if not named and self.instance is not None else []
+        if stated_keys and (named or "instance" in stated_keys):
+            raise ValueError(f"{self.type} has no {stated_keys[0]}")
         if self.benchmark is not None and self.type != "VBR":
             raise ValueError(f"{self.type} has no benchmark")
         return self
@@ -165,8 +165,8 @@ class Rate(_Table):
     def label(self) -> str:
         """``NBM QualityOfService=high``, as the arithmetic shows it."""
         instance = self.instance or self.resource_type
-        said = {"metric": self.metric, "context": self.context, **self.when}
-        conditions = "".join(f", {k}={v}" for k, v in said.items() if v is not None)
+        conditions_stated = {"metric": self.metric, "context": self.context, **self.when}
+        conditions = "".join(f", {k}={v}" for k, v in conditions_stated.items() if v is not None)
         return f"{self.type} {self.name}{f'={instance}' if instance else ''}{conditions}"
 
 
@@ -217,10 +217,10 @@ class Weight(_Table):
     @model_validator(mode="before")
     @classmethod
     def _text(cls, value: Any) -> Any:
-        found = re.fullmatch(r"([0-9]*\.?[0-9]+|[0-9]+\.)([KMGTP]?)B?", str(value).strip(), re.IGNORECASE | re.ASCII)
-        if isinstance(value, bool) or found is None:
+        match = re.fullmatch(r"([0-9]*\.?[0-9]+|[0-9]+\.)([KMGTP]?)B?", str(value).strip(), re.IGNORECASE | re.ASCII)
+        if isinstance(value, bool) or match is None:
             raise ValueError("a weight, as 1.0 or \"0.25G\"")
-        return {"number": found[1], "suffix": found[2].upper()}
+        return {"number": match[1], "suffix": match[2].upper()}
 
 
 class Billing(_Table):
@@ -414,15 +414,15 @@ class RateSet(_Table):
 def read_rates(data: bytes | str, path: str = "-") -> RateSet:
     """The rates of a TOML text. Raises RatesError with every problem and the path of its key."""
     try:
-        made = RateSet.model_validate(read_toml(data, parse_float=Decimal))
+        rates = RateSet.model_validate(read_toml(data, parse_float=Decimal))
     except ValidationError as error:
         raise RatesError(path, [_problem(e) for e in error.errors()]) from None
     except TOMLError as error:
         raise RatesError(path, [str(error)]) from None
     text = data.decode("utf-8") if isinstance(data, bytes) else data
-    meaning = made.model_dump_json(exclude_defaults=True)
-    made._text, made._digest = text, hashlib.sha256(meaning.encode()).hexdigest()
-    return made
+    meaning = rates.model_dump_json(exclude_defaults=True)
+    rates._text, rates._digest = text, hashlib.sha256(meaning.encode()).hexdigest()
+    return rates
 
 
 def _problem(error: Any) -> str:

@@ -100,9 +100,9 @@ def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
             if not isinstance(again, Charge) or again.amount != entry.amount:
                 yield f"entry {entry.number}: the stored job and rates give another charge"
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, SSSJobError) as error:
-        said = escape(str(error), 200) if isinstance(error, ValueError | SSSJobError) else \
+        reason = escape(str(error), 200) if isinstance(error, ValueError | SSSJobError) else \
             "what is stored of the charge is not whole"
-        yield f"entry {entry.number}: {said}"
+        yield f"entry {entry.number}: {reason}"
 
 
 def _compared(ledger: Ledger, number: int, digest: str, accounts: Mapping[tuple[str, str], Account],

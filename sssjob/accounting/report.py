@@ -86,14 +86,14 @@ def _by_key(groups: Sequence[Group]) -> dict[tuple[str, ...], Sums]:
     for g in groups:
         sums.setdefault(g.key, Sums()).add(g.sums)
     ranked = sorted(sums, key=lambda k: (OTHER in k, -sums[k].processors, k))
-    made = {key: sums[key] for key in ranked[:_TOP]}
+    sums_by_key = {key: sums[key] for key in ranked[:_TOP]}
     if ranked[_TOP:]:
         rest = Sums()
         for key in ranked[_TOP:]:
             rest.add(sums[key])
         name = f"{len(ranked) - _TOP} more"
-        made[(name,)] = rest
-    return made
+        sums_by_key[(name,)] = rest
+    return sums_by_key
 
 
 def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -111,9 +111,9 @@ def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -
                   _over_time(groups, keys, periods))]
         named = {key: sums for key, sums in keys.items() if not _is_rest(key)}
         more = "".join(f"; {rest} are not shown" for (rest,) in filter(_is_rest, keys))
-        plots += [(title, f"{what}{more}", _bars(series, named, per, whole))
-                  for title, what, series, per, whole in _compared(list(named.values()))]
-    return [(title, what, svg) for title, what, svg in plots if svg]
+        plots += [(title, f"{caption}{more}", _bars(series, named, per, whole))
+                  for title, caption, series, per, whole in _compared(list(named.values()))]
+    return [(title, caption, svg) for title, caption, svg in plots if svg]
 
 
 def _is_rest(key: tuple[str, ...]) -> bool:

@@ -47,20 +47,20 @@ class Stage(IntEnum):
     TOLD = 4        # ended, and how
 
 
-def stage(said: Said) -> Stage:
+def stage(statement: Said) -> Stage:
     """The stage of the run that a record tells of. A document without State tells of one that is over if it says how
     long it ran."""
-    word, job = said.text("State"), said.job
+    word, job = statement.text("State"), statement.job
     state = job_state(word).state if word else None
     if state in ("Idle", "Hold", "NotQueued"):
         return Stage.WAITING
     if state in ("Running", "Suspended"):
         return Stage.RUNNING
-    if state is None and job.value("EndTime") is None and not said.text("Duration"):
+    if state is None and job.value("EndTime") is None and not statement.text("Duration"):
         return Stage.KNOWN
-    told = job.value("ExitCode") is not None or any(
+    says_how = job.value("ExitCode") is not None or any(
         p.get("name") in ("ExitStatus", "ExitSignal") for p in job.all("Extension"))
-    return Stage.TOLD if told else Stage.ENDED
+    return Stage.TOLD if says_how else Stage.ENDED
 
 
 def compared(old: Job, new: Job) -> Verdict:
@@ -71,9 +71,9 @@ def compared(old: Job, new: Job) -> Verdict:
         return "more" if longer > 0 else "less" if longer else "same"
     if before != after:
         return "more" if after > before else "less"
-    had, has = _facts(old), _facts(new)
-    holds = all(key in has and _holds(key, found, has[key]) for key, found in had.items())
-    held = all(key in had and _holds(key, found, had[key]) for key, found in has.items())
+    of_old, has = _facts(old), _facts(new)
+    holds = all(key in has and _holds(key, items_old, has[key]) for key, items_old in of_old.items())
+    held = all(key in of_old and _holds(key, items_old, of_old[key]) for key, items_old in has.items())
     if holds:
         return "same" if held else "more"
     return "less" if held else "apart"
@@ -87,10 +87,10 @@ def _lasted(job: Job) -> int:
 
 def differing(old: Job, new: Job) -> str:
     """What two records contradict each other in, for a message."""
-    had, has = _facts(old), _facts(new)
-    odd = [key for key in had.keys() & has.keys() if list(map(_value, had[key])) != list(map(_value, has[key]))]
-    odd = sorted(odd) + [key for key in {**had, **has} if (key in had) != (key in has)]
-    parts = [f"{_shown(key)} {_texts(had.get(key))} and {_texts(has.get(key))}" for key in odd[:3]]
+    of_old, has = _facts(old), _facts(new)
+    odd = [key for key in of_old.keys() & has.keys() if list(map(_value, of_old[key])) != list(map(_value, has[key]))]
+    odd = sorted(odd) + [key for key in {**of_old, **has} if (key in of_old) != (key in has)]
+    parts = [f"{_shown(key)} {_texts(of_old.get(key))} and {_texts(has.get(key))}" for key in odd[:3]]
     return "; ".join(parts) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
 
 
@@ -101,10 +101,10 @@ def span(job: Job) -> tuple[int, int] | None:
 
 
 def _facts(job: Job) -> _Facts:
-    made: _Facts = {}
+    facts: _Facts = {}
     for key, item in _items(job, ()):
-        made.setdefault(key, []).append(item)
-    return made
+        facts.setdefault(key, []).append(item)
+    return facts
 
 
 def _items(container: Container, path: _Key) -> Iterator[tuple[_Key, Property | Raw]]:
@@ -117,8 +117,8 @@ def _items(container: Container, path: _Key) -> Iterator[tuple[_Key, Property | 
             yield from _items(item, (*path, f"{item.tag}[{n}]" if item.tag == "TaskGroup" else item.tag))
         elif isinstance(item, Property | Raw):
             attributes: Mapping[str, str] = item.attributes or {}
-            said = sorted(f"{name}={value}" for name, value in attributes.items() if name != "units")
-            yield (*path, item.tag, *said), item
+            attributes_text = sorted(f"{name}={value}" for name, value in attributes.items() if name != "units")
+            yield (*path, item.tag, *attributes_text), item
 
 
 def _holds(key: _Key, old: list[Property | Raw], new: list[Property | Raw]) -> bool:

@@ -51,10 +51,10 @@ class _Known:
         if text is None:
             return cls()
         try:
-            made = cls(**json.loads(text))
+            known_source = cls(**json.loads(text))
         except (ValueError, TypeError):
             return cls()            # the log is read from its beginning; the ledger charges no job twice
-        return made if isinstance(made.offset, int) and made.offset >= 0 else cls()
+        return known_source if isinstance(known_source.offset, int) and known_source.offset >= 0 else cls()
 
 
 class Source:
@@ -89,18 +89,18 @@ class Source:
 
     # -- which files
     def _file(self) -> list[tuple[Path, int]]:
-        known = self._known
-        if not known.offset:
+        state = self._known
+        if not state.offset:
             return [(self.path, 0)]
-        if _is(self.path, known):
-            return [(self.path, known.offset)]
+        if _is(self.path, state):
+            return [(self.path, state.offset)]
         beside = [p for p in _files(self.path.parent) if p != self.path]
-        old = next((p for p in beside if _is(p, known)), None)
+        old = next((p for p in beside if _is(p, state)), None)
         if old is None:
             self.lost.append(f"{escape(self.name)} is another file than the last time, and the old one is not beside "
                              "it: what was added to that is not read; charge it where it is, without --resume")
             return [(self.path, 0)]
-        return [(old, known.offset), *((p, 0) for p in self._between(old, beside)), (self.path, 0)]
+        return [(old, state.offset), *((p, 0) for p in self._between(old, beside)), (self.path, 0)]
 
     def _between(self, old: Path, beside: Iterable[Path]) -> list[Path]:
         """The files that were rotated after the old one: their names begin with that of the log, and they were
@@ -111,15 +111,15 @@ class Source:
         return [p for time, _, p in sorted(later) if time >= began]
 
     def _folder(self) -> list[tuple[Path, int]]:
-        known = self._known
-        stem = _stem(known.name)
+        state = self._known
+        stem = _stem(state.name)
         files = [p for p in _files(self.path) if _stem(p.name) >= stem]
-        if files and known.name and _stem(files[0].name) == stem:
-            if _is(files[0], known):
-                return [(files[0], known.offset), *((p, 0) for p in files[1:])]
+        if files and state.name and _stem(files[0].name) == stem:
+            if _is(files[0], state):
+                return [(files[0], state.offset), *((p, 0) for p in files[1:])]
             self.notes.append(f"{escape(str(files[0]))} is another file than the last time: it is read from its start")
-        elif known.name:
-            self.lost.append(f"{escape(str(self.path / known.name))} is gone: what was added to it is not read; charge "
+        elif state.name:
+            self.lost.append(f"{escape(str(self.path / state.name))} is gone: what was added to it is not read; charge "
                              "it where it is, without --resume")
         return [(p, 0) for p in files]
 
@@ -214,28 +214,28 @@ def _digest(head: bytes, offset: int) -> str:
     return hashlib.sha256(head[:offset]).hexdigest()
 
 
-def _is(path: Path, known: _Known) -> bool:
+def _is(path: Path, state: _Known) -> bool:
     """Whether this is the file of which so much was read."""
     with suppress(OSError), open(path, "rb") as raw:
         if packing(raw.read(_HEAD)) is None:
             size = os.fstat(raw.fileno()).st_size
             raw.seek(0)
-            return size >= known.offset and _digest(raw.read(_HEAD), known.offset) == known.head
+            return size >= state.offset and _digest(raw.read(_HEAD), state.offset) == state.head
         raw.seek(0)
         file = unpacked(raw)
         head = file.read(_HEAD)
-        return _digest(head, known.offset) == known.head and (
-            max(len(head), _skipped(file, len(head), known.offset)) >= known.offset)
+        return _digest(head, state.offset) == state.head and (
+            max(len(head), _skipped(file, len(head), state.offset)) >= state.offset)
     return False
 
 
 def _files(folder: Path) -> list[Path]:
     """The regular files of a folder by name, hidden ones left out. Raises OSError."""
-    found = []
+    files = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.name.startswith(".") and stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                found.append(Path(entry.path))
-            if len(found) > _FILES:
+                files.append(Path(entry.path))
+            if len(files) > _FILES:
                 raise OSError(0, f"more than {_FILES} files")
-    return sorted(found)
+    return sorted(files)

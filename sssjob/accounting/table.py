@@ -159,7 +159,7 @@ def _cell(value: object) -> str:
 
 def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
     """The row of one job, counted. Numbers that no column can hold are left out, and the job is not charged."""
-    made = charge(job, rates)
+    outcome = charge(job, rates)
     tally.jobs += 1
     delivered = job.delivered
     values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
@@ -168,13 +168,13 @@ def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
     wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
     values.update(dict.fromkeys(wide))
     amount, reason = None, None
-    if wide or (isinstance(made, Charge) and made.amount >= 10 ** (DIGITS - rates.precision)):
-        made = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
-    if isinstance(made, Charge):
-        amount = made.amount
+    if wide or (isinstance(outcome, Charge) and outcome.amount >= 10 ** (DIGITS - rates.precision)):
+        outcome = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
+    if isinstance(outcome, Charge):
+        amount = outcome.amount
         tally.charged += 1
         tally.total += amount
     else:
-        reason = str(made.reason)
+        reason = str(outcome.reason)
         tally.reasons[reason] += 1
     return tuple({**values, "charge": amount, "reason": reason}[name] for name in COLUMNS)

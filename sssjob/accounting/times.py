@@ -64,14 +64,14 @@ def moment(text: str, zone: ZoneInfo | None = None) -> int:
     if _EPOCH.fullmatch(word):
         return seconds(int(word))
     try:
-        found = datetime.fromisoformat(word)
+        when = datetime.fromisoformat(word)
     except ValueError:
         raise TimeError(f"{text!r} is neither epoch seconds nor a time such as 2026-03-29T08:00+02:00") from None
-    if found.tzinfo is not None:
-        return int(found.timestamp())
+    if when.tzinfo is not None:
+        return int(when.timestamp())
     if zone is None:
         raise TimeError(f"{text!r} has no zone: add one (+02:00) or name it")
-    first, second = (int(found.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
+    first, second = (int(when.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
     if first == second:
         return first
     times = "twice" if first < second else "never"
@@ -87,14 +87,15 @@ def parts(start: int, end: int, calendar: Sequence[Category], zone: ZoneInfo) ->
     if not 0 <= start <= end <= _LAST or end - start > LONGEST:
         raise TimeError(f"no calendar from {start} to {end}")
     spans = [list(_spans(start, end, c, zone)) for c in calendar]
-    borders = {start, *(b for found in spans for span in found for b in span if start < b < end)}
+    borders = {start, *(b for seconds_by_category in spans for span in seconds_by_category for b in span
+                        if start < b < end)}
     edges = [*sorted(borders), end]
-    found: dict[str | None, int] = {}
+    seconds_by_category: dict[str | None, int] = {}
     at = [0] * len(spans)
     for begin, stop in pairwise(edges):
         name = next((c.name for n, c in enumerate(calendar) if _inside(spans[n], at, n, begin)), None)
-        found[name] = found.get(name, 0) + stop - begin
-    return list(found.items())
+        seconds_by_category[name] = seconds_by_category.get(name, 0) + stop - begin
+    return list(seconds_by_category.items())
 
 
 def _inside(spans: list[tuple[int, int]], at: list[int], n: int, begin: int) -> bool:

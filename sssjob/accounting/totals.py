@@ -123,7 +123,7 @@ class Sums:
         """The figures as a JSON object: hours, kWh, ratios; what no job says is absent."""
         if self.hidden:
             return {"jobs": self.jobs}
-        made: dict[str, Any] = {
+        record: dict[str, Any] = {
             "jobs": self.jobs, "failed": self.failed, "wall_h": _hours(self.wall),
             "processor_h": _hours(self.processors), "cpu_h": _hours(self.cpu),
             "efficiency": _ratio(self.cpu_paired, self.cpu_basis),
@@ -133,8 +133,8 @@ class Sums:
             "wait_h": _ratio(Fraction(self.wait), Fraction(self.waited * 3600)),
             "wait_median_h": self.waited_at_most(Fraction(1, 2)), "wait_p95_h": self.waited_at_most(Fraction(95, 100))}
         if self.charges:
-            made["charge"] = {k: str(_exact(v)) for k, v in sorted(self.charges.items())}
-        return {k: v for k, v in made.items() if v is not None}
+            record["charge"] = {k: str(_exact(v)) for k, v in sorted(self.charges.items())}
+        return {k: v for k, v in record.items() if v is not None}
 
 
 def step_of(seconds: int) -> int:
@@ -254,12 +254,12 @@ class Totals:
         return False
 
     def _into(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
-        found = self._groups.get((period, key))
-        if found is None:
+        sums_there = self._groups.get((period, key))
+        if sums_there is None:
             if len(self._groups) >= self._most:
                 raise SSSJobError(f"more than {self._most} groups; choose longer periods or other properties")
-            found = self._groups[period, key] = Sums()
-        found.add(sums, users=len(found.users) < self.least)
+            sums_there = self._groups[period, key] = Sums()
+        sums_there.add(sums, users=len(sums_there.users) < self.least)
 
     # -- periods
     def _shares(self, start: int | None, end: int | None) -> Iterator[tuple[str, Fraction]]:
@@ -283,14 +283,14 @@ class Totals:
         first, last = self._ends or (at, at)
         self._ends = min(first, at), max(last, at)
         hour = at - at % 900            # borders lie on quarters of an hour in every zone
-        known = self._periods.get(hour)
-        if known is None:
+        period = self._periods.get(hour)
+        if period is None:
             if len(self._periods) > 1_000_000:
                 self._periods.clear()
             floor = self._floor(hour)
-            known = self._periods[hour] = _named(floor, self.every)
-            self._bounds[known] = int(floor.timestamp()), self._next(hour)
-        return known
+            period = self._periods[hour] = _named(floor, self.every)
+            self._bounds[period] = int(floor.timestamp()), self._next(hour)
+        return period
 
     def _floor(self, at: int) -> datetime:
         local = datetime.fromtimestamp(at, self.zone)
@@ -325,20 +325,20 @@ class Totals:
         processors = number(delivered(job, "Processors"))
         cpu = number(job.first("CpuDuration"))
         asked = job.requested
-        wanted = number(None if asked is None else asked.first("Duration"))
+        wanted_wall = number(None if asked is None else asked.first("Duration"))
         wanted_processors = number(None if asked is None else asked.first("Processors")) or processors
-        made = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
+        sums = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
                     gpus=resource(job, "GPU") * wall, nodes=(number(delivered(job, "NodeCount")) or 0) * wall,
                     energy=resource(job, "Energy"))
         if cpu is not None and processors:
-            made.cpu_basis, made.cpu_paired = made.processors, cpu
-        if wanted and wanted_processors and processors:
-            made.requested, made.requested_used = wanted * wanted_processors, made.processors
-        made.mem, made.gpu = of_memory(job, wall) or made.mem, of_gpus(job, wall) or made.gpu
+            sums.cpu_basis, sums.cpu_paired = sums.processors, cpu
+        if wanted_wall and wanted_processors and processors:
+            sums.requested, sums.requested_used = wanted_wall * wanted_processors, sums.processors
+        sums.mem, sums.gpu = of_memory(job, wall) or sums.mem, of_gpus(job, wall) or sums.gpu
         charge = job.first("Charge")
         if (amount := number(charge)) is not None and isinstance(charge, Property):
-            made.charges[charge.get("units") or ""] = amount
-        return made
+            sums.charges[charge.get("units") or ""] = amount
+        return sums
 
     # -- what came out
     def groups(self) -> list[Group]:
@@ -355,11 +355,11 @@ class Totals:
             if len(rest.users) >= self.least:
                 break
             rest.add(_sum(shown.pop(period)))       # else what is hidden is the whole less what is shown
-        made = [g for period, groups in shown.items() for g in self._greatest(period, groups)]
+        all_groups = [g for period, groups in shown.items() for g in self._greatest(period, groups)]
         if small:
             rest.hidden = len(rest.users) < self.least
-            made.append(Group(HIDDEN if self.every else "", (OTHER,) * len(self.by), rest))
-        return [self._with_more(group) for group in made] if self._capacity or self._compare else made
+            all_groups.append(Group(HIDDEN if self.every else "", (OTHER,) * len(self.by), rest))
+        return [self._with_more(group) for group in all_groups] if self._capacity or self._compare else all_groups
 
     def _with_more(self, group: Group) -> Group:
         """A group with its utilisation, and its change from the period before."""
@@ -386,9 +386,9 @@ class Totals:
         """What was used by what there was."""
         if self._capacity is None:
             return {}
-        there = self._capacity.given(first, last)
-        ratios = {"utilised": _ratio(sums.processors, Fraction(there["processors"])),
-                  "gpu_utilised": _ratio(sums.gpus, Fraction(there["gpus"]))}
+        capacity = self._capacity.given(first, last)
+        ratios = {"utilised": _ratio(sums.processors, Fraction(capacity["processors"])),
+                  "gpu_utilised": _ratio(sums.gpus, Fraction(capacity["gpus"]))}
         return {name: ratio for name, ratio in ratios.items() if ratio is not None}
 
     def record(self) -> dict[str, Any]:
@@ -432,11 +432,11 @@ class Totals:
         than so many, or where some are hidden: what is empty would tell which."""
         if self._ends is None or any(g.period == HIDDEN for g in self.groups()):
             return []
-        made, at = list[str](), self._ends[0]
-        while at <= self._ends[1] and len(made) <= most:
-            made.append(self.period(at))
+        periods, at = list[str](), self._ends[0]
+        while at <= self._ends[1] and len(periods) <= most:
+            periods.append(self.period(at))
             at = self._next(at)
-        return made if len(made) <= most else []
+        return periods if len(periods) <= most else []
 
     def whole(self) -> Sums:
         """The sums of all groups."""
@@ -450,10 +450,10 @@ def _sortable(record: Mapping[str, Any], figure: str) -> Decimal:
 
 
 def _sum(groups: Iterable[Group]) -> Sums:
-    made = Sums()
+    total = Sums()
     for group in groups:
-        made.add(group.sums)
-    return made
+        total.add(group.sums)
+    return total
 
 
 def _named(at: datetime, every: str) -> str:
@@ -462,15 +462,15 @@ def _named(at: datetime, every: str) -> str:
 
 def _share(sums: Sums, share: Fraction) -> Sums:
     """A part of what one job used."""
-    made = Sums(users=sums.users, charges={k: v * share for k, v in sums.charges.items()}, mem=sums.mem.part(share),
+    part = Sums(users=sums.users, charges={k: v * share for k, v in sums.charges.items()}, mem=sums.mem.part(share),
                 gpu=sums.gpu.part(share))
     for name in _ADDED:
         if isinstance(value := getattr(sums, name), Fraction):      # counts are those of whole jobs
-            setattr(made, name, value * share)
-    return made
+            setattr(part, name, value * share)
+    return part
 
 
 def _epoch(job: Job, name: str) -> int | None:
     value = job.value(name)
-    made = seconds(value) if isinstance(value, int) and value > 0 else _LAST
-    return made if made < _LAST else None
+    moment_ = seconds(value) if isinstance(value, int) and value > 0 else _LAST
+    return moment_ if moment_ < _LAST else None
