@@ -104,16 +104,16 @@ class Adopting:
                 self.look_for(job, part)
 
     def _attach(self, job: Running, part: int, reference: str) -> None:
-        made = psij.Job()
-        made._id = job.tags[part] or made.id        # by which psij knows the files of the job
-        job.tags[part] = made.id
-        self.engine.listen(job, part, made)
-        job.parts[part] = made
+        psij_job = psij.Job()
+        psij_job._id = job.tags[part] or psij_job.id        # by which psij knows the files of the job
+        job.tags[part] = psij_job.id
+        self.engine.listen(job, part, psij_job)
+        job.parts[part] = psij_job
         try:
             backend = job.of.executor()
             if isinstance(backend, BatchSchedulerExecutor):
-                backend.expect(made, job.identity(part), job.cancel)
-            backend.attach(made, reference)
+                backend.expect(psij_job, job.identity(part), job.cancel)
+            backend.attach(psij_job, reference)
         except psij.SubmitException as error:
             job.parts[part] = None
             self.engine.tell(job, f"cannot be followed: {error}")
@@ -145,7 +145,7 @@ class Adopting:
         for tag, parts in self._sought.items():
             backend = parts[0][0].of.executor()
             if not self._seeker.is_asking(backend):
-                asked.setdefault(id(backend), (backend, {}))[1][tag] = all(self._grace_over(*one) for one in parts)
+                asked.setdefault(id(backend), (backend, {}))[1][tag] = all(self._grace_over(*pair) for pair in parts)
         for backend, over in asked.values():
             sought = {tag: self._sought.pop(tag) for tag in over}
             self._seeker.ask(backend, list(over), partial(self._answered, sought, over))
@@ -160,10 +160,10 @@ class Adopting:
 
     def _take_answer(self, job: Running, part: int, over: Mapping[str, bool], tag: str, answer: Search) -> None:
         job.asked = True
-        found, silence = answer.found.get(tag), answer.silence
-        if found is not None:
+        reference, silence = answer.found.get(tag), answer.silence
+        if reference is not None:
             job.of.note(job, "note", {"text": f"found by its tag {tag}"}, part, job.of.executor().name)
-            self._found(job, part, found)
+            self._found(job, part, reference)
             return
         if silence is not None:
             self.engine.tell(job, str(silence))
@@ -191,16 +191,16 @@ class Adopting:
             backend = job.of.executor()
             assert isinstance(backend, SubmitsTogether)
             parts = [(n, backend.part_id(reference, n)) for n in range(len(job.seen))]
-        for n, one in parts:
-            self.engine.submitting.known(job, n, one.partition("@")[0], one)
-            self._attach(job, n, one)
+        for n, each_reference in parts:
+            self.engine.submitting.known(job, n, each_reference.partition("@")[0], each_reference)
+            self._attach(job, n, each_reference)
 
     def _grace_over(self, job: Running, part: int) -> bool:
         """Whether a submit command that was under way must have done its work by now."""
-        made = job.intents[part]
-        passed = since(made)
+        stated = job.intents[part]
+        passed = since(stated)
         if passed is None:              # another host or another boot: by our own clock
-            passed = time.monotonic() - made.setdefault("_looked", time.monotonic())
+            passed = time.monotonic() - stated.setdefault("_looked", time.monotonic())
         config = job.of.executor().config
         return passed >= float(getattr(config, "lost_after", 0.0 if job.of.executor().name == "local" else _LOST_S))
 

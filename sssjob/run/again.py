@@ -65,7 +65,7 @@ def _cut(group: JobGroup, indices: dict[int, list[int]]) -> None:
     graph = Dependencies.of(group)
     for number, links in graph.links_of().items():
         for link in links:
-            if link.needs and not any(id(graph.jobs[one]) in indices for one in link.needs):
+            if link.needs and not any(id(graph.jobs[index]) in indices for index in link.needs):
                 _take_out(graph.jobs[number], link.element)
     defaults = group.defaults
     group.items = [item for item in group.items

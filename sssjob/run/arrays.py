@@ -55,7 +55,7 @@ class Arrays:
         if key not in self._limited:
             mine = self._open(job)
             self._limited[key] = all(map(_is_plain, mine)) and self.engine.room.takes(job, len(mine)) and len(
-                arrays_for(job.of.executor(), [one.plan.parts[0].spec for one in mine], _indices(mine),
+                arrays_for(job.of.executor(), [element.plan.parts[0].spec for element in mine], _indices(mine),
                            member.array.throttle)) == 1
         return self._limited[key]
 
@@ -72,8 +72,8 @@ class Arrays:
             return [group]
         group.sort(key=_index)
         limited = self.is_limited(first)
-        arrays = arrays_for(first.of.executor(), [one.parts[0].spec or psij.JobSpec() for one in group
-                                                  if one.parts[0] is not None], _indices(group),
+        arrays = arrays_for(first.of.executor(), [element.parts[0].spec or psij.JobSpec() for element in group
+                                                  if element.parts[0] is not None], _indices(group),
                             member.array.throttle if limited else None)
         if limited and (len(arrays) != 1 or len(group) != len(self._open(first))):
             self._limited[id(member.job)] = False
@@ -81,13 +81,13 @@ class Arrays:
             return self._parted(group) if group else []
         if not arrays:
             return [[job] for job in group]
-        left = iter(group)
-        return [[_element(next(left), array, number) for number in array.indices] for array in arrays]
+        elements_left = iter(group)
+        return [[_element(next(elements_left), array, number) for number in array.indices] for array in arrays]
 
     def _open(self, job: Running) -> list[Running]:
         """The elements of an array that have not ended."""
         assert job.plan.member is not None
-        return [one for one in self._siblings[id(job.plan.member.job)] if not one.ended]
+        return [element for element in self._siblings[id(job.plan.member.job)] if not element.ended]
 
 
 def _is_plain(job: Running) -> bool:
@@ -106,9 +106,9 @@ def _kind(job: Running) -> tuple[object, ...] | None:
 
 def _element(job: Running, array: JobArray, number: int) -> Running:
     """A job as an element of an array."""
-    made = job.parts[0]
-    assert made is not None
-    made._id = job.tags[0] = array.element_tag(number)
+    psij_job = job.parts[0]
+    assert psij_job is not None
+    psij_job._id = job.tags[0] = array.element_tag(number)
     job.array = replace(array, indices={number: array.indices[number]})
     return job
 
@@ -124,4 +124,5 @@ def _indices(jobs: Sequence[Running]) -> list[int]:
 def whole_of(jobs: Sequence[Running]) -> JobArray:
     """The array of which these are elements."""
     arrays = [job.array for job in jobs if job.array is not None]
-    return replace(arrays[0], indices={number: index for one in arrays for number, index in one.indices.items()})
+    return replace(arrays[0], indices={number: index for each_array in arrays for number,
+                                       index in each_array.indices.items()})

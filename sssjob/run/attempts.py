@@ -45,11 +45,11 @@ class Attempt:
 def end_of(seen: Sequence[Seen]) -> tuple[str | None, int | None] | None:
     """(reason, exit code) of an attempt that failed: of its first part that did. The reason is None where the exit
     code says all. None where not all parts are known to have ended, or none has failed."""
-    if not seen or not all(one.final for one in seen):
+    if not seen or not all(part.final for part in seen):
         return None
-    failed = [one for one in seen if one.failed]
-    if any(one.status is None or one.status.state is not JobState.FAILED for one in failed) or any(
-            one.known.get("reason") in _UNSURE for one in seen):
+    failed = [part for part in seen if part.failed]
+    if any(part.status is None or part.status.state is not JobState.FAILED for part in failed) or any(
+            part.known.get("reason") in _UNSURE for part in seen):
         return None
     first = next(iter(failed), None)
     if first is None or first.status is None:
@@ -84,7 +84,8 @@ def together(attempts: Sequence[Attempt], seen: Sequence[Seen]) -> Sequence[Seen
     """
     if not attempts:
         return seen
-    return [_together([(a.clause, a.seen[n]) for a in attempts if n < len(a.seen)], one) for n, one in enumerate(seen)]
+    return [_together([(a.clause, a.seen[n]) for a in attempts if n < len(a.seen)], part) for n,
+            part in enumerate(seen)]
 
 
 def _together(before: Sequence[tuple[str, Seen]], now: Seen) -> Seen:
@@ -100,21 +101,22 @@ def _together(before: Sequence[tuple[str, Seen]], now: Seen) -> Seen:
 
 def _metadata(before: Sequence[tuple[str, Seen]], runs: Sequence[Seen], now: Seen) -> dict[str, Any]:
     last = runs[-1].known
-    found: dict[str, Any] = {key: last[key] for key in _OF_A_RUN if key in last} | now.known
+    metadata: dict[str, Any] = {key: last[key] for key in _OF_A_RUN if key in last} | now.known
     for key in (*_SUMS, *_GREATEST):
-        known = [Decimal(str(run.known[key])) for run in runs if key in run.known]
-        if known:
-            found[key] = sum(known, _ZERO) if key in _SUMS else max(known)
+        amounts = [Decimal(str(run.known[key])) for run in runs if key in run.known]
+        if amounts:
+            metadata[key] = sum(amounts, _ZERO) if key in _SUMS else max(amounts)
     seconds = [_seconds(run) for run in runs]
-    found["wall_seconds"] = sum(seconds, _ZERO)
-    found["earlier_seconds"] = sum((spent for run, spent in zip(runs, seconds, strict=True) if run is not now), _ZERO)
-    found["starts"] = sum(int(run.known.get("starts", 1)) for run in runs)
-    found["attempts"] = [one for clause, seen in before for one in _runs(seen, clause)] + _runs(now)
+    metadata["wall_seconds"] = sum(seconds, _ZERO)
+    metadata["earlier_seconds"] = sum((spent for run, spent in zip(runs, seconds, strict=True) if run is not now),
+                                      _ZERO)
+    metadata["starts"] = sum(int(run.known.get("starts", 1)) for run in runs)
+    metadata["attempts"] = [one for clause, seen in before for one in _runs(seen, clause)] + _runs(now)
     held = [run.known.get("processors") for run in runs]
-    if None not in held and len(set(held)) > 1 and "spans" not in found:
-        found["spans"] = [[count, spent] for count, spent in zip(held, seconds, strict=True)]
-    found["sources"] = {**last.get("sources", {}), **now.known.get("sources", {})}
-    return found
+    if None not in held and len(set(held)) > 1 and "spans" not in metadata:
+        metadata["spans"] = [[count, spent] for count, spent in zip(held, seconds, strict=True)]
+    metadata["sources"] = {**last.get("sources", {}), **now.known.get("sources", {})}
+    return metadata
 
 
 def _seconds(run: Seen) -> Decimal:
@@ -131,10 +133,10 @@ def _runs(seen: Seen, clause: str | None = None) -> list[dict[str, Any]]:
     """The runs of an attempt, as metadata has them: its own, else one. clause: for which the next attempt began."""
     if seen.started is None:
         return []
-    known = seen.known
-    own: list[Mapping[str, Any]] = list(known.get("attempts") or [{
-        "start_time": math.floor(seen.started), "end_time": known.get("end_time"), "signal": known.get("signal"),
-        "exit_code": seen.status.exit_code if seen.status is not None and "signal" not in known else None,
-        "native_state": known.get("native_state"), "nodes": known.get("nodes", ())}])
+    metadata = seen.known
+    own: list[Mapping[str, Any]] = list(metadata.get("attempts") or [{
+        "start_time": math.floor(seen.started), "end_time": metadata.get("end_time"), "signal": metadata.get("signal"),
+        "exit_code": seen.status.exit_code if seen.status is not None and "signal" not in metadata else None,
+        "native_state": metadata.get("native_state"), "nodes": metadata.get("nodes", ())}])
     return [{**run, "native_id": seen.native_id, **({} if clause is None or run is not own[-1] else {"retry": clause})}
             for run in own]

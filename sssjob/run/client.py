@@ -238,10 +238,10 @@ class Client:
         """Take a job that was submitted elsewhere into the journal, and look how it stands."""
         backend = executor_of(executor, self._config(executor))
         cluster = cluster_of(backend)
-        known = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id
-                 and r.cluster == cluster]
-        if known and known[-1].outcome is None:
-            return self.look([self.journal.entry(known[-1].submission)])[0][0]
+        rows = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id
+                and r.cluster == cluster]
+        if rows and rows[-1].outcome is None:
+            return self.look([self.journal.entry(rows[-1].submission)])[0][0]
         job = Job()
         job.put_as_is("Id", [new_property("Id", native_id)])
         document = Document(job)
@@ -279,10 +279,11 @@ class Client:
         self._take_steps()
         while True:
             names = followed(self.journal, names)
-            due, left = due_s(self.journal), until - time.monotonic()
-            jobs, ended = self.finish(names, None if min(due, left) == math.inf else max(min(due, left), 0.0), on_end)
+            due, seconds_left = due_s(self.journal), until - time.monotonic()
+            jobs, ended = self.finish(names, None if min(due, seconds_left) == math.inf
+                                      else max(min(due, seconds_left), 0.0), on_end)
             self._take_steps()
-            if self.stopped or left <= due or (ended and followed(self.journal, names) == list(names)):
+            if self.stopped or seconds_left <= due or (ended and followed(self.journal, names) == list(names)):
                 return jobs, ended
 
     def _take_steps(self) -> None:
@@ -485,31 +486,31 @@ class Client:
 
     def _connected(self, submissions: Sequence[Submission]) -> list[Submission]:
         """These, and after them those whose jobs their jobs depend on, which are looked after as well."""
-        found = {s.entry.number: s for s in submissions if s.entry is not None}
+        by_number = {s.entry.number: s for s in submissions if s.entry is not None}
         rest = list(submissions)
         for submission in rest:         # grows meanwhile
             keys = {key for job in submission.jobs if not job.ended
                     for named in job.outside.values() for key in named if key.startswith("@")}
             for key in sorted(keys):
                 number, _, job = key.removeprefix("@").partition(".")
-                if int(number) not in found:
-                    found[int(number)] = other = self._load(self.journal.entry(int(number)))
+                if int(number) not in by_number:
+                    by_number[int(number)] = other = self._load(self.journal.entry(int(number)))
                     self.own(other)
                     rest.append(other)
-                submission.outside[key] = found[int(number)].jobs[int(job) - 1]
-        rest += self._rivals(found)
+                submission.outside[key] = by_number[int(number)].jobs[int(job) - 1]
+        rest += self._rivals(by_number)
         return rest
 
-    def _rivals(self, found: Mapping[int, Submission]) -> list[Submission]:
+    def _rivals(self, by_number: Mapping[int, Submission]) -> list[Submission]:
         """Submissions, beside those that were found, whose jobs count against the user's own caps and that nobody looks
         after, so that nobody would know when they end."""
         caps = self.caps()
-        waiting = {s.entry.executor for s in found.values() if s.entry is not None
+        waiting = {s.entry.executor for s in by_number.values() if s.entry is not None
                    and any(job.word == "waiting" for job in s.jobs)}
         if not waiting or (caps.of_all is None and all(caps.of(name) is None for name in waiting)):
             return []
         numbers = dict.fromkeys(row.submission for row in self.journal.rows(ended=False)
-                                if row.submission not in found and row.native_id is not None
+                                if row.submission not in by_number and row.native_id is not None
                                 and (caps.of_all is not None or row.executor in waiting))
         rivals = [self._load(self.journal.entry(number)) for number in numbers]
         return [submission for submission in rivals if self.own(submission)]
@@ -519,9 +520,9 @@ class Client:
         submitted, of all those for whose ends something is still to be done, which needs no resource manager."""
         mine, places = {entry.number for entry in but}, {(entry.executor, entry.cluster) for entry in but}
         numbers = [number for name in sorted({name for name, _ in places}) for number in self.journal.waiting(name)]
-        here = [entry for number in numbers if number not in mine
-                and ((entry := self.journal.entry(number)).executor, entry.cluster) in places]
-        stalled = [self._load(entry) for entry in (*here, *map(self.journal.entry, self.journal.unkept()))]
+        entries_here = [entry for number in numbers if number not in mine
+                        and ((entry := self.journal.entry(number)).executor, entry.cluster) in places]
+        stalled = [self._load(entry) for entry in (*entries_here, *map(self.journal.entry, self.journal.unkept()))]
         for submission in stalled:
             self.own(submission)
         return [submission for submission in stalled if submission.owned]
@@ -572,15 +573,16 @@ class Client:
 
     def _is_here(self, entry: Entry) -> bool:
         """Whether the jobs of a submission are on the cluster that this client talks to; told where they are not."""
-        here = self._here(entry)
-        if here is None:
+        cluster_here = self._here(entry)
+        if cluster_here is None:
             self.unsaid.add(entry.number)
             return False
         self.unsaid.discard(entry.number)
-        if here == entry.cluster:
+        if cluster_here == entry.cluster:
             self.elsewhere.pop(entry.number, None)
             return True
-        self._leave(entry, f"is on the cluster {entry.cluster}; this is {here}. Its jobs are left alone here, and "
+        self._leave(entry, f"is on the cluster {entry.cluster}; this is {cluster_here}. "
+                           "Its jobs are left alone here, and "
                            "shown as they were last")
         return False
 
@@ -595,12 +597,12 @@ class Client:
             return False
         tags = [event.data["tag"] for event in entry.events() if event.kind == "intent"]
         try:
-            found = bool(tags) and isinstance(backend, BatchSchedulerExecutor) and backend.shows_any(tags)
+            shown = bool(tags) and isinstance(backend, BatchSchedulerExecutor) and backend.shows_any(tags)
         except psij.SubmitException:
             self.unsaid.add(entry.number)
             return False
         self.unsaid.discard(entry.number)
-        if found:
+        if shown:
             place(entry, backend)
             self.elsewhere.pop(entry.number, None)
             return True
@@ -612,12 +614,12 @@ class Client:
     def _here(self, entry: Entry) -> str | None:
         """The cluster that this client talks to; None where nobody says it now."""
         key = self.key(entry)
-        until, here = self._clusters.get(key, (0.0, None))
+        until, cluster_here = self._clusters.get(key, (0.0, None))
         if until <= time.monotonic():
-            here = cluster_of(self._backend(entry))
-            until = math.inf if here is not None else time.monotonic() + ASK_AGAIN_S
-            self._clusters[key] = until, here
-        return here
+            cluster_here = cluster_of(self._backend(entry))
+            until = math.inf if cluster_here is not None else time.monotonic() + ASK_AGAIN_S
+            self._clusters[key] = until, cluster_here
+        return cluster_here
 
     def _leave(self, entry: Entry, why: str) -> None:
         """Tell, once, that the jobs of a submission are not here."""

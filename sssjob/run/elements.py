@@ -49,14 +49,14 @@ def _identify(whole: Job, elements: Sequence[Job]) -> None:
         return
     native_ids = [native for job in elements if (native := _fact(job, "NativeId")) is not None]
     if native_ids:
-        one = len(native_ids) > 1 and len(set(map(array_id, native_ids))) == 1
-        whole.set_as_is("Id", array_id(native_ids[0]) if one else native_ids[0])
+        of_one_array = len(native_ids) > 1 and len(set(map(array_id, native_ids))) == 1
+        whole.set_as_is("Id", array_id(native_ids[0]) if of_one_array else native_ids[0])
 
 
 def _chosen(whole: Job, tag: str, choose: Callable[[Iterable[Any]], Any], elements: Sequence[Job]) -> None:
-    known = [value for job in elements if (value := job.value(tag)) is not None]
-    if known:
-        whole.set_as_is(tag, choose(known))
+    values = [value for job in elements if (value := job.value(tag)) is not None]
+    if values:
+        whole.set_as_is(tag, choose(values))
 
 
 def _exit(whole: Job, elements: Sequence[Job]) -> None:
@@ -74,9 +74,9 @@ def _exit(whole: Job, elements: Sequence[Job]) -> None:
 
 def _fact(job: Job, name: str) -> str | None:
     """A fact of the resource manager's; of several task groups those of all, parted by commas."""
-    found = [p.text for scope in (job, *job.task_groups) for p in scope.all("Extension")
+    texts = [p.text for scope in (job, *job.task_groups) for p in scope.all("Extension")
              if (p.get("type"), p.get("name")) == ("LRM", name)]
-    return ",".join(found) or None
+    return ",".join(texts) or None
 
 
 def _element(job: Job) -> Property:
@@ -91,44 +91,44 @@ def _deliver(whole: Job, elements: Sequence[Job]) -> None:
     blocks = [block for job in elements for block in job.containers("Delivered")]
     if not blocks:
         return
-    made = Delivered()
+    delivered = Delivered()
     for tag in dict.fromkeys(p.tag for block in blocks for p in block.properties()):
-        made.items += _amount(tag, [p for block in blocks for p in block.all(tag)], len(blocks))
-    whole.items = [*(i for i in whole.items if i.tag != "Delivered"), made]
+        delivered.items += _amount(tag, [p for block in blocks for p in block.all(tag)], len(blocks))
+    whole.items = [*(i for i in whole.items if i.tag != "Delivered"), delivered]
 
 
-def _amount(tag: str, found: list[Property], blocks: int) -> list[Property]:
+def _amount(tag: str, properties: list[Property], blocks: int) -> list[Property]:
     """What stands for one name: a sum, the most of what one element had, all nodes; else what all have in common.
 
     Energy is what was used in all: a sum over those elements of which it is known.
     """
     if tag == "Duration":
-        return [found[0].replace(sum(_number(p) for p in found))]
+        return [properties[0].replace(sum(_number(p) for p in properties))]
     if tag in ("Processors", "NodeCount"):
-        return [max(found, key=_number)]
+        return [max(properties, key=_number)]
     if tag == "Memory":
-        return [_most(found, metric) for metric in dict.fromkeys(p.get("metric") for p in found)]
+        return [_most(properties, metric) for metric in dict.fromkeys(p.get("metric") for p in properties)]
     if tag == "Node":
-        names = list(dict.fromkeys(name for p in found for name in p.text.split(",")))
+        names = list(dict.fromkeys(name for p in properties for name in p.text.split(",")))
         return [new_property(tag, ",".join(names), {"aggregation": "List"} if len(names) > 1 else None)]
     if tag == "Resource":
-        used = [p for p in found if (p.get("name"), p.get("units")) == _ENERGY]
-        rest = [p for p in found if p not in used]
+        used = [p for p in properties if (p.get("name"), p.get("units")) == _ENERGY]
+        rest = [p for p in properties if p not in used]
         total = [used[0].replace(sum(Decimal(p.text) for p in used))] if used else []
         return [*(_common(rest, blocks)), *total]
-    return _common(found, blocks)
+    return _common(properties, blocks)
 
 
-def _common(found: list[Property], blocks: int) -> list[Property]:
-    same = list(dict.fromkeys(found))
-    return same if len(found) == len(same) * blocks else []
+def _common(properties: list[Property], blocks: int) -> list[Property]:
+    same = list(dict.fromkeys(properties))
+    return same if len(properties) == len(same) * blocks else []
 
 
 def _number(p: Property) -> int:
     return p.value if isinstance(p.value, int) else int(Decimal(p.text))
 
 
-def _most(found: list[Property], metric: str | None) -> Property:
-    sizes = [to_bytes(Decimal(p.text), p.get("units")) for p in found if p.get("metric") == metric]
+def _most(properties: list[Property], metric: str | None) -> Property:
+    sizes = [to_bytes(Decimal(p.text), p.get("units")) for p in properties if p.get("metric") == metric]
     amount, units = from_bytes(int(max(sizes)))
-    return next(p for p in found if p.get("metric") == metric).replace(amount, units=units)
+    return next(p for p in properties if p.get("metric") == metric).replace(amount, units=units)

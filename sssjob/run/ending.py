@@ -28,22 +28,22 @@ class Ending:
 
     def carry_out(self) -> None:
         """A step of the engine's loop: ask for what is wanted."""
-        wanted, self._wanted = self._wanted, {}
-        self.end([job for job in wanted.values() if not job.ended])
+        jobs_wanted, self._wanted = self._wanted, {}
+        self.end([job for job in jobs_wanted.values() if not job.ended])
 
     def end(self, jobs: Iterable[Running]) -> bool:
         """Ask for the end of what runs for jobs; whether that could be done for all of them."""
         backends: dict[int, tuple[psij.JobExecutor, dict[psij.Job, Running]]] = {}
         for job in jobs:
             backend = job.of.executor()
-            for made in job.parts:
-                if made is not None:
-                    backends.setdefault(id(backend), (backend, {}))[1][made] = job
+            for psij_job in job.parts:
+                if psij_job is not None:
+                    backends.setdefault(id(backend), (backend, {}))[1][psij_job] = job
         done = True
         for backend, made_of in backends.values():
-            for made, error in _cancel(backend, list(made_of)).items():
+            for psij_job, error in _cancel(backend, list(made_of)).items():
                 done = False
-                job = made_of[made]
+                job = made_of[psij_job]
                 label = job.plan.label
                 place = job.plan.path if job.of.entry is None else job.row.key
                 self.engine.findings.add("SSS602", label, f"{label} could not be cancelled: {error}",

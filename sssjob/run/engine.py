@@ -195,15 +195,16 @@ class Engine:
         """Whether the executor has said how a part stands since this process follows it, and its callback has come."""
         if part in job.leaving and not job.seen[part].final:
             return self.promised.waits(job, part)
-        made, status = job.parts[part], job.seen[part].status
-        if made is None:
+        psij_job, status = job.parts[part], job.seen[part].status
+        if psij_job is None:
             return job.seen[part].final or (job.references[part] is None and job.asked)
         if status is not None and status.final:
             return True
-        settled = getattr(job.of.executor(), "is_settled", lambda made: made.status.state is not psij.JobState.NEW)
-        if not settled(made) or status is None:
+        settled = getattr(job.of.executor(), "is_settled",
+                          lambda psij_job: psij_job.status.state is not psij.JobState.NEW)
+        if not settled(psij_job) or status is None:
             return False
-        last = made.status
+        last = psij_job.status
         return last.state is psij.JobState.NEW or self.came.get((self.place[id(job)], part)) is last
 
     def _begin(self, main: Submission) -> None:
@@ -357,9 +358,9 @@ class Engine:
         """Have a status taken in that no executor has told."""
         self.events.put((self.place[id(job)], part, status, None))
 
-    def listen(self, job: Running, part: int, made: psij.Job) -> None:
+    def listen(self, job: Running, part: int, psij_job: psij.Job) -> None:
         """Have what an executor tells of a part taken in."""
-        made.set_job_status_callback(_Callback(self.events, self.place[id(job)], part))
+        psij_job.set_job_status_callback(_Callback(self.events, self.place[id(job)], part))
 
     def _take(self, place: int, part: int, status: psij.JobStatus | Step | Done, tag: str | None) -> None:
         job = self.jobs[place]
@@ -499,7 +500,8 @@ class Engine:
         self.aside = [item for item in self.aside if item[0].of is not submission]
         ended = [job for job in self.unclean if job.of is submission]
         self.unclean = [job for job in self.unclean if job.of is not submission]
-        over += [one for job in ended for part in range(len(job.parts)) if (one := job.followed(part)) is not None]
+        over += [followed_job for job in ended for part in range(len(job.parts))
+                 if (followed_job := job.followed(part)) is not None]
         backend = submission.executor() if over else None
         if isinstance(backend, Tidies) and backend.files_removable:
             for followed in over:
@@ -509,7 +511,7 @@ class Engine:
         """Have the files of an attempt removed that is over, once that is in the journal."""
         if job.of.entry is not None:
             followed = (job.followed(part) for part in range(len(job.parts)))
-            self.aside += [(job, one) for one in followed if one is not None]
+            self.aside += [(job, followed_job) for followed_job in followed if followed_job is not None]
 
     def tell(self, job: Running, message: str) -> None:
         """Tell something of a job, once."""

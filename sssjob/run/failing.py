@@ -117,5 +117,5 @@ def _is_beside(job: Running, other: Running) -> bool:
         return False
     if job.plan.group is not None:
         return other.plan.group is job.plan.group
-    one, two = job.plan.member, other.plan.member
-    return one is not None and two is not None and one.job is two.job
+    first, two = job.plan.member, other.plan.member
+    return first is not None and two is not None and first.job is two.job

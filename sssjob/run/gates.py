@@ -83,25 +83,25 @@ class Gates:
     def __init__(self, jobs: Iterable[Running]) -> None:
         self._of: dict[int, list[Gate]] = {}                        # by identity of the job that waits
         self._after: dict[int, list[tuple[Gate, _Side]]] = {}      # by identity of the job that is waited for
-        made: dict[tuple[int, int, tuple[str, ...]], Gate] = {}
+        gates: dict[tuple[int, int, tuple[str, ...]], Gate] = {}
         for job in jobs:
             for n, need in enumerate(job.plan.needs):
                 outside = need.outside or job.outside.get(n, ())
                 key = id(job.of), id(need), outside
-                if key not in made:
-                    made[key] = self._made(job, need, outside)
-                made[key].waiting.append(job)
-                self._of.setdefault(id(job), []).append(made[key])
+                if key not in gates:
+                    gates[key] = self._made(job, need, outside)
+                gates[key].waiting.append(job)
+                self._of.setdefault(id(job), []).append(gates[key])
 
     def _made(self, job: Running, need: Need, outside: Sequence[str]) -> Gate:
         others = [job.of.jobs[n] for n in need.on]
         foreign = []
         for key in outside:
-            found = job.of.outside.get(key)
-            if found is None:
+            outside_job = job.of.outside.get(key)
+            if outside_job is None:
                 foreign.append(key)
             else:
-                others.append(found)
+                others.append(outside_job)
         sides: dict[int, _Side] = {}
         grouped: dict[int, list[Running]] = {}
         for other in others:
@@ -130,13 +130,14 @@ class Gates:
 
     def ended(self, job: Running) -> list[Running]:
         """Take in the end of a job; those for which it has decided something."""
-        found: dict[int, Running] = {}
+        decided: dict[int, Running] = {}
         for gate, side in self._after.pop(id(job), ()):
             if gate.ended(side, job):
-                found.update((id(one), one) for one in gate.waiting)
-        return list(found.values())
+                decided.update((id(waiting_job), waiting_job) for waiting_job in gate.waiting)
+        return list(decided.values())
 
     def after(self, job: Running, most: int) -> list[Running]:
         """Jobs that wait for this one, and with it for no more than so many."""
-        found = {id(one): one for gate, _ in self._after.get(id(job), ()) for one in gate.waiting if gate.size <= most}
-        return list(found.values())
+        dependents = {id(waiting_job): waiting_job for gate,
+                      _ in self._after.get(id(job), ()) for waiting_job in gate.waiting if gate.size <= most}
+        return list(dependents.values())

@@ -39,8 +39,8 @@ def keep(entry: Entry) -> None:
         os.close(write)
         write = -1
         if not select.select([read], [], [], _READY_S)[0] or os.read(read, 1) != b".":
-            said = (entry.folder / "keeper.log").read_text(errors="replace").strip().rpartition("\n")[2]
-            raise AccessError(str(entry.journal.path), f"the jobs of @{entry.number} are not looked after: {said}")
+            last_line = (entry.folder / "keeper.log").read_text(errors="replace").strip().rpartition("\n")[2]
+            raise AccessError(str(entry.journal.path), f"the jobs of @{entry.number} are not looked after: {last_line}")
     except (OSError, subprocess.SubprocessError) as error:
         if isinstance(error, AccessError):
             raise
@@ -89,9 +89,9 @@ def main() -> None:
                         caps=client.caps())
         engine.follow(done)
         started()
-        for one in (submission, *others):
-            if one.entry is not None:
-                one.entry.release()
+        for submission_ in (submission, *others):
+            if submission_.entry is not None:
+                submission_.entry.release()
 
 
 def _taken(entry: Entry) -> bool:

@@ -128,16 +128,17 @@ class Filter:
 
 
 def _state(word: str) -> str:
-    found = word.lower() if word.lower() in _OUTCOMES else _STATES.get(word.lower())
-    if found is None:
+    canonical = word.lower() if word.lower() in _OUTCOMES else _STATES.get(word.lower())
+    if canonical is None:
         raise UsageError(f"there is no state {word!r} (known: {', '.join((*_STATES.values(), *_OUTCOMES))})")
-    return found
+    return canonical
 
 
 def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tuple[int, Details]]) -> None:
     """Write the details of jobs of a submission, within a transaction. jobs: place and details."""
     connection.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?, ?, ?, ?)", [
-        (number, job, one.queue, one.submitted, one.started, one.ended, one.nodes) for job, one in jobs])
+        (number, job, details.queue, details.submitted, details.started, details.ended, details.nodes)
+        for job, details in jobs])
 
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:
@@ -149,24 +150,25 @@ def listed(journal: Journal, chosen: Filter) -> list[Listed]:
     if column not in COLUMNS:
         raise UsageError(f"the list cannot be sorted by {column!r} (known: {', '.join(COLUMNS)})")
     direction = " DESC" if chosen.sort.startswith("-") else ""
-    order = ", ".join(f"{one.strip()}{direction}" for one in COLUMNS[column].split(", ")) if column == "key" else \
+    order = ", ".join(f"{row.strip()}{direction}" for row in COLUMNS[column].split(", ")) if column == "key" else \
         f"{COLUMNS[column]}{direction}, j.submission, j.job"
-    found = journal.ask(
+    rows = journal.ask(
         "SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, j.outcome, j.exit_code, "
         "j.array, j.message, s.cluster, s.site, d.queue, d.submitted, d.started, d.ended, d.nodes "
         "FROM jobs j JOIN submissions s ON s.number = j.submission "
         "LEFT JOIN details d ON d.submission = j.submission AND d.job = j.job "
         f"WHERE {where} ORDER BY {order}", values)
-    return [Listed(Row(*one[:14]), Details(*one[14:])) for one in found]
+    return [Listed(Row(*row[:14]), Details(*row[14:])) for row in rows]
 
 
 def totals(lines: Iterable[Listed]) -> str:
     """``5 jobs: 2 Running, 3 Idle``, the states before the outcomes."""
     counts = Counter(line.row.outcome or line.row.state for line in lines)
     order = [*_STATES.values(), *_OUTCOMES]
-    told = sorted(counts.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+    counted = sorted(counts.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
     total = sum(counts.values())
-    return f"{total} job{'s' * (total != 1)}" + (f": {', '.join(f'{n} {word}' for word, n in told)}" if told else "")
+    return f"{total} job{'s' * (total != 1)}" + (f": {', '.join(f'{n} {word}' for word, n in counted)}" if counted
+                                                 else "")
 
 
 def details_of(job: Running) -> Details:

@@ -99,9 +99,9 @@ class Native:
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
         made = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
-        said = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
+        geometry_tags = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
         untold = {item.tag for item in asked.leaves() if id(item) not in made.taken}
-        return Stated(parts, made.taken, frozenset(said - untold))
+        return Stated(parts, made.taken, frozenset(geometry_tags - untold))
 
     @property
     def has_flags(self) -> bool:
@@ -124,16 +124,17 @@ class Native:
         return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor")
 
     def _attributes(self, options: Iterable[OptionPair], findings: Findings, policy: Policy) -> Mapping[str, object]:
-        made: dict[str, Any] = {RESOURCES: "custom"}
+        attributes: dict[str, Any] = {RESOURCES: "custom"}
         for option, value in options:
             value = self._named(value)
             if self._fits(option, value, findings, policy):
                 name, given = self.backend.custom_attribute(option), True if value is None else value
-                if name not in made:
-                    made[name] = given
+                if name not in attributes:
+                    attributes[name] = given
                 else:
-                    made[name] = [*(made[name] if isinstance(made[name], list) else [made[name]]), given]
-        return made
+                    attributes[name] = [*(attributes[name] if isinstance(attributes[name], list)
+                                          else [attributes[name]]), given]
+        return attributes
 
     def _named(self, value: str | None) -> str | None:
         """The value with the parallel environment of the executor's settings, where it leaves that to the site."""
@@ -180,11 +181,11 @@ class Native:
 def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
     """A copy of a container, of the same items but for those that are to be left out. leaves: is given an item and
     the name of what it stands in."""
-    made: list[Item] = []
+    items: list[Item] = []
     for item in scope.items:
         if not leaves(item, scope.tag):
-            made.append(without(item, leaves) if isinstance(item, Container) else item)
-    return type(scope)(made, scope.attributes or None, scope.reference, scope.line, scope.spelling)
+            items.append(without(item, leaves) if isinstance(item, Container) else item)
+    return type(scope)(items, scope.attributes or None, scope.reference, scope.line, scope.spelling)
 
 
 def _is_own(item: Item, within: str) -> bool:
@@ -202,8 +203,8 @@ def is_marker(item: Item) -> bool:
 
 
 def _names(scope: Container) -> set[str]:
-    found = {item.tag for item in scope.items}
-    return found.union(*(_names(child) for child in scope.containers()))
+    tags = {item.tag for item in scope.items}
+    return tags.union(*(_names(child) for child in scope.containers()))
 
 
 def _here() -> Site:

@@ -73,6 +73,6 @@ def place(entry: Entry | None, backend: psij.JobExecutor) -> None:
             entry.place(cluster)
 
 
-def native_name(backend: psij.JobExecutor, made: psij.Job) -> str | None:
+def native_name(backend: psij.JobExecutor, psij_job: psij.Job) -> str | None:
     """The name by which a job is told from others of its native id; None where there are better means."""
-    return backend.native_name(made) if isinstance(backend, BatchSchedulerExecutor) else None
+    return backend.native_name(psij_job) if isinstance(backend, BatchSchedulerExecutor) else None

@@ -65,9 +65,9 @@ def ended_entries(journal: Journal, since: float | None = None, before: float | 
 
 def _ended(journal: Journal, before: float | None, keep: int) -> list[int]:
     """Numbers of those that have ended, the newest first."""
-    found = journal.ask("SELECT number, ended FROM submissions WHERE ended IS NOT NULL "
-                        "ORDER BY ended DESC, number DESC LIMIT -1 OFFSET :keep", {"keep": keep})
-    return [number for number, ended in found if before is None or ended < before]
+    rows = journal.ask("SELECT number, ended FROM submissions WHERE ended IS NOT NULL "
+                       "ORDER BY ended DESC, number DESC LIMIT -1 OFFSET :keep", {"keep": keep})
+    return [number for number, ended in rows if before is None or ended < before]
 
 
 def _prune_some(journal: Journal, numbers: Sequence[int], pruned: Pruned, dry_run: bool) -> None:
@@ -107,15 +107,15 @@ def _remove(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _has_ended(connection: sqlite3.Connection, number: int) -> bool:
-    found = connection.execute("SELECT 1 FROM submissions WHERE number = ? AND ended IS NOT NULL AND NOT EXISTS ("
-                               "SELECT 1 FROM jobs WHERE submission = number AND outcome IS NULL)",
-                               (number,)).fetchone()
-    return found is not None
+    row = connection.execute("SELECT 1 FROM submissions WHERE number = ? AND ended IS NOT NULL AND NOT EXISTS ("
+                             "SELECT 1 FROM jobs WHERE submission = number AND outcome IS NULL)",
+                             (number,)).fetchone()
+    return row is not None
 
 
 def _needed(connection: sqlite3.Connection) -> set[int]:
     """Submissions on whose jobs those of others depend that have not ended."""
-    found = connection.execute("SELECT e.data FROM submissions s JOIN events e ON e.submission = s.number "
-                               "WHERE s.ended IS NULL AND e.kind = 'after'").fetchall()
-    keys = [key for data, in found for key in json.loads(data)["keys"]]
+    rows = connection.execute("SELECT e.data FROM submissions s JOIN events e ON e.submission = s.number "
+                              "WHERE s.ended IS NULL AND e.kind = 'after'").fetchall()
+    keys = [key for data, in rows for key in json.loads(data)["keys"]]
     return {int(key[1:].partition(".")[0]) for key in keys if key.startswith("@")}

@@ -96,9 +96,9 @@ def _ask(client: Client, parts: list[tuple[Running, int]], result: Refreshed) ->
         if silent and backend.name not in result.silent:
             result.silent.append(backend.name)
         for native_id, (job, part) in some.items():
-            told, before = records.get(native_id), job.seen[part].status
-            if told and before is not None:
-                status = backend.completed(before, told)
+            by_source, before = records.get(native_id), job.seen[part].status
+            if by_source and before is not None:
+                status = backend.completed(before, by_source)
                 if status is not None:
                     _add(client, job, part, status, result)
 
@@ -108,10 +108,10 @@ def _rounds(parts: list[tuple[Running, int]]) -> list[dict[str, tuple[Running, i
     rounds: list[dict[str, tuple[Running, int]]] = []
     for job, part in parts:
         native_id = job.seen[part].native_id or ""
-        one = next((one for one in rounds if native_id not in one), None)
-        if one is None:
-            rounds.append(one := {})
-        one[native_id] = job, part
+        round_ = next((round_ for round_ in rounds if native_id not in round_), None)
+        if round_ is None:
+            rounds.append(round_ := {})
+        round_[native_id] = job, part
     return rounds
 
 
@@ -127,13 +127,14 @@ def _add(client: Client, job: Running, part: int, status: psij.JobStatus, result
     entry = job.of.entry
     assert entry is not None and status.metadata is not None
     before = {fact: value for fact, value, _ in job.sources()}
-    known = list(job.disagreements)
+    disagreements_before = list(job.disagreements)
     job.take_late(part, status, time.time())
     sources = sorted(set(map(str, status.metadata.get("sources", {}).values())))
     events = [Event(job.number, _LATE, "+".join(sources), status_record(status), part)]
-    fresh = [one for one in disagreements(status) if one not in known]
-    events += [Event(job.number, "note", "sssjob", {"text": f"{one.rule}: {one.text}", **one.record()}, part)
-               for one in fresh]
+    fresh = [disagreement for disagreement in disagreements(status) if disagreement not in disagreements_before]
+    events += [Event(job.number, "note", "sssjob", {"text": f"{disagreement.rule}: {disagreement.text}",
+                                                    **disagreement.record()}, part)
+               for disagreement in fresh]
     for event in events:
         entry.note(event, job.row)
     entry.flush()

@@ -36,31 +36,31 @@ class Rehearsed:
 
     def record(self, executor: str) -> dict[str, Any]:
         """As a JSON object; what is empty is left out."""
-        made = self.rendered
-        members = {"part": self.part, "command": list(made.command), "directory": made.directory,
-                   "environment": dict(made.environment), "streams": dict(made.streams),
-                   "files": [{"path": path, "text": text} for path, text in made.files.items()],
-                   "request": made.request, "waits": list(self.waits)}
+        rendered = self.rendered
+        members = {"part": self.part, "command": list(rendered.command), "directory": rendered.directory,
+                   "environment": dict(rendered.environment), "streams": dict(rendered.streams),
+                   "files": [{"path": path, "text": text} for path, text in rendered.files.items()],
+                   "request": rendered.request, "waits": list(self.waits)}
         return {"kind": "submission", "job": self.label, "executor": executor} | {k: v for k, v in members.items() if v}
 
     def text(self) -> str:
         """As people read it: the command as a shell would be given it, then each file below a line with its path."""
-        made = self.rendered
+        rendered = self.rendered
         lines = [f"# {self.label}: {reason}" for reason in self.waits]
-        if made.command:
-            lines.append(f"$ {_shell(made)}")
+        if rendered.command:
+            lines.append(f"$ {_shell(rendered)}")
         text = "".join(f"{line}\n" for line in lines)
-        for path, content in made.files.items():
+        for path, content in rendered.files.items():
             text += f"--- {path}\n{content}{'' if content.endswith(chr(10)) else chr(10)}"
-        return text + ("" if made.request is None else f"{made.request}\n")
+        return text + ("" if rendered.request is None else f"{rendered.request}\n")
 
 
-def _shell(made: Rendered) -> str:
-    words = [f"{name}={value}" for name, value in made.environment.items()]
-    command = shlex.join([*(["env", *words] if words else []), *made.command])
+def _shell(rendered: Rendered) -> str:
+    words = [f"{name}={value}" for name, value in rendered.environment.items()]
+    command = shlex.join([*(["env", *words] if words else []), *rendered.command])
     signs = {"stdin": "<", "stdout": ">", "stderr": "2>"}
-    streams = "".join(f" {signs[name]}{shlex.quote(path)}" for name, path in made.streams.items())
-    return (f"cd {shlex.quote(made.directory)} && " if made.directory is not None else "") + command + streams
+    streams = "".join(f" {signs[name]}{shlex.quote(path)}" for name, path in rendered.streams.items())
+    return (f"cd {shlex.quote(rendered.directory)} && " if rendered.directory is not None else "") + command + streams
 
 
 def rehearse(plan: Plan, backend: psij.JobExecutor) -> Iterator[Rehearsed]:
@@ -73,7 +73,7 @@ def rehearse(plan: Plan, backend: psij.JobExecutor) -> Iterator[Rehearsed]:
     for _, elements in groupby(plan.jobs, lambda job: id(job if job.member is None else job.member.job)):
         jobs = [job for job in elements if job.parts]
         arrays = list(_as_arrays(plan, jobs, backend)) if len(jobs) > 1 else []
-        yield from arrays or (one for job in jobs for one in _alone(plan, job, backend))
+        yield from arrays or (rehearsed for job in jobs for rehearsed in _alone(plan, job, backend))
 
 
 def _alone(plan: Plan, job: PlannedJob, backend: Any) -> Iterator[Rehearsed]:
@@ -82,9 +82,9 @@ def _alone(plan: Plan, job: PlannedJob, backend: Any) -> Iterator[Rehearsed]:
     specs = [with_attributes(part.spec, begin) if begin else part.spec for part in job.parts]
     together: Sequence[Sequence[psij.JobSpec]] = [specs] if job.together else [[spec] for spec in specs]
     for number, some in enumerate(together, 1):
-        made: Rendered = backend.render([psij.Job(spec) for spec in some])
-        made = replace(made, files={**made.files, **_scripts(plan, some, backend)})
-        yield Rehearsed(job.label, number if len(together) > 1 else 0, made, tuple(_waits(job, begin is None)))
+        rendered: Rendered = backend.render([psij.Job(spec) for spec in some])
+        rendered = replace(rendered, files={**rendered.files, **_scripts(plan, some, backend)})
+        yield Rehearsed(job.label, number if len(together) > 1 else 0, rendered, tuple(_waits(job, begin is None)))
 
 
 def _as_arrays(plan: Plan, jobs: Sequence[PlannedJob], backend: Any) -> Iterator[Rehearsed]:
@@ -96,10 +96,10 @@ def _as_arrays(plan: Plan, jobs: Sequence[PlannedJob], backend: Any) -> Iterator
     if len(first.parts) == 1:
         for array in arrays_for(backend, specs, [job.member.index for job in jobs if job.member is not None],
                                 member.array.throttle):
-            made: Rendered = backend.render_array(array)
-            made = replace(made, files={**made.files, **_scripts(plan, specs[:1], backend)})
+            rendered: Rendered = backend.render_array(array)
+            rendered = replace(rendered, files={**rendered.files, **_scripts(plan, specs[:1], backend)})
             numbers = numbers_text(list(array.indices.values()))
-            yield Rehearsed(f"{member.id}[{numbers}]", 0, made, tuple(_waits(first, begin is None)))
+            yield Rehearsed(f"{member.id}[{numbers}]", 0, rendered, tuple(_waits(first, begin is None)))
 
 
 def _scripts(plan: Plan, specs: Sequence[psij.JobSpec], backend: Any) -> dict[str, str]:
@@ -107,9 +107,9 @@ def _scripts(plan: Plan, specs: Sequence[psij.JobSpec], backend: Any) -> dict[st
     paths = {Path(spec.executable) for spec in specs if spec.executable is not None and plan.scripts is not None
              and plan.scripts in Path(spec.executable).parents}
     programs = backend.host.programs if isinstance(backend, BatchSchedulerExecutor) else {}
-    there = {str(spec.executable): programs[str(spec.executable)].decode("utf-8", "surrogateescape") for spec in specs
+    texts = {str(spec.executable): programs[str(spec.executable)].decode("utf-8", "surrogateescape") for spec in specs
              if str(spec.executable) in programs}
-    return there | {str(path): path.read_text("utf-8", "surrogateescape") for path in sorted(paths)}
+    return texts | {str(path): path.read_text("utf-8", "surrogateescape") for path in sorted(paths)}
 
 
 def _waits(job: PlannedJob, here: bool) -> Iterator[str]:

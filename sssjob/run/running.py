@@ -53,15 +53,15 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         document = expand(document, findings)
     if findings.rejected:
         return Outcome(document, [], 1, "sssjob", findings)
-    made = executor_of(executor, executor_config) if backend is None else backend
+    backend_ = executor_of(executor, executor_config) if backend is None else backend
     plan = make_plan(document, findings, executor=executor.lower(), cwd=cwd, policy=policy, resume=resume,
-                     scripts=scripts, backend=made, known=known)
+                     scripts=scripts, backend=backend_, known=known)
     try:
         if findings.rejected or not (planned is None or planned(findings)):
             return Outcome(document, [], 1, "sssjob", findings)
         entry = None if enter is None else enter(document, plan)
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        submission = Submission(document, lambda: made, entry, owned=True, cap=max_queued)
+        submission = Submission(document, lambda: backend_, entry, owned=True, cap=max_queued)
         submission.take_plan(plan)
         submission.promise(on_end)
         submission.begin()
@@ -71,9 +71,9 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         try:
             return engine.run()
         finally:
-            for one in (submission, *others):
-                if one.entry is not None:
-                    one.entry.release()
+            for submission_ in (submission, *others):
+                if submission_.entry is not None:
+                    submission_.entry.release()
     finally:
         plan.close()
 

@@ -23,7 +23,7 @@ def search(backend: psij.JobExecutor, tags: Sequence[str]) -> Search:
     if isinstance(backend, FindsMany):
         return backend.native_ids_of(tags)
     assert isinstance(backend, Finds)
-    known: dict[str, str] = {}
+    native_ids: dict[str, str] = {}
     silence = None
     for tag in tags:
         try:
@@ -31,8 +31,8 @@ def search(backend: psij.JobExecutor, tags: Sequence[str]) -> Search:
         except psij.SubmitException as error:
             silence = error
         else:
-            known |= {} if native_id is None else {tag: native_id}
-    return Search(known, silence)
+            native_ids |= {} if native_id is None else {tag: native_id}
+    return Search(native_ids, silence)
 
 
 class Seeker:

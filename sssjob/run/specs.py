@@ -113,15 +113,15 @@ class Specs:
         target, files = self._target(job, parts > 1), self._scripts(job, group)
         as_one = group is None and len(job.folded.task_groups) > 1
         for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
-            left = _left(job.folded, taken, needless)
-            told = Findings(self.findings.file, self.findings.limits)
-            told.places = self.findings.places
-            mine = None if group is None else left.task_groups[place]
-            spec = to_spec(left, told, policy=job.policy, files=files, target=target, group=mine)
-            if stated is None or not any(f.subject == "resources" for f in told):
+            remaining_job = _left(job.folded, taken, needless)
+            own_findings = Findings(self.findings.file, self.findings.limits)
+            own_findings.places = self.findings.places
+            mine = None if group is None else remaining_job.task_groups[place]
+            spec = to_spec(remaining_job, own_findings, policy=job.policy, files=files, target=target, group=mine)
+            if stated is None or not any(f.subject == "resources" for f in own_findings):
                 break
         settled: Collection[str] = () if stated is None else stated.settled
-        self._tell(job, (f for f in told if not _is_settled(f, settled)))
+        self._tell(job, (f for f in own_findings if not _is_settled(f, settled)))
         if stated is not None:
             self._say(spec, stated.of_part(place))
         return spec
@@ -132,10 +132,10 @@ class Specs:
             return None
         key = id(job.job if job.member is None else job.member.job)
         if key not in self.natives:
-            told = Findings(self.findings.file, self.findings.limits)
-            told.places = self.findings.places
-            self.natives[key] = self.native.of(job.folded, self.document, told, job.policy)
-            self._tell(job, (f for f in told if self.native is None or not self.native.settles(f)))
+            own_findings = Findings(self.findings.file, self.findings.limits)
+            own_findings.places = self.findings.places
+            self.natives[key] = self.native.of(job.folded, self.document, own_findings, job.policy)
+            self._tell(job, (f for f in own_findings if self.native is None or not self.native.settles(f)))
         return self.natives[key]
 
     def _say(self, spec: JobSpec, stated: Mapping[str, object]) -> None:
@@ -159,9 +159,9 @@ class Specs:
             self._add("SSS602", job.label, f"{job.label} cannot be submitted to the executor {self.executor}: {reason}",
                       job.path)
 
-    def _tell(self, job: PlannedJob, told: Iterable[Finding]) -> None:
+    def _tell(self, job: PlannedJob, findings: Iterable[Finding]) -> None:
         """Findings of a job, each once although its task groups are translated one by one."""
-        for f in told:
+        for f in findings:
             path = job.path + f.path.removeprefix("/Job")
             if (job.path, f.rule, f.message, path) not in self.told:
                 self.told.add((job.path, f.rule, f.message, path))
@@ -184,8 +184,8 @@ class Specs:
         """What the job states of where it runs and for whom that holds anyway."""
         ways: tuple[tuple[str, Callable[[str], bool]], ...] = (
             ("User", lambda text: text == user_name()), ("Machine", self._is_here))
-        found = ((tag, holds, self.stated(job, tag)) for tag, holds in ways)
-        return frozenset(tag for tag, holds, items in found if items and all(
+        ways_stated = ((tag, holds, self.stated(job, tag)) for tag, holds in ways)
+        return frozenset(tag for tag, holds, items in ways_stated if items and all(
             p.attributes.keys() <= {"awarenessPolicy"} and holds(p.text.strip()) for p in items))
 
     def stated(self, job: Job, tag: str) -> Sequence[Property]:
@@ -252,8 +252,8 @@ class Specs:
         names = [name for p in self.stated(job.folded, "Extension") if _is_export(p) for name in p.text.split(",")]
         if names:
             spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
-            here = {name: literal(os.environ[name]) for name in names if name in os.environ}
-            spec.environment = {**here, **(spec.environment or {})} or None
+            variables = {name: literal(os.environ[name]) for name in names if name in os.environ}
+            spec.environment = {**variables, **(spec.environment or {})} or None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
         """The name as the resource manager takes it, of a job without one its Id, by which its user knows it; the
@@ -298,10 +298,10 @@ class Specs:
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
-        known = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
-                 "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
-                 "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
-        return known | {"index": "0" if member is None else str(member.index)}
+        tokens = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
+                  "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
+                  "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
+        return tokens | {"index": "0" if member is None else str(member.index)}
 
     def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
         """A file name with its tokens filled in; numbers are filled up with zeros to the width that a token names."""
@@ -319,7 +319,7 @@ class Specs:
         return FILE_TOKEN.sub(token, text)
 
     def _limits(self, job: PlannedJob, spec: JobSpec, group: TaskGroup | None) -> None:
-        found: dict[str, dict[str, str]] = {}
+        limits: dict[str, dict[str, str]] = {}
         for p in nearest(job.folded, group, "ResourceLimit"):
             name, value = _LIMITS.get(str(p.get("name", "")).lower()), resource_limit(p.text)
             if name is None or value is None:
@@ -327,8 +327,8 @@ class Specs:
                           "executor local", f"{job.path}/ResourceLimit", policy_of(p, job.policy))
                 continue
             for side in ("Soft", "Hard") if p.get("type") is None else (str(p.get("type")),):
-                found.setdefault(name, {})[side] = str(value) if isinstance(value, int) else "unlimited"
-        for name, sides in found.items():
+                limits.setdefault(name, {})[side] = str(value) if isinstance(value, int) else "unlimited"
+        for name, sides in limits.items():
             soft, hard = sides.get("Soft"), sides.get("Hard")
             assert spec.attributes is not None
             spec.attributes.set_custom_attribute(
@@ -342,15 +342,16 @@ class Specs:
         asked = r.computed_process_count * (r.cpu_cores_per_process or 1)
         have = len(os.sched_getaffinity(0))
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        for name, wanted, there in (("Processors", asked, have), ("NodeCount", r.computed_node_count, 1),
-                                    ("Memory", r.memory or 0, memory)):
-            if wanted > there:
-                self._add("SSS604", name, f"{job.label} asks for {wanted} ({name}), this machine has {there}", job.path)
+        for name, amount, available in (("Processors", asked, have), ("NodeCount", r.computed_node_count, 1),
+                                        ("Memory", r.memory or 0, memory)):
+            if amount > available:
+                self._add("SSS604", name, f"{job.label} asks for {amount} ({name}), this machine has {available}",
+                          job.path)
 
     # -- scripts
     def _scripts(self, job: PlannedJob, group: TaskGroup | None) -> dict[str, str]:
         """Write the script that the job names to the private directory; id -> path."""
-        found: dict[str, str] = {}
+        paths: dict[str, str] = {}
         for p in [*nearest(job.folded, group, "Executable")]:
             name = p.text[1:]
             if not p.text.startswith("#"):
@@ -359,8 +360,8 @@ class Specs:
                 self._add("SSS311", "Executable", f"there is no File {name}", f"{job.path}/Executable")
                 continue
             shell = next((s.text for s in nearest(job.folded, group, "Shell")), None)
-            found[name] = self._written(self.document.files[name], shell)
-        return found
+            paths[name] = self._written(self.document.files[name], shell)
+        return paths
 
     def _written(self, file: File, shell: str | None) -> str:
         key = f"{file.id}\0{shell}"
@@ -467,15 +468,15 @@ def _safe(text: str) -> str:
 
 def _stated(job: Job) -> dict[str, list[Property]]:
     """All properties of a job by name, wherever they stand."""
-    found: dict[str, list[Property]] = {}
+    by_name: dict[str, list[Property]] = {}
     stack: list[Container] = [job]
     while stack:
         for item in stack.pop().items:
             if isinstance(item, Property):
-                found.setdefault(item.tag, []).append(item)
+                by_name.setdefault(item.tag, []).append(item)
             elif isinstance(item, Container):
                 stack.append(item)
-    return found
+    return by_name
 
 
 def nearest(job: Job, group: TaskGroup | None, tag: str) -> list[Property]:
@@ -483,7 +484,7 @@ def nearest(job: Job, group: TaskGroup | None, tag: str) -> list[Property]:
     groups = [s for s in (group, job.defaults) if s is not None]
     tasks = [t for s in groups for t in [s.defaults] if t is not None]
     for scope in [*tasks, *groups, job]:
-        found = [p for r in scope.containers("Requested") for p in r.all(tag)] or scope.all(tag)
-        if found:
-            return found
+        properties = [p for r in scope.containers("Requested") for p in r.all(tag)] or scope.all(tag)
+        if properties:
+            return properties
     return []

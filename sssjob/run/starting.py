@@ -173,9 +173,9 @@ class Starting:
                 return None
         if not after or sum(map(len, after.values())) > MOST_NATIVE:
             return None
-        said: Mapping[str, object] | None = say(after)
+        attributes_of_wait: Mapping[str, object] | None = say(after)
         taken = custom_of(job.plan.parts[0].spec).keys() | (begin_of(job) or {}).keys()
-        return None if said is None or said.keys() & taken else said
+        return None if attributes_of_wait is None or attributes_of_wait.keys() & taken else attributes_of_wait
 
     def _add(self, gate: Gate, job: Running, after: dict[str, list[str]]) -> bool:
         """Add what one dependency waits for; False where the resource manager knows no such thing."""
@@ -223,12 +223,12 @@ def _host(job: Running) -> object:
 
 def _alive(job: Running) -> bool:
     """Whether all parts have native ids and the resource manager has just now these very jobs under them."""
-    there = getattr(job.of.executor(), "is_there", lambda made: True)
-    for made, reference in zip(job.parts, job.references, strict=True):
-        if made is None or reference is None or made.status.final:
+    is_there = getattr(job.of.executor(), "is_there", lambda psij_job: True)
+    for psij_job, reference in zip(job.parts, job.references, strict=True):
+        if psij_job is None or reference is None or psij_job.status.final:
             return False
-        seen = (made.status.metadata or {}).get("confirmed_at")
-        if seen is None or time.time() - float(seen) > _FRESH_S or not there(made):
+        seen = (psij_job.status.metadata or {}).get("confirmed_at")
+        if seen is None or time.time() - float(seen) > _FRESH_S or not is_there(psij_job):
             return False
     return bool(job.parts)
 
@@ -236,4 +236,4 @@ def _alive(job: Running) -> bool:
 def _native_ids(job: Running) -> list[str]:
     """Those that have not ended; of a job of several parts that of the whole."""
     ids = [s.native_id for s in job.seen if s.native_id is not None and not job.ended]
-    return list(dict.fromkeys(one.partition("+")[0] for one in ids)) if job.together else ids
+    return list(dict.fromkeys(native_id.partition("+")[0] for native_id in ids)) if job.together else ids

@@ -57,7 +57,7 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
         submissions = list(rehearse(plan, backend))
         if len(submissions) > _MOST:
             raise NoEstimateError(f"it is of {len(submissions)} submissions, more than {_MOST}")
-        return max((_start(one, backend) for one in submissions), default=None)
+        return max((_start(submission, backend) for submission in submissions), default=None)
     except InvalidJobException as error:
         raise NoEstimateError(escape(str(error))) from None
     finally:

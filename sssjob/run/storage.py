@@ -93,12 +93,12 @@ def make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):     # of an earlier client, or of one that was quicker
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise AccessError(str(path), "is no file, and cannot be the journal")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise AccessError(str(path), "belongs to another user, and cannot be your journal")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(status.st_mode) & 0o077:
         path.chmod(0o600)
 
 
@@ -162,8 +162,9 @@ def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
 def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
     """Whether a file is on a file system that other hosts share."""
     with suppress(OSError), open(mounts, encoding="utf-8", errors="replace") as table:
-        found = [(line.split()[1], line.split()[2]) for line in table]
-        inside = [(len(point), kind) for point, kind in found if path.is_relative_to(point.replace("\\040", " "))]
+        mount_points = [(line.split()[1], line.split()[2]) for line in table]
+        inside = [(len(point), kind) for point, kind in mount_points
+                  if path.is_relative_to(point.replace("\\040", " "))]
         return bool(inside) and max(inside)[1].startswith(_NETWORK)
     return False
 
@@ -174,15 +175,15 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        said = "the disk is full" if _tells_full(error, path) else str(error)
-        damaged = "not a database" in said or "malformed" in said
+        reason = "the disk is full" if _tells_full(error, path) else str(error)
+        damaged = "not a database" in reason or "malformed" in reason
         hint = "; it is damaged or no journal: move it away to begin a new one" if damaged else ""
-        raise AccessError(str(path), f"the journal cannot be used: {said}{hint}") from error
+        raise AccessError(str(path), f"the journal cannot be used: {reason}{hint}") from error
     except (AccessError, UsageError):
         raise
     except OSError as error:
-        said = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
-        raise AccessError(str(path), f"the journal cannot be used: {said}") from error
+        reason = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
+        raise AccessError(str(path), f"the journal cannot be used: {reason}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
 
@@ -207,7 +208,7 @@ def _tells_full(error: sqlite3.Error, path: Path) -> bool:
 def has_no_room(path: Path) -> bool:
     """Whether the file system of a file has no room for what SQLite keeps beside a journal."""
     try:
-        found = os.statvfs(path.parent)
+        file_system = os.statvfs(path.parent)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _BESIDE
+    return file_system.f_bavail * file_system.f_frsize < _BESIDE

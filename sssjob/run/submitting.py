@@ -56,11 +56,11 @@ def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] 
     say = getattr(backend, "begin_attributes", None)
     if not plan.eligible or plan.eligible <= time.time():
         return {}
-    said: Mapping[str, object] | None = None
+    attributes_of_wait: Mapping[str, object] | None = None
     if say is not None and plan.eligible <= _LATEST:
-        said = say(plan.eligible)
+        attributes_of_wait = say(plan.eligible)
     taken = {name for part in plan.parts for name in custom_of(part.spec)}
-    return None if said is None or taken & said.keys() else said
+    return None if attributes_of_wait is None or taken & attributes_of_wait.keys() else attributes_of_wait
 
 
 class Submitting:
@@ -146,9 +146,9 @@ class Submitting:
 
     @staticmethod
     def _withdraw(job: Running) -> None:
-        for made in job.parts:
-            if made is not None and isinstance(backend := job.of.executor(), PreparesAhead):
-                backend.withdraw(made)
+        for psij_job in job.parts:
+            if psij_job is not None and isinstance(backend := job.of.executor(), PreparesAhead):
+                backend.withdraw(psij_job)
 
     def _meanwhile(self) -> None:
         """While a submit command runs: note what the one before it has done, and prepare the next."""
@@ -203,16 +203,16 @@ class Submitting:
         spec = self.engine.promised.take_out(job, part, job.plan.parts[part].spec)
         unheld = job.plan.held_there and not job.hold       # it was released before it was submitted
         further = {**(after or {}), **(begin_of(job) or {}), **(_no_hold(job) if unheld else {})}
-        made = psij.Job(with_attributes(spec, further) if further else spec)
-        job.parts[part], job.tags[part], job.references[part] = made, made.id, None
+        psij_job = psij.Job(with_attributes(spec, further) if further else spec)
+        job.parts[part], job.tags[part], job.references[part] = psij_job, psij_job.id, None
 
     def _note_intent(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
         job.begun = True
-        made = job.parts[part]
-        if job.of.entry is not None and made is not None:
+        psij_job = job.parts[part]
+        if job.of.entry is not None and psij_job is not None:
             array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
-            job.intents[part] = intent(made.id, len(job.plan.parts), after, job.staging.get(part), array,
-                                       native_name(job.of.executor(), made), user_there(job.of.executor()),
+            job.intents[part] = intent(psij_job.id, len(job.plan.parts), after, job.staging.get(part), array,
+                                       native_name(job.of.executor(), psij_job), user_there(job.of.executor()),
                                        hold=job.hold, together=job.together)
             job.of.note(job, "intent", job.intents[part], part)
 
@@ -225,21 +225,21 @@ class Submitting:
 
     def submit(self, job: Running, part: int) -> None:
         """Submit one part that was prepared."""
-        made, backend = job.parts[part], job.of.executor()
-        assert made is not None
+        psij_job, backend = job.parts[part], job.of.executor()
+        assert psij_job is not None
         if self._prepared is not job:
             self._note_taken()
-        self.engine.listen(job, part, made)
+        self.engine.listen(job, part, psij_job)
         aside = backend.meanwhile(self._meanwhile) if isinstance(backend, PreparesAhead) else nullcontext()
         try:
             with aside:
-                backend.submit(made)
+                backend.submit(psij_job)
         except psij.SubmitException as error:
             self._failed(job, part, error)
         except psij.InvalidJobException as error:
             self.refused(job, part, error)
         else:
-            self._taken.append((job, part, made, backend))
+            self._taken.append((job, part, psij_job, backend))
             self.engine.room.taken(job)
         if self._trouble:
             raise self._trouble.pop()
@@ -249,46 +249,47 @@ class Submitting:
     def _submit_together(self, job: Running) -> None:
         """Submit all parts as one native job."""
         self._note_taken()
-        backend, made = job.of.executor(), [one for one in job.parts if one is not None]
-        for part, one in enumerate(made):
-            self.engine.listen(job, part, one)
+        backend, psij_jobs = job.of.executor(), [psij_job for psij_job in job.parts if psij_job is not None]
+        for part, psij_job in enumerate(psij_jobs):
+            self.engine.listen(job, part, psij_job)
         assert isinstance(backend, SubmitsTogether)
         try:
-            backend.submit_together(made)
+            backend.submit_together(psij_jobs)
         except psij.SubmitException as error:
             self._failed(job, 0, error)
         except psij.InvalidJobException as error:
             self.refused(job, 0, error)
         else:
-            for part, one in enumerate(made):
-                self._submitted(job, part, one, backend)
+            for part, psij_job in enumerate(psij_jobs):
+                self._submitted(job, part, psij_job, backend)
             self.engine.room.taken(job)
 
     def _submit_array(self, jobs: Sequence[Running]) -> None:
         """Submit elements of an array by one command."""
         self._note_taken()
-        backend, made = jobs[0].of.executor(), [one for job in jobs for one in job.parts if one is not None]
-        for job, one in zip(jobs, made, strict=True):
-            self.engine.listen(job, 0, one)
+        backend, psij_jobs = jobs[0].of.executor(), [psij_job for job in jobs for psij_job in job.parts
+                                                     if psij_job is not None]
+        for job, psij_job in zip(jobs, psij_jobs, strict=True):
+            self.engine.listen(job, 0, psij_job)
         assert isinstance(backend, SubmitsArrays)
         try:
-            backend.submit_array(made, whole_of(jobs))
+            backend.submit_array(psij_jobs, whole_of(jobs))
         except psij.SubmitException as error:
             self._array_failed(jobs, error)
         except psij.InvalidJobException as error:
             for job in jobs:
                 self.refused(job, 0, error)
         else:
-            for job, one in zip(jobs, made, strict=True):
-                self._submitted(job, 0, one, backend)
+            for job, psij_job in zip(jobs, psij_jobs, strict=True):
+                self._submitted(job, 0, psij_job, backend)
                 self.engine.room.taken(job)
 
-    def _submitted(self, job: Running, part: int, made: psij.Job, backend: psij.JobExecutor) -> None:
+    def _submitted(self, job: Running, part: int, psij_job: psij.Job, backend: psij.JobExecutor) -> None:
         """Have the native id on the disk."""
-        if job.of.entry is None or made.native_id is None:
+        if job.of.entry is None or psij_job.native_id is None:
             return
-        reference = backend.reference(made) if isinstance(backend, Refers) else made.native_id
-        self.known(job, part, made.native_id, reference or made.native_id)
+        reference = backend.reference(psij_job) if isinstance(backend, Refers) else psij_job.native_id
+        self.known(job, part, psij_job.native_id, reference or psij_job.native_id)
 
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
         """A part has a native id."""
@@ -317,8 +318,8 @@ class Submitting:
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""
-        backend, made = job.of.executor(), job.parts[part]
-        unknown = made is not None and isinstance(backend, Doubts) and backend.may_have_made(made)
+        backend, psij_job = job.of.executor(), job.parts[part]
+        unknown = psij_job is not None and isinstance(backend, Doubts) and backend.may_have_made(psij_job)
         return job.of.entry is not None and (unknown or (error.transient and bool(self._perhaps_there([(job, part)]))))
 
     @staticmethod
@@ -332,9 +333,9 @@ class Submitting:
         """A submission that failed: it may be there all the same, may be tried again, or was refused. unsure: as of
         ``_is_unsure``, where that is known. again: the pause before the next try and its end by the monotonic clock."""
         if self._is_unsure(job, part, error) if unsure is None else unsure:
-            for one in range(part, len(job.parts) if job.together else part + 1):
-                job.parts[one] = None
-                self.engine.adopting.doubt(job, one)
+            for number in range(part, len(job.parts) if job.together else part + 1):
+                job.parts[number] = None
+                self.engine.adopting.doubt(job, number)
             job.asked = True
             if job.array is None or job.array.tag not in self._doubted:
                 self._doubted.add("" if job.array is None else job.array.tag)
@@ -443,8 +444,8 @@ class Submitting:
         for _, _, _, part in mine:
             status = psij.JobStatus(psij.JobState.CANCELED, message="on request before it was started",
                                     metadata={"reason": "cancel"})
-            for one in range(part, len(job.parts)):
-                self.engine.tell_status(job, one, status)
+            for number in range(part, len(job.parts)):
+                self.engine.tell_status(job, number, status)
 
 
 def _no_hold(job: Running) -> dict[str, object]:
@@ -456,8 +457,8 @@ def _no_hold(job: Running) -> dict[str, object]:
 
 def with_attributes(spec: psij.JobSpec, attributes: Mapping[str, object]) -> psij.JobSpec:
     """A copy with further custom attributes."""
-    made = copy.copy(spec)
-    made.attributes = copy.deepcopy(spec.attributes) if spec.attributes is not None else psij.JobAttributes()
+    spec_copy = copy.copy(spec)
+    spec_copy.attributes = copy.deepcopy(spec.attributes) if spec.attributes is not None else psij.JobAttributes()
     for name, value in attributes.items():
-        made.attributes.set_custom_attribute(name, value)
-    return made
+        spec_copy.attributes.set_custom_attribute(name, value)
+    return spec_copy

@@ -66,9 +66,9 @@ class Wishes:
     def _can(self, job: Running) -> bool:
         if job.ended or job.word == "waiting":
             return True
-        known = all(seen.final or (job.parts[part] is not None and self.engine.heard(job, part))
-                    for part, seen in enumerate(job.seen))
-        return known and time.monotonic() >= self._pause.get(id(job), 0.0)
+        all_heard = all(seen.final or (job.parts[part] is not None and self.engine.heard(job, part))
+                        for part, seen in enumerate(job.seen))
+        return all_heard and time.monotonic() >= self._pause.get(id(job), 0.0)
 
     def _done(self, job: Running, wish: str) -> bool:
         """Carry out one wish; whether it has its answer now."""
@@ -100,9 +100,9 @@ class Wishes:
             return True
         act = getattr(job.of.executor(), wish)
         try:
-            for made in job.parts[:1 if job.together else None]:
-                if made is not None:
-                    act(made)
+            for psij_job in job.parts[:1 if job.together else None]:
+                if psij_job is not None:
+                    act(psij_job)
         except psij.SubmitException as error:
             if error.transient and wish != _RERUN:
                 self.engine.tell(job, str(error))
