@@ -74,13 +74,13 @@ class Facility:
         if key is not None:
             headers["Idempotency-Key"] = key
         tries = _TRIES if key is not None or method in ("GET", "DELETE") else 1
-        for left in reversed(range(tries)):
+        for tries_left in reversed(range(tries)):
             try:
                 return self._once(method, target, data, headers)
             except FacilityError as error:
-                if not (left and error.transient):
+                if not (tries_left and error.transient):
                     raise
-                time.sleep(_PAUSE_S * 2 ** (tries - 1 - left) if error.pause is None else error.pause)
+                time.sleep(_PAUSE_S * 2 ** (tries - 1 - tries_left) if error.pause is None else error.pause)
         raise AssertionError("unreachable")
 
     def _authorization(self) -> Mapping[str, str]:

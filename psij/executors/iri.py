@@ -140,7 +140,7 @@ class IRIJobExecutor(JobExecutor):
 
     def list(self) -> _Names:
         """Ids of the jobs of the resource that have not ended, as far as the facility shows them to this user."""
-        return [str(one["id"]) for one in self._listed(historical="false")]
+        return [str(each["id"]) for each in self._listed(historical="false")]
 
     # -- what is asked
     def _place(self) -> tuple[Facility, str]:
@@ -170,8 +170,8 @@ class IRIJobExecutor(JobExecutor):
                                 **parameters)
             if not isinstance(page, Sequence) or isinstance(page, str):
                 raise FacilityError("the facility answered with something else than a list of jobs", 502)
-            fresh = {one["id"]: one for one in page if isinstance(one, dict) and isinstance(one.get("id"), str)
-                     and one["id"] not in jobs}
+            fresh = {each["id"]: each for each in page if isinstance(each, dict) and isinstance(each.get("id"), str)
+                     and each["id"] not in jobs}
             jobs |= fresh
             if len(page) < _PAGE or not fresh:      # a server that knows no pages says the same again
                 return [*jobs.values()]
@@ -208,10 +208,10 @@ class IRIJobExecutor(JobExecutor):
         if not followed:
             return
         if len(followed) > _FEW:
-            known = {one["id"]: one for one in self._listed(historical="true")}
-            for native_id in followed.keys() & known.keys():
-                self._heard(native_id, known[native_id])
-        missing = [native_id for native_id in followed if len(followed) <= _FEW or native_id not in known]
+            by_id = {each["id"]: each for each in self._listed(historical="true")}
+            for native_id in followed.keys() & by_id.keys():
+                self._heard(native_id, by_id[native_id])
+        missing = [native_id for native_id in followed if len(followed) <= _FEW or native_id not in by_id]
         facility, resource = self._place()
         for native_id in missing:
             try:
@@ -231,8 +231,8 @@ class IRIJobExecutor(JobExecutor):
             self._followed.pop(native_id, None)
 
     def _unknown(self, native_id: str) -> None:
-        job, heard = self._followed[native_id]
-        if time.monotonic() - heard >= self._setting("lost_after", 60.0):
+        job, heard_at = self._followed[native_id]
+        if time.monotonic() - heard_at >= self._setting("lost_after", 60.0):
             self._followed.pop(native_id, None)
             self._set_job_status(job, JobStatus(JobState.FAILED, metadata={"reason": "lost"},
                                                 message="the facility does not know the job any more"))

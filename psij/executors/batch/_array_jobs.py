@@ -61,24 +61,24 @@ class JobArray:
 
     def lines(self, variable: str) -> Quoted:
         """Lines of bash that set what marks stand for. variable: in which an element finds its number."""
-        made = [f"_psij_number=${variable}", *self._index(),
-                f"printf -v _psij_tag '%s%08d' {word(self.common)} \"$_psij_number\""]
+        shell_lines = [f"_psij_number=${variable}", *self._index(),
+                       f"printf -v _psij_tag '%s%08d' {word(self.common)} \"$_psij_number\""]
         texts = " ".join(_texts(self.spec))
-        made += [f"printf -v _psij_index_{width} '%0{width}d' \"$_psij_index\""
-                 for width in range(1, WIDEST_INDEX + 1) if index_mark(width) in texts]
-        return Quoted("\n".join(made))
+        shell_lines += [f"printf -v _psij_index_{width} '%0{width}d' \"$_psij_index\""
+                        for width in range(1, WIDEST_INDEX + 1) if index_mark(width) in texts]
+        return Quoted("\n".join(shell_lines))
 
     def _index(self) -> Iterator[str]:
         """Lines that set the index of an element: its number, a sum, or what a table has at that place."""
         pairs = list(self.indices.items())
         (number, index), *rest = pairs
         step, fits = (divmod(rest[-1][1] - index, rest[-1][0] - number) if rest else (1, 0))
-        if not fits and all(one == index + step * (n - number) for n, one in rest):
+        if not fits and all(entry == index + step * (n - number) for n, entry in rest):
             base = index - step * number
             same = (base, step) == (0, 1)
             yield "_psij_index=" + ("$_psij_number" if same else f"$(({base} + {step} * _psij_number))")
             return
-        yield f"_psij_indices=({' '.join(f'[{n}]={one}' for n, one in pairs)})"
+        yield f"_psij_indices=({' '.join(f'[{n}]={entry}' for n, entry in pairs)})"
         yield "_psij_index=${_psij_indices[_psij_number]}"
 
 
@@ -105,24 +105,25 @@ def arrays_of(limits: ArrayLimits, specs: Sequence[JobSpec], indices: Sequence[i
 
 def numbers_text(numbers: Sequence[int]) -> str:
     """Numbers that ascend as ``1-9:2,12``."""
-    return ",".join(f"{one[0]}" if len(one) == 1 else f"{one[0]}-{one[-1]}" + (f":{one.step}" if one.step > 1 else "")
-                    for one in _ranges(numbers))
+    return ",".join(f"{span[0]}" if len(span) == 1
+                    else f"{span[0]}-{span[-1]}" + (f":{span.step}" if span.step > 1 else "")
+                    for span in _ranges(numbers))
 
 
 def _ranges(numbers: Sequence[int]) -> list[range]:
     """Numbers that ascend, as ranges. Two numbers that are no neighbours begin a range where a third one follows at the
     same distance, or where there are no others."""
-    found: list[range] = []
-    known = set(numbers)
+    spans: list[range] = []
+    all_numbers = set(numbers)
     for number in numbers:
-        last = found[-1] if found else range(0)
-        if len(last) == 1 and (number == last[0] + 1 or len(known) == 2 or 2 * number - last[0] in known):
-            found[-1] = range(last[0], number + 1, number - last[0])
+        last = spans[-1] if spans else range(0)
+        if len(last) == 1 and (number == last[0] + 1 or len(all_numbers) == 2 or 2 * number - last[0] in all_numbers):
+            spans[-1] = range(last[0], number + 1, number - last[0])
         elif len(last) > 1 and number == last[-1] + last.step:
-            found[-1] = range(last[0], number + 1, last.step)
+            spans[-1] = range(last[0], number + 1, last.step)
         else:
-            found.append(range(number, number + 1))
-    return found
+            spans.append(range(number, number + 1))
+    return spans
 
 
 # --- one specification for all -----------------------------------------------------------------------------------
@@ -139,8 +140,8 @@ def pattern_of(specs: Sequence[JobSpec], indices: Sequence[int]) -> JobSpec | No
         if text is None:
             return None
         texts.append(text)
-    made = _with_texts(specs[0], texts)
-    return made if all(_with_texts(spec, texts) == made for spec in specs[1:]) else None
+    pattern = _with_texts(specs[0], texts)
+    return pattern if all(_with_texts(spec, texts) == pattern for spec in specs[1:]) else None
 
 
 def _texts(spec: JobSpec) -> Iterator[str]:
@@ -153,17 +154,17 @@ def _texts(spec: JobSpec) -> Iterator[str]:
 
 def _with_texts(spec: JobSpec, texts: Sequence[str]) -> JobSpec:
     """A copy with other texts in these places."""
-    made, left = copy.copy(spec), iter(texts)
-    made.executable = next(left) or None
+    spec_copy, texts_left = copy.copy(spec), iter(texts)
+    spec_copy.executable = next(texts_left) or None
     for name in _PATHS:
-        text = next(left)
-        setattr(made, name, text if getattr(spec, name) is not None else None)
+        text = next(texts_left)
+        setattr(spec_copy, name, text if getattr(spec, name) is not None else None)
     if spec.arguments is not None:
-        made.arguments = [next(left) for _ in spec.arguments]
+        spec_copy.arguments = [next(texts_left) for _ in spec.arguments]
     if spec.environment is not None:
-        order, values = list(spec.environment), {name: next(left) for name in sorted(spec.environment)}
-        made.environment = {name: values[name] for name in order}
-    return made
+        order, values = list(spec.environment), {name: next(texts_left) for name in sorted(spec.environment)}
+        spec_copy.environment = {name: values[name] for name in order}
+    return spec_copy
 
 
 def _template(texts: Sequence[str], indices: Sequence[int]) -> str | None:
@@ -173,35 +174,35 @@ def _template(texts: Sequence[str], indices: Sequence[int]) -> str | None:
     if any(_WIDTH.search(text) for text in texts):
         return None
     for eager in (True, False):
-        made = _joined(texts[0], texts[-1], str(indices[0]), str(indices[-1]), eager)
-        if made is not None and all(_filled(made, n) == text for n, text in zip(indices, texts, strict=True)):
-            return made
+        template = _joined(texts[0], texts[-1], str(indices[0]), str(indices[-1]), eager)
+        if template is not None and all(_filled(template, n) == text for n, text in zip(indices, texts, strict=True)):
+            return template
     return None
 
 
-def _joined(low: str, high: str, one: str, other: str, eager: bool) -> str | None:
-    """A text with marks that gives ``low`` for the index one, and ``high`` for the other. eager: a mark is set wherever
-    one can stand; else only where the texts differ."""
-    made, at, to = "", 0, 0
+def _joined(low: str, high: str, first: str, other: str, eager: bool) -> str | None:
+    """A text with marks that gives ``low`` for the first index, and ``high`` for the other. eager: a mark is set
+    wherever one can stand; else only where the texts differ."""
+    text, at, to = "", 0, 0
     while at < len(low) or to < len(high):
         same = low[at:at + 1] == high[to:to + 1] != ""
-        mark = _mark(low[at:], high[to:], one, other) if eager or not same else None
+        mark = _mark(low[at:], high[to:], first, other) if eager or not same else None
         if mark is not None:
             width = ELEMENT_MARKS.index(mark)
-            made, at, to = made + mark, at + max(width, len(one)), to + max(width, len(other))
+            text, at, to = text + mark, at + max(width, len(first)), to + max(width, len(other))
         elif same:
-            made, at, to = made + low[at], at + 1, to + 1
+            text, at, to = text + low[at], at + 1, to + 1
         else:
             return None
-    return made
+    return text
 
 
-def _mark(low: str, high: str, one: str, other: str) -> str | None:
+def _mark(low: str, high: str, first: str, other: str) -> str | None:
     """The mark with which both texts can begin."""
-    zeros = re.match(f"0+{one}", low)
+    zeros = re.match(f"0+{first}", low)
     widths = [*([len(zeros[0])] if zeros is not None else []), 0]
     return next((index_mark(width) for width in widths if width <= WIDEST_INDEX
-                 and low.startswith(one.rjust(width, "0")) and high.startswith(other.rjust(width, "0"))), None)
+                 and low.startswith(first.rjust(width, "0")) and high.startswith(other.rjust(width, "0"))), None)
 
 
 def _filled(text: str, index: int) -> str:

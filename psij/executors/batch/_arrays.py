@@ -31,18 +31,19 @@ def of_elements(elements: Sequence[JobStatus]) -> JobStatus:
     """
     if len(elements) == 1:
         return elements[0]
-    ended = all(one.state.final for one in elements)
+    ended = all(element.state.final for element in elements)
     order = _ENDED if ended else _GOING
-    counts = min(elements, key=lambda one: order.index(one.state) if one.state in order else len(order))
-    state = JobState.ACTIVE if not ended and any(one.state.final for one in elements) else counts.state
+    counts = min(elements, key=lambda element: order.index(element.state) if element.state in order else len(order))
+    state = JobState.ACTIVE if not ended and any(element.state.final for element in elements) else counts.state
     facts = dict(counts.metadata or {})
     facts.pop("attempts", None)
     for key, choose in _FACTS.items():
-        values = [one.metadata[key] for one in elements if one.metadata and key in one.metadata]
+        values = [element.metadata[key] for element in elements if element.metadata and key in element.metadata]
         if values and (ended or key not in _ENDS):
             facts[key] = choose(values)
     if "nodes" in facts:
-        facts["nodes"] = list(dict.fromkeys(n for one in elements for n in (one.metadata or {}).get("nodes", ())))
+        facts["nodes"] = list(dict.fromkeys(n for element in elements
+                                            for n in (element.metadata or {}).get("nodes", ())))
     time = facts.get("end_time") if ended else facts.get("start_time" if state is JobState.ACTIVE else "submit_time")
     return JobStatus(state, time=time, exit_code=counts.exit_code, message=counts.message, metadata=facts)
 
@@ -51,5 +52,5 @@ def task_numbers(text: str) -> Iterator[int]:
     """The tasks that ``4`` or ``3-9:2,12`` names; none where it has another form or names more than MOST_TASKS."""
     named = ranges(text)
     if named is not None and sum(map(len, named)) <= MOST_TASKS:
-        for one in named:
-            yield from one
+        for span in named:
+            yield from span

@@ -115,17 +115,17 @@ class BatchAsking(BatchHooks):
         It stays there, for nobody knows when it is started last. Raises OSError where it cannot be read.
         """
         content = path.read_bytes()
-        there = self.work_directory / f"{sha256(content).hexdigest()[:32]}.script"
-        self.host.programs.setdefault(str(there), content)
-        return str(there)
+        remote_path = self.work_directory / f"{sha256(content).hexdigest()[:32]}.script"
+        self.host.programs.setdefault(str(remote_path), content)
+        return str(remote_path)
 
     def shows_any(self, tags: Sequence[str]) -> bool:
         """Whether the manager has, or had, a job that bears one of these tags, by its own answer: records of jobs may
         be those of another cluster with the same home. Raises SubmitException, transient, where it does not say."""
-        found, answered = BatchAsking._look_up(self, tags)
-        if not (found or answered):
+        ids_by_tag, answered = BatchAsking._look_up(self, tags)
+        if not (ids_by_tag or answered):
             raise SubmitException(f"{self.name} does not say whether it has the jobs", transient=True)
-        return bool(found)
+        return bool(ids_by_tag)
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -133,14 +133,14 @@ class BatchAsking(BatchHooks):
         """Status commands and the ids that each is to answer for; one that does not depend on ids comes once."""
         size = self._chunk or len(native_ids)
         if len(native_ids) > size:
-            one, other = (self.get_status_command(native_ids[n:n + 1]) for n in (0, 1))
-            size = len(native_ids) if one == other else size
+            first, other = (self.get_status_command(native_ids[n:n + 1]) for n in (0, 1))
+            size = len(native_ids) if first == other else size
         for start in range(0, len(native_ids), size):
             ids = native_ids[start:start + size]
             yield ids, self.get_status_command(ids)
 
-    def _ask_queue(self, command: _Words, known: Known) -> Mapping[str, JobStatus | None]:
-        """Run a status command; statuses by native id. known: native states by id, as of the last answer.
+    def _ask_queue(self, command: _Words, earlier: Known) -> Mapping[str, JobStatus | None]:
+        """Run a status command; statuses by native id. earlier: native states by id, as of the last answer.
 
         None as a value: listed, and as before.
         """
@@ -150,8 +150,8 @@ class BatchAsking(BatchHooks):
 
     def _accounting_delay(self) -> float:
         """How long the record of an end is waited for; 0 where there is no source of records."""
-        known = any(not source.late and source.name not in self._off for source in self._sources([]))
-        return self.config.accounting_delay if known else 0.0
+        has_records = any(not source.late and source.name not in self._off for source in self._sources([]))
+        return self.config.accounting_delay if has_records else 0.0
 
     def _ask_sources(self, native_ids: _Words, late: set[str],
                      whose: Whose) -> tuple[dict[str, dict[str, JobStatus]], bool]:
@@ -166,11 +166,11 @@ class BatchAsking(BatchHooks):
         for index in range(len(self._sources(native_ids))):
             source = self._sources(open_ids)[index]
             if source.late:
-                source = self._sources([one for one in open_ids if one in late])[index]
+                source = self._sources([native_id for native_id in open_ids if native_id in late])[index]
             if source.name not in self._off:
                 silent |= self._ask_source(source, records, whose)
-            open_ids = [one for one in open_ids
-                        if not any(status.state.final for status in records.get(one, {}).values())]
+            open_ids = [native_id for native_id in open_ids
+                        if not any(status.state.final for status in records.get(native_id, {}).values())]
         return records, silent
 
     def _ask_source(self, source: Source, records: dict[str, dict[str, JobStatus]], whose: Whose) -> bool:
@@ -204,7 +204,7 @@ class BatchAsking(BatchHooks):
     def _look_up(self, tags: Sequence[str]) -> tuple[dict[str, _Words], bool]:
         """Native ids of the jobs that bear these tags, by tag, and whether all that was asked has answered: what is in
         no answer was not made then. Each command is run once, however many tags there are."""
-        found: dict[str, dict[str, None]] = {}
+        ids_by_tag: dict[str, dict[str, None]] = {}
         commands = self._lookup_commands(tags)
         answered = commands is not None
         for command in commands or ():
@@ -213,13 +213,13 @@ class BatchAsking(BatchHooks):
                 if code == 0:
                     shown = self._parse_lookup(out)
                     for tag in tags:
-                        found.setdefault(tag, {}).update(dict.fromkeys(shown.get(tag, ())))
+                        ids_by_tag.setdefault(tag, {}).update(dict.fromkeys(shown.get(tag, ())))
                 elif not self._says_none(out):
                     answered = False
             except Exception as e:      # of hooks too, which may raise anything
                 _log.info("%s does not say which jobs there are: %s", self.name, reason(e))
                 answered = False
-        return {tag: list(ids) for tag, ids in found.items() if ids}, answered
+        return {tag: list(ids) for tag, ids in ids_by_tag.items() if ids}, answered
 
 
 def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = True, look: bool = True,
@@ -234,10 +234,10 @@ def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = T
     return result.stdout
 
 
-def _missing(command: _Words, said: str) -> str | None:
+def _missing(command: _Words, output: str) -> str | None:
     """The program that the one around it could not find; None where nothing says that."""
-    found = _MISSING.search(said) if command[0] in _WRAPPERS else None
-    name = "" if found is None else found[1] or found[2]
+    match = _MISSING.search(output) if command[0] in _WRAPPERS else None
+    name = "" if match is None else match[1] or match[2]
     return name if name and (name in command or f"exec {name} " in " ".join(command)) else None
 
 

@@ -57,19 +57,19 @@ def _tell(executor: BatchSchedulerExecutor, native_ids: list[str]) -> _Answers:
     """Give the commands; what became of each id. A job that a second command does not know any more is one that the
     first has ended."""
     answers: _Answers = {}
-    left, asked = native_ids, False
+    untold, asked = native_ids, False
     for again in (False, True):
-        command = executor._cancel_command(left) if len(left) > 1 else None
+        command = executor._cancel_command(untold) if len(untold) > 1 else None
         if command is None:
             break
-        said = _answer(executor, command, left)
-        answers |= {one: answer or again for one, answer in said.items()}
-        left, asked = [one for one in left if one not in answers], True
-    for one in left:
+        answered = _answer(executor, command, untold)
+        answers |= {native_id: answer or again for native_id, answer in answered.items()}
+        untold, asked = [native_id for native_id in untold if native_id not in answers], True
+    for native_id in untold:
         try:
-            answers[one] = executor._tell_cancel(one) or asked
+            answers[native_id] = executor._tell_cancel(native_id) or asked
         except SubmitException as e:
-            answers[one] = e
+            answers[native_id] = e
     return answers
 
 
@@ -80,20 +80,20 @@ def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: li
     except subprocess.CalledProcessError as e:
         return _read(executor, e.returncode, e.output or "", native_ids)
     except (subprocess.TimeoutExpired, OSError) as e:
-        return {one: SubmitException(f"Job {one} cannot be canceled: {reason(e)}", e, transient=True)
-                for one in native_ids}
+        return {native_id: SubmitException(f"Job {native_id} cannot be canceled: {reason(e)}", e, transient=True)
+                for native_id in native_ids}
     return dict.fromkeys(native_ids, True)
 
 
 def _read(executor: BatchSchedulerExecutor, exit_code: int, out: str, native_ids: list[str]) -> _Answers:
     named = _lines_by_id(out, native_ids)
     answers: _Answers = {}
-    for one, lines in named.items():
+    for native_id, lines in named.items():
         try:
             executor.process_cancel_command_output(exit_code, lines)
-            answers[one] = True
+            answers[native_id] = True
         except InvalidJobStateError:
-            answers[one] = False
+            answers[native_id] = False
         except SubmitException:
             continue
     if not named:
@@ -109,8 +109,8 @@ def _read(executor: BatchSchedulerExecutor, exit_code: int, out: str, native_ids
 
 def _lines_by_id(out: str, native_ids: list[str]) -> Mapping[str, str]:
     """The lines of an answer that name an id, by that id."""
-    wanted, lines_of = set(native_ids), dict[str, list[str]]()
+    wanted_ids, lines_of = set(native_ids), dict[str, list[str]]()
     for line in out.splitlines():
-        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted:
+        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted_ids:
             lines_of.setdefault(word, []).append(line)
-    return {one: "\n".join(lines) for one, lines in lines_of.items()}
+    return {native_id: "\n".join(lines) for native_id, lines in lines_of.items()}

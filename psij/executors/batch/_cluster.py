@@ -28,5 +28,5 @@ class Cluster:
 
 def first(pattern: str, text: str) -> str:
     """What the first group of a pattern matches in a text of lines, without blanks around it; empty where nothing."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return "" if found is None else found[1].strip()
+    match = re.search(pattern, text, re.MULTILINE)
+    return "" if match is None else match[1].strip()

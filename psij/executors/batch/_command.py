@@ -65,8 +65,8 @@ def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str]
     subprocess.TimeoutExpired (with the output so far), OutputLimitError, and OSError when it cannot be started.
     """
     deadline = time.monotonic() + timeout_s
-    given = subprocess.DEVNULL if message is None else subprocess.PIPE
-    with subprocess.Popen(list(command), stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    stdin = subprocess.DEVNULL if message is None else subprocess.PIPE
+    with subprocess.Popen(list(command), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=environment, start_new_session=True) as process:
         try:
             if meanwhile is not None:
@@ -113,10 +113,10 @@ def _read(process: subprocess.Popen[bytes], deadline: float, limit: int,
         for fd in parts:
             selector.register(fd, selectors.EVENT_READ)
         while len(selector.get_map()) > sender.waits:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0:
                 raise subprocess.TimeoutExpired(process.args, 0, *(b"".join(part) for part in parts.values()))
-            ready = selector.select(min(left, _LINGER_S))
+            ready = selector.select(min(seconds_left, _LINGER_S))
             for key, _ in ready:
                 if key.fd not in parts:
                     sender.go_on()

@@ -60,36 +60,36 @@ class Evidence:
     wanted: bool = False
 
 
-def decide(known: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
+def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
     """The status that follows, which may be one that is not final; None when it is too early to tell.
 
     accounting_s: how long a record of accounting is waited for when the end itself is sure (0 without accounting).
     lost_s: how long a job of which nothing is known counts as alive, and how long a silent accounting is waited for
     when the only evidence is a cancel: the job may have ended in itself before.
     """
-    patient = known.waited_s < accounting_s
-    ended = known.queue is not None and known.queue.state.final
-    final = next((name for name, record in known.records.items() if record.state.final), None)
+    patient = evidence.waited_s < accounting_s
+    ended = evidence.queue is not None and evidence.queue.state.final
+    final = next((name for name, record in evidence.records.items() if record.state.final), None)
     if final is not None:
-        reason = (known.records[final].metadata or {}).get("reason")
-        if reason in MAY_GO_ON and not ended and (patient or known.in_queue or known.missed < 2):
+        reason = (evidence.records[final].metadata or {}).get("reason")
+        if reason in MAY_GO_ON and not ended and (patient or evidence.in_queue or evidence.missed < 2):
             return None
-        return _complete(known.records[final], final, known)
-    if known.queue is not None and ended:
-        return None if patient else _complete(known.queue, "queue", known)
-    if known.exit is not None and not known.in_queue:
-        return None if patient else _complete(_by_code(known.exit), "exit-file", known)
-    alive = next(iter(known.records.values()), None)
-    if alive is not None and not known.runaway:
+        return _complete(evidence.records[final], final, evidence)
+    if evidence.queue is not None and ended:
+        return None if patient else _complete(evidence.queue, "queue", evidence)
+    if evidence.exit is not None and not evidence.in_queue:
+        return None if patient else _complete(_by_code(evidence.exit), "exit-file", evidence)
+    alive = next(iter(evidence.records.values()), None)
+    if alive is not None and not evidence.runaway:
         return alive
-    heard_s = known.waited_s - known.silent_s
-    if known.canceled and known.missed > 1 and (heard_s >= accounting_s or known.waited_s >= lost_s):
-        metadata = {"end_unknown": True} if known.gone else None
-        canceled = JobStatus(JobState.CANCELED, known.canceled_at, "canceled on request", metadata=metadata)
-        return _complete(canceled, "cancel", known)
+    heard_s = evidence.waited_s - evidence.silent_s
+    if evidence.canceled and evidence.missed > 1 and (heard_s >= accounting_s or evidence.waited_s >= lost_s):
+        metadata = {"end_unknown": True} if evidence.gone else None
+        canceled = JobStatus(JobState.CANCELED, evidence.canceled_at, "canceled on request", metadata=metadata)
+        return _complete(canceled, "cancel", evidence)
     if heard_s >= lost_s or alive is not None:
         lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost", "end_unknown": True})
-        return _complete(lost, "queue", known)
+        return _complete(lost, "queue", evidence)
     return None
 
 
@@ -97,12 +97,12 @@ def _by_code(exit: ExitFile) -> JobStatus:
     return JobStatus(JobState.COMPLETED if exit.code == 0 else JobState.FAILED, exit_code=exit.code)
 
 
-def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
+def _complete(status: JobStatus, source: str, evidence: Evidence) -> JobStatus:
     """The final status with what the other sources add; each key of the metadata names its source."""
     metadata: dict[str, Any] = {}
     sources: dict[str, str] = {}
     others: dict[str, dict[str, Any]] = {}
-    for name, values in _values(status, source, known):
+    for name, values in _values(status, source, evidence):
         comparable = _COMPARED if _is_about_the_end(name, values, metadata) else frozenset[str]()
         for key, value in values.items():
             if key == "waits":          # nothing waits any more
@@ -113,59 +113,60 @@ def _complete(status: JobStatus, source: str, known: Evidence) -> JobStatus:
                     sources[key] = name
             elif value is not None and key in comparable and value != metadata[key]:
                 others.setdefault(key, {})[name] = value
-    state, code = _code(status, source, known, metadata, sources)
-    if codes := {name: other for name, other in _codes(status, source, known)
-                 if code is not None and other not in (code, known.shown.get(code))}:
+    state, code = _code(status, source, evidence, metadata, sources)
+    if codes := {name: other for name, other in _codes(status, source, evidence)
+                 if code is not None and other not in (code, evidence.shown.get(code))}:
         others["exit_code"] = codes
     metadata["sources"] = {"state": source, **sources}
     if others:
         metadata["others"] = others
     ended_at = metadata.get("end_time")
     return JobStatus(state, time=ended_at if isinstance(ended_at, int | float) else status.time,
-                     message=status.message or _queue_message(known) or _message(state, code, metadata),
+                     message=status.message or _queue_message(evidence) or _message(state, code, metadata),
                      exit_code=code, metadata=metadata)
 
 
-def _values(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _values(status: JobStatus, source: str, evidence: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """What each source says, the most trusted first; records from before the end last."""
-    others = [(name, record) for name, record in known.records.items() if record is not status]
+    others = [(name, record) for name, record in evidence.records.items() if record is not status]
     yield source, status.metadata or {}
     yield from ((name, record.metadata or {}) for name, record in others if record.state.final)
-    if known.exit is not None:
-        yield "exit-file", {"start_time": known.exit.start_time, "end_time": known.exit.end_time}
-    if known.queue is not None and known.queue is not status:
-        yield "queue", known.queue.metadata or {}
+    if evidence.exit is not None:
+        yield "exit-file", {"start_time": evidence.exit.start_time, "end_time": evidence.exit.end_time}
+    if evidence.queue is not None and evidence.queue is not status:
+        yield "queue", evidence.queue.metadata or {}
     yield from ((name, record.metadata or {}) for name, record in others if not record.state.final)
 
 
-def _is_about_the_end(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def _is_about_the_end(name: str, values: Mapping[str, Any], values_before: Mapping[str, Any]) -> bool:
     """Whether values can be held against what is known: the queue's last word may be about an earlier run, and that
     of a job that is being cleaned up about the nodes that are left."""
     if name != "queue":
         return True
-    return not known.get("attempts") and "requeued" not in values
+    return not values_before.get("attempts") and "requeued" not in values
 
 
-def _codes(status: JobStatus, source: str, known: Evidence) -> Iterable[tuple[str, int]]:
+def _codes(status: JobStatus, source: str, evidence: Evidence) -> Iterable[tuple[str, int]]:
     """Exit codes by source, of ends that a program made itself."""
-    said = [(source, status), *known.records.items(), *([("queue", known.queue)] if known.queue is not None else [])]
-    for name, one in said:
-        if one.state.final and one.exit_code is not None and "signal" not in (one.metadata or {}):
-            yield name, one.exit_code
-    if known.exit is not None:
-        yield "exit-file", known.exit.code
+    statuses = [(source, status), *evidence.records.items(),
+                *([("queue", evidence.queue)] if evidence.queue is not None else [])]
+    for name, record in statuses:
+        if record.state.final and record.exit_code is not None and "signal" not in (record.metadata or {}):
+            yield name, record.exit_code
+    if evidence.exit is not None:
+        yield "exit-file", evidence.exit.code
 
 
-def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, Any],
+def _code(status: JobStatus, source: str, evidence: Evidence, metadata: dict[str, Any],
           sources: dict[str, str]) -> tuple[JobState, int | None]:
     """State and exit code. The exit file has the true code where the program ended in itself.
 
     A job that was killed, or never ran, after its end was asked for is CANCELED, where the resource manager does not
     say so itself: we asked, also where nobody heard it, or the queue showed it in the phase CANCELING.
     """
-    queue = (known.queue.metadata if known.queue is not None else None) or {}
-    asked = known.canceled or known.wanted or queue.get("phase") == "CANCELING"
-    if status.state is JobState.FAILED and asked and metadata.get("reason") in _BY_CANCEL and known.exit is None:
+    queue = (evidence.queue.metadata if evidence.queue is not None else None) or {}
+    asked = evidence.canceled or evidence.wanted or queue.get("phase") == "CANCELING"
+    if status.state is JobState.FAILED and asked and metadata.get("reason") in _BY_CANCEL and evidence.exit is None:
         metadata.pop("reason")
         return JobState.CANCELED, None
     if status.state is JobState.CANCELED:
@@ -174,10 +175,11 @@ def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, A
     unknown = metadata.get("reason") == "unknown-exit"
     plain = "signal" not in metadata and (unknown or metadata.get("reason") is None)
     if plain and code is None and state is JobState.FAILED:
-        known_codes = ((name, record.exit_code) for name, record in known.records.items() if record.state.final)
-        source, code = next(((name, one) for name, one in known_codes if one is not None), (source, None))
-    if known.exit is not None and plain:
-        code, source = known.exit.code, "exit-file"
+        known_codes = ((name, record.exit_code) for name, record in evidence.records.items() if record.state.final)
+        source, code = next(((name, exit_code) for name, exit_code in known_codes if exit_code is not None),
+                            (source, None))
+    if evidence.exit is not None and plain:
+        code, source = evidence.exit.code, "exit-file"
         if unknown:
             state = JobState.COMPLETED
             del metadata["reason"]
@@ -187,9 +189,9 @@ def _code(status: JobStatus, source: str, known: Evidence, metadata: dict[str, A
     return state, code
 
 
-def _queue_message(known: Evidence) -> str | None:
+def _queue_message(evidence: Evidence) -> str | None:
     """What the queue said of an end that it reported as a failure."""
-    queue = known.queue
+    queue = evidence.queue
     return queue.message if queue is not None and queue.state is JobState.FAILED else None
 
 

@@ -57,8 +57,8 @@ def starts(path: Path, job_id: str | None, host: Host = HERE) -> list[float]:
     job_id: of our job; None for any, then those of the last one that is named.
     """
     rows = [line.partition(" ") for line in _lines(path, host) or ()]
-    wanted = job_id or (rows[-1][0] if rows else None)
-    return [float(time) for name, _, time in rows if name == wanted and _TIME.fullmatch(time)]
+    job_name = job_id or (rows[-1][0] if rows else None)
+    return [float(time) for name, _, time in rows if name == job_name and _TIME.fullmatch(time)]
 
 
 def recorded(directory: Path, host: Host = HERE) -> Iterator[tuple[str, str]]:

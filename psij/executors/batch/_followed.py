@@ -85,5 +85,5 @@ class Followed:
     def tag(self) -> str | None:
         """The id by which its files are known; None of a job that others have submitted and that bears none, as far as
         is known."""
-        known = self.identity.tags or ()
-        return self.job.id if self.own or self.job.id in known else next(iter(known), None)
+        tags = self.identity.tags or ()
+        return self.job.id if self.own or self.job.id in tags else next(iter(tags), None)

@@ -134,23 +134,23 @@ class Run(Generic[T]):
 
 def lives(runs: Sequence[Run[T]]) -> list[list[Run[T]]]:
     """The runs of each of the jobs that had a native id one after the other, in order of submission."""
-    found: list[list[Run[T]]] = []
-    for run in sorted(runs, key=lambda one: one.claim.submit_time or 0.0):
-        if found and _goes_on(found[-1][-1], run):
-            found[-1].append(run)
+    runs_by_job: list[list[Run[T]]] = []
+    for run in sorted(runs, key=lambda each: each.claim.submit_time or 0.0):
+        if runs_by_job and _goes_on(runs_by_job[-1][-1], run):
+            runs_by_job[-1].append(run)
         else:
-            found.append([run])
-    return found
+            runs_by_job.append([run])
+    return runs_by_job
 
 
 def _goes_on(before: Run[T], run: Run[T]) -> bool:
     """Whether a run is one of the same job."""
-    one, other = before.claim, run.claim
-    if one.tags and other.tags:
-        return bool(one.tags & other.tags)
-    if one.user != other.user or one.name != other.name or bool(one.tags) != bool(other.tags):
+    earlier, other = before.claim, run.claim
+    if earlier.tags and other.tags:
+        return bool(earlier.tags & other.tags)
+    if earlier.user != other.user or earlier.name != other.name or bool(earlier.tags) != bool(other.tags):
         return False
-    return not before.over or abs((one.submit_time or 0.0) - (other.submit_time or 0.0)) <= _SAME_S
+    return not before.over or abs((earlier.submit_time or 0.0) - (other.submit_time or 0.0)) <= _SAME_S
 
 
 @dataclass(slots=True)
@@ -182,8 +182,8 @@ class Whose:
         """The tag of a job, of an element of an array its own; None where there is none, or several jobs have made it
         together."""
         identity = self.of(native_id)
-        known = (identity.tags or frozenset()) if identity is not None else frozenset()
-        tags = tuple(tag for tag in known if len(known) == 1 or whole_tag(tag) != tag)
+        tags_of_job = (identity.tags or frozenset()) if identity is not None else frozenset()
+        tags = tuple(tag for tag in tags_of_job if len(tags_of_job) == 1 or whole_tag(tag) != tag)
         return tags[0] if len(tags) == 1 else None
 
     def takes(self, native_id: str, claim: Claim) -> bool:
@@ -200,13 +200,13 @@ class Whose:
         """The records of the job's own runs among those of its native id; of one of which nothing else is known, those
         of the last job that was called so."""
         identity = self.of(native_id) or Identity()
-        known = lives(runs)
-        own = _tagged(identity, known) or _nearest(identity, known)
+        runs_by_job = lives(runs)
+        own = _tagged(identity, runs_by_job) or _nearest(identity, runs_by_job)
         if own is None:
             own = []
         elif self.of(native_id) is not None and identity.unknown:
             identity.learn(own[0].claim)
-        for life in known:
+        for life in runs_by_job:
             if life is not own and not set(map(id, life)) <= set(map(id, own)):
                 self.leave(native_id, _why(identity, life))
         return [run.record for run in own]
@@ -217,20 +217,20 @@ class Whose:
 
     def left(self, native_ids: Iterable[str]) -> list[str]:
         """Why something about these was left out."""
-        return [why for one in native_ids for why in self.left_out.get(one, ())]
+        return [why for native_id in native_ids for why in self.left_out.get(native_id, ())]
 
 
-def _tagged(identity: Identity, known: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
+def _tagged(identity: Identity, runs_by_job: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
     """All runs that bear the job's tag."""
     tags = identity.tags or frozenset()
-    return [run for life in known for run in life if run.claim.tags and run.claim.tags & tags] or None
+    return [run for life in runs_by_job for run in life if run.claim.tags and run.claim.tags & tags] or None
 
 
-def _nearest(identity: Identity, known: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
+def _nearest(identity: Identity, runs_by_job: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
     """The life whose submission is nearest to the job's; None where none fits, or two fit as well."""
     if identity.unknown:
-        return known[-1] if known else None
-    fitting = [life for life in known if any(judge(identity, run.claim)[0] is Verdict.OURS for run in life)]
+        return runs_by_job[-1] if runs_by_job else None
+    fitting = [life for life in runs_by_job if any(judge(identity, run.claim)[0] is Verdict.OURS for run in life)]
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     far = sorted((_distance(identity, life), place) for place, life in enumerate(fitting))
@@ -262,4 +262,4 @@ def whole_tag(tag: str) -> str:
 
 def tags_in(text: str) -> frozenset[str]:
     """The tags in a comment or a command line: ``sssjob:<id>``, or a script ``<id>.job``."""
-    return frozenset(one or other for one, other in _TAG.findall(text))
+    return frozenset(comment_tag or other for comment_tag, other in _TAG.findall(text))

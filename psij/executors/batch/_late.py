@@ -47,12 +47,12 @@ def late_records(executor: BatchSchedulerExecutor,
     """
     records: dict[str, dict[str, JobStatus]] = {}
     silent = False
-    wanted = {one.native_id for one in asked}
+    wanted_ids = {each.native_id for each in asked}
     for answer, mute in _answers(executor, asked):
         silent |= mute
-        for native_id, known in answer.items():
-            own = {name: record for name, record in known.items() if name not in executor._LIVE_SOURCES}
-            if own and native_id in wanted:
+        for native_id, by_source in answer.items():
+            own = {name: record for name, record in by_source.items() if name not in executor._LIVE_SOURCES}
+            if own and native_id in wanted_ids:
                 records[native_id] = own
     return records, silent
 
@@ -61,15 +61,16 @@ def _answers(executor: BatchSchedulerExecutor,
              asked: Sequence[Asked]) -> Iterator[tuple[dict[str, dict[str, JobStatus]], bool]]:
     """What the sources say of some jobs at a time."""
     size = executor._ACCOUNTED_AT_ONCE
-    identities = {one.native_id: one.identity for one in asked}
+    identities = {each.native_id: each.identity for each in asked}
     for ask, sure in ((partial(BatchAsking._ask_sources, executor), True), (executor._ask_sources, False)):
-        native_ids = list(dict.fromkeys(one.native_id for one in asked if one.sure == sure))
+        native_ids = list(dict.fromkeys(each.native_id for each in asked if each.sure == sure))
         for start in range(0, len(native_ids), size):
             ids = native_ids[start:start + size]
             whose = Whose({native_id: identities[native_id] for native_id in ids})
             late = set() if executor._LIVE_SOURCES else set(ids)            # each job alone is asked for life
             records, silent = ask(ids, late, whose)
-            yield {one: records[one] for one in ids if one in records}, silent      # an array is no job of its number
+            yield {each: records[each] for each in ids
+                   if each in records}, silent      # an array is no job of its number
 
 
 def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping[int, int]) -> JobStatus | None:
@@ -113,35 +114,35 @@ def _name_sources(metadata: dict[str, Any], sources: Mapping[str, Any], others: 
     for key, name in named.items():
         if name == _QUEUE:
             named[key] = sources.get(key, sources.get("state", _QUEUE))
-    said: dict[str, dict[str, Any]] = {}
+    others_by_source: dict[str, dict[str, Any]] = {}
     for key, values in [*others.items(), *metadata.pop("others", {}).items()]:
         value = metadata.get(key)
         for name, other in values.items():
             source = sources.get(key, _QUEUE) if name == _QUEUE else name
             if source != named.get(key) and other != value:
-                said.setdefault(key, {})[source] = other
-    if said:
-        metadata["others"] = said
+                others_by_source.setdefault(key, {})[source] = other
+    if others_by_source:
+        metadata["others"] = others_by_source
 
 
 def _keep_end(status: JobStatus, before: JobStatus, sources: Mapping[str, Any], shown: Mapping[int, int]) -> None:
     """Have a status tell the end that was known before; what accounting says instead stands among ``others``."""
-    metadata, known = status.metadata or {}, before.metadata or {}
-    reason = known.get("reason")
+    metadata, metadata_before = status.metadata or {}, before.metadata or {}
+    reason = metadata_before.get("reason")
     kept: dict[str, Any] = {"exit_code": before.exit_code}
-    told: dict[str, Any] = {"exit_code": status.exit_code}
+    end: dict[str, Any] = {"exit_code": status.exit_code}
     if status.state is not before.state and reason not in _AFTERWARDS:
-        kept |= {"state": before.state.name, "signal": known.get("signal")}
-        told |= {"state": status.state.name, "signal": metadata.pop("signal", None)}
+        kept |= {"state": before.state.name, "signal": metadata_before.get("signal")}
+        end |= {"state": status.state.name, "signal": metadata.pop("signal", None)}
         metadata |= {} if kept["signal"] is None else {"signal": kept["signal"]}
     elif before.exit_code is None:
-        kept = told
+        kept = end
     named, others = metadata["sources"], metadata.pop("others", {})
     for key in kept:
-        if kept[key] != told[key]:
+        if kept[key] != end[key]:
             others.pop(key, None)
-            if (source := named.pop(key, None)) is not None and told[key] != shown.get(kept[key]):
-                others[key] = {source: told[key]}
+            if (source := named.pop(key, None)) is not None and end[key] != shown.get(kept[key]):
+                others[key] = {source: end[key]}
             if kept[key] is not None:
                 named[key] = sources.get(key, sources.get("state", _QUEUE))
     metadata.pop("reason", None)
@@ -151,5 +152,5 @@ def _keep_end(status: JobStatus, before: JobStatus, sources: Mapping[str, Any], 
 
 def _said(status: JobStatus) -> tuple[Any, ...]:
     """All that a status says but when it was last confirmed."""
-    known = {key: value for key, value in (status.metadata or {}).items() if key != "confirmed_at"}
-    return status.state, status.exit_code, status.message, known
+    facts = {key: value for key, value in (status.metadata or {}).items() if key != "confirmed_at"}
+    return status.state, status.exit_code, status.message, facts

@@ -22,17 +22,17 @@ def amend(job: Job, before: JobStatus, status: JobStatus, last: JobStatus | None
 
     The first word of the queue is told as news, because what has been known so far may be an old record of a start.
     """
-    known, metadata = before.metadata or {}, status.metadata or {}
-    changed = {key: value for key, value in known.items() if key not in ("phase", "sources", "waits")} | metadata
+    facts, metadata = before.metadata or {}, status.metadata or {}
+    changed = {key: value for key, value in facts.items() if key not in ("phase", "sources", "waits")} | metadata
     message = status.message
     if before.state is not JobState.QUEUED and status.state is JobState.QUEUED:
-        if known.get("requeued") or _is_put_back(before, status, last, now):
+        if facts.get("requeued") or _is_put_back(before, status, last, now):
             changed["requeued"] = True
         else:                   # the list is behind: the job runs
             changed, message = {key: changed[key] for key in changed if key not in ("phase", "waits")}, before.message
-    elif status.state is not JobState.QUEUED and "requeued" in known:
+    elif status.state is not JobState.QUEUED and "requeued" in facts:
         changed["requeued"] = False
-    if last is None or _standing(changed) != _standing(known) or _started_later(known, changed):
+    if last is None or _standing(changed) != _standing(facts) or _started_later(facts, changed):
         job._renew(JobStatus(before.state, before.time, message, before.exit_code, changed))
     else:
         before.metadata, before.message = changed, message
@@ -59,21 +59,21 @@ def is_behind(began: float, queue: JobStatus | None) -> bool:
     """Whether the record of a start is of an earlier life of a job that the queue has shown waiting since."""
     if queue is None or queue.state is not JobState.QUEUED:
         return False
-    known = queue.metadata or {}
-    return bool(known.get("submit_time", began) > began or known.get("confirmed_at", began) - began > _BEHIND_S)
+    facts = queue.metadata or {}
+    return bool(facts.get("submit_time", began) > began or facts.get("confirmed_at", began) - began > _BEHIND_S)
 
 
-def _started_later(known: dict[str, Any], changed: dict[str, Any]) -> bool:
-    first, second = known.get("start_time"), changed.get("start_time")
+def _started_later(facts_before: dict[str, Any], changed: dict[str, Any]) -> bool:
+    first, second = facts_before.get("start_time"), changed.get("start_time")
     return first is not None and second is not None and second - first > _LATER_S
 
 
 def kept(before: JobStatus | None, status: JobStatus) -> dict[str, Any]:
     """What the queue has said of a job that runs and does not say again now that it is being cleaned up."""
-    known, now = (before.metadata or {}) if before is not None else {}, (status.metadata or {})
-    if status.state is JobState.QUEUED or known.get("start_time") != now.get("start_time"):
+    facts_before, now = (before.metadata or {}) if before is not None else {}, (status.metadata or {})
+    if status.state is JobState.QUEUED or facts_before.get("start_time") != now.get("start_time"):
         return {}
-    return {key: value for key, value in known.items() if key in _LASTING}
+    return {key: value for key, value in facts_before.items() if key in _LASTING}
 
 
 def add_starts(metadata: dict[str, Any], starts: int, source: str) -> None:

@@ -60,8 +60,8 @@ class Reasons:
             answer = answers.get(native_id, answers.get(native_id.partition(".")[0]))     # of a task, that of its array
             if answer is not None:
                 (kind, words), last = answer, waiting[native_id]
-                known = {**(last.metadata or {}), **({"waits": kind} if kind is not None else {})}
-                seen[native_id] = JobStatus(last.state, last.time, words, metadata=known)
+                facts = {**(last.metadata or {}), **({"waits": kind} if kind is not None else {})}
+                seen[native_id] = JobStatus(last.state, last.time, words, metadata=facts)
 
 
 def _waits(item: Followed, seen: dict[str, JobStatus | None], now: float) -> JobStatus | None:
@@ -71,6 +71,6 @@ def _waits(item: Followed, seen: dict[str, JobStatus | None], now: float) -> Job
         status = item.queue
     if status is None or status.state is not JobState.QUEUED:
         return None
-    known = status.metadata or {}
-    waited = now - known.get("submit_time", now - _WAITED_S)
-    return None if waited < _WAITED_S or known.get("phase") == "HELD" else status
+    facts = status.metadata or {}
+    waited = now - facts.get("submit_time", now - _WAITED_S)
+    return None if waited < _WAITED_S or facts.get("phase") == "HELD" else status

@@ -59,17 +59,17 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     for row in records_of(out):
         tasks = records.setdefault(row["jobnumber"], {})
         tasks.setdefault(row.get("taskid", ""), []).append(Run(_claim(row), numbers(row)[0] not in _NOT_OVER, row))
-    found: dict[str, JobStatus] = {}
+    statuses: dict[str, JobStatus] = {}
     asked = Whose() if whose is None else whose
     for native_id, tasks in records.items():
         for some in _apart(native_id, tasks, asked):
             own = _own(native_id, some, asked)
-            known = {task: _record(own[task]) for task in sorted(own, key=lambda t: (len(t), t))}
-            ended = {task: status for task, status in known.items() if status is not None}
-            found |= {f"{native_id}.{task}": status for task, status in ended.items() if task.isdecimal()}
-            if ended and len(ended) == len(known) and (some is tasks or not any(map(str.isdecimal, some))):
-                found[native_id] = of_elements(list(ended.values()))        # else one of them will run again
-    return found
+            by_task = {task: _record(own[task]) for task in sorted(own, key=lambda t: (len(t), t))}
+            ended = {task: status for task, status in by_task.items() if status is not None}
+            statuses |= {f"{native_id}.{task}": status for task, status in ended.items() if task.isdecimal()}
+            if ended and len(ended) == len(by_task) and (some is tasks or not any(map(str.isdecimal, some))):
+                statuses[native_id] = of_elements(list(ended.values()))        # else one of them will run again
+    return statuses
 
 
 def _apart(native_id: str, tasks: dict[str, list[Run[_Row]]], whose: Whose) -> list[dict[str, list[Run[_Row]]]]:
@@ -112,7 +112,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     job = replace(of_runs(usages), ran=usages[-1].ran, queue=usages[-1].queue, memory_average_bytes=average(records))
     metadata = job.facts(began=True, over=True)
     if job.ran and len(runs) > 1:
-        metadata["attempts"] = [one.attempt() for one in usages]
+        metadata["attempts"] = [usage.attempt() for usage in usages]
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
     passed = limit_passed(last)
     if passed is not None or job.signal:

@@ -54,16 +54,16 @@ def parse_codes(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
 def _code(job: Any, whose: Whose) -> tuple[str, JobStatus] | None:
     """The id and the code of a job that has ended; None of any other, and of one with numbers that are none."""
     try:
-        said = f"{member(job, 'comment', 'job')} {member(job, 'submit_line')}"
+        text = f"{member(job, 'comment', 'job')} {member(job, 'submit_line')}"
         submitted = number(member(job, "time", "submission"))
-        claim = Claim(tags_in(said) if member(job, "submit_line") or tags_in(said) else None,
+        claim = Claim(tags_in(text) if member(job, "submit_line") or tags_in(text) else None,
                       str(member(job, "user") or "") or None, submit_time=submitted)
         if not whose.takes(job_id(job), claim):
             return None
         code = number(member(job, "exit_code", "return_code"))
-        known = native_state(_word(member(job, "state", "current")))
-        if code is not None and known is not None and known[1].final:
-            return job_id(job), JobStatus(known[1], exit_code=code)
+        state = native_state(_word(member(job, "state", "current")))
+        if code is not None and state is not None and state[1].final:
+            return job_id(job), JobStatus(state[1], exit_code=code)
     except ValueError:
         pass
     return None
@@ -71,7 +71,8 @@ def _code(job: Any, whose: Whose) -> tuple[str, JobStatus] | None:
 
 def _release(document: Any) -> tuple[int, ...]:
     """``(23, 2)`` of the version in ``meta``: texts below ``slurm``, once numbers below ``Slurm``."""
-    version = next((found for key in ("slurm", "Slurm") if (found := member(document, "meta", key, "version"))), None)
+    version = next((release for key in ("slurm", "Slurm") if (release := member(document, "meta", key, "version"))),
+                   None)
     parts = [str(member(version, part)) for part in ("major", "minor")]
     if not all(part.isdecimal() for part in parts):
         raise ValueError("sacct --json does not say of which release it is")

@@ -44,16 +44,17 @@ def native_state(text: str) -> tuple[NativeState, JobState] | None:
     return None if native is None or state is None else (native, state)
 
 
-def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], said: str | None,
+def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], reason_text: str | None,
               code: int | None = None, signal: int | None = None) -> JobStatus:
-    """A status. metadata: what is known beside the state. said: Slurm's reason, for people. signal: 0 for none."""
+    """A status. metadata: what is known beside the state. reason_text: Slurm's reason, for people. signal: 0 for
+    none."""
     if state is JobState.QUEUED:
-        metadata |= waiting(native, waits_for(said or ""))
+        metadata |= waiting(native, waits_for(reason_text or ""))
     elif native.phase is not None:
         metadata["phase"] = native.phase
     if native.reason is not None:
         metadata["reason"] = native.reason
-    elif native.stage is Stage.CANCELED and said == NEVER:
+    elif native.stage is Stage.CANCELED and reason_text == NEVER:
         metadata["reason"] = "dependency"
     if signal and state is not JobState.COMPLETED:
         metadata["signal"] = signal
@@ -62,7 +63,7 @@ def status_in(native: NativeState, state: JobState, metadata: dict[str, Any], sa
             metadata.setdefault("reason", "signal")
     metadata = {key: value for key, value in metadata.items() if value is not None}
     times = {JobState.QUEUED: "submit_time", JobState.ACTIVE: "start_time"}
-    message = said if said and said not in ("None", "NonZeroExitCode") else None
+    message = reason_text if reason_text and reason_text not in ("None", "NonZeroExitCode") else None
     if state.final and (native.reason or (message and state is JobState.FAILED)):
         message = f"Slurm says {native.word}" + (f", {message}" if message else "")
         message = f"{WORDS[native.reason]} ({message})" if native.reason else message
@@ -117,8 +118,8 @@ def _rows(out: str) -> Iterator[dict[str, str]]:
 
 def _claim(row: Mapping[str, str]) -> Claim:
     """Whose a row is. Old accounting knows no command lines, and comments only where the site keeps them."""
-    said = f"{row.get('Comment') or ''} {row.get('SubmitLine') or ''}"
-    return Claim(tags_in(said) if row.get("SubmitLine") or tags_in(said) else None, row.get("User") or None,
+    text = f"{row.get('Comment') or ''} {row.get('SubmitLine') or ''}"
+    return Claim(tags_in(text) if row.get("SubmitLine") or tags_in(text) else None, row.get("User") or None,
                  submit_time=quantity(row.get("Submit", "")))
 
 
@@ -137,11 +138,11 @@ def _with_arrays(rows: Mapping[str, T], judged: Callable[[str, T, Whose], JobSta
     judged: the status by a native id, its row and the jobs that are asked about; None where the row is none of theirs.
     """
     whose = Whose() if whose is None else whose
-    found: dict[str, JobStatus] = {}
+    statuses: dict[str, JobStatus] = {}
     arrays: dict[str, dict[int, JobStatus]] = {}
     for native_id, row in rows.items():
         if (status := judged(native_id, row, whose)) is not None:
-            found[native_id] = status
+            statuses[native_id] = status
         array, element, index = native_id.partition("_")
         if not element:
             continue
@@ -154,8 +155,8 @@ def _with_arrays(rows: Mapping[str, T], judged: Callable[[str, T, Whose], JobSta
             arrays.setdefault(array, {})[int(index) if index.isdecimal() else -1] = status
     whole = {array: of_elements([one for _, one in sorted(elements.items(), key=itemgetter(0))])
              for array, elements in arrays.items()}
-    return found | {array: status for array, status in whole.items()
-                    if array not in found or _submitted(found[array]) <= _submitted(status)}
+    return statuses | {array: status for array, status in whole.items()
+                       if array not in statuses or _submitted(statuses[array]) <= _submitted(status)}
 
 
 def _submitted(status: JobStatus) -> float:
@@ -171,10 +172,10 @@ def _record(rows: list[_Record]) -> JobStatus | None:
         return None
     runs = [recorded(row) for row, _ in rows]
     job = of_runs(runs, (recorded(step) for _, steps in rows for step in steps))
-    known = native_state(job.native_state or "")
-    if known is None:
+    state_pair = native_state(job.native_state or "")
+    if state_pair is None:
         return None
-    native, state = known
+    native, state = state_pair
     if state.final and job.end_time is None:       # not all of it is there yet
         return None
     metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
@@ -194,14 +195,14 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
     if exit_code != 0 and _UNKNOWN.search(out):
         return {}
     check_status_exit_code("scontrol", exit_code, out)
-    found: dict[str, tuple[Claim, JobStatus]] = {}
+    statuses: dict[str, tuple[Claim, JobStatus]] = {}
     for line in whole_lines(out):
         pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
         fields = dict(pairs)
-        known = native_state(fields.get("JobState", ""))
-        if known is None or "JobId" not in fields or len(pairs) != len(fields):
+        state_pair = native_state(fields.get("JobState", ""))
+        if state_pair is None or "JobId" not in fields or len(pairs) != len(fields):
             continue        # the same field twice: a name or a comment looks like fields
-        native, state = known
+        native, state = state_pair
         job = shown(fields)
         metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
         native_id = fields["JobId"]
@@ -211,5 +212,5 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
         claim = Claim(tags_in(line) if " Command=" in line else None, user,
                       submit_time=quantity(fields.get("SubmitTime", "")))
         status = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
-        found[native_id] = claim, status
-    return _with_arrays(found, lambda native_id, row, own: row[1] if own.takes(native_id, row[0]) else None, whose)
+        statuses[native_id] = claim, status
+    return _with_arrays(statuses, lambda native_id, row, own: row[1] if own.takes(native_id, row[0]) else None, whose)

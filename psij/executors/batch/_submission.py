@@ -57,17 +57,17 @@ class Submissions:
 
     def withdraw(self, job: Job) -> None:
         """Remove the script of a job that was prepared and is not submitted."""
-        if (found := self._ready.pop(job.id, None)) is not None:
+        if (script := self._ready.pop(job.id, None)) is not None:
             with suppress(OSError):     # it stays behind; clear_old removes it one day
-                self._executor.host.remove(found)
+                self._executor.host.remove(script)
 
     def submit(self, job: Job) -> tuple[str, float]:
         """Native id and time of submission. Raises SubmitException as BatchSchedulerExecutor.submit says."""
         if job.id in self.unanswered:
             submitted = self.unanswered[job.id]
-            found = self._search(job, "an earlier submission of it got no answer")
-            if found is not None:
-                return found, submitted
+            native_id = self._search(job, "an earlier submission of it got no answer")
+            if native_id is not None:
+                return native_id, submitted
         try:
             self.prepare(job)
         except OSError as e:
@@ -135,32 +135,32 @@ class Submissions:
         return native_id
 
     def _after_failure(self, job: Job, error: subprocess.CalledProcessError) -> str:
-        said = error.output.strip()
-        if said in ("", UNKNOWN_ERROR):
-            said = f"exit code {error.returncode}, no message"
+        output = error.output.strip()
+        if output in ("", UNKNOWN_ERROR):
+            output = f"exit code {error.returncode}, no message"
         meaning = self._executor._classify_failure(error.returncode, error.output)
         if meaning is Failure.UNKNOWN:
-            return self._search_or_raise(job, said, error)
+            return self._search_or_raise(job, output, error)
         if meaning is Failure.FULL:
-            raise QueueFullException(said, error) from error
-        raise SubmitException(said, error, transient=meaning is Failure.LATER) from error
+            raise QueueFullException(output, error) from error
+        raise SubmitException(output, error, transient=meaning is Failure.LATER) from error
 
     def _search_or_raise(self, job: Job, why: str, error: BaseException | None) -> str:
-        found = self._search(job, why, error)
-        if found is None:
-            if (said := self._waited_for_room(error)) is not None:
-                raise QueueFullException(f"{said} ({why})", error) from error
+        native_id = self._search(job, why, error)
+        if native_id is None:
+            if (full := self._waited_for_room(error)) is not None:
+                raise QueueFullException(f"{full} ({why})", error) from error
             raise SubmitException(f"The job was not submitted: {why}", error, transient=True) from error
-        return found
+        return native_id
 
     def _waited_for_room(self, error: BaseException | None) -> str | None:
         """What a submit command said that tried again and again by itself until its time was up, because there were as
         many jobs as may be; None where it did not."""
         if not isinstance(error, subprocess.TimeoutExpired):
             return None
-        said = b"\n".join(text for text in (error.output, error.stderr) if isinstance(text, bytes)).decode(
+        output = b"\n".join(text for text in (error.output, error.stderr) if isinstance(text, bytes)).decode(
             "utf-8", "replace").strip()
-        return said if self._executor._classify_failure(1, said) is Failure.FULL else None
+        return output if self._executor._classify_failure(1, output) is Failure.FULL else None
 
     def _search(self, job: Job, why: str, error: BaseException | None = None) -> str | None:
         """The native id of a job of which nobody knows whether it was made; None when it was not.
@@ -175,15 +175,16 @@ class Submissions:
         until, pause, answered = time.monotonic() + executor.config.lost_after, _LOOKUP_S[0], False
         while True:
             shown, answered = executor._look_up([job.id])
-            if found := shown.get(job.id):
+            if native_ids := shown.get(job.id):
                 del self.unanswered[job.id]
-                if len(found) > 1:
-                    _log.warning("Job %s was made %s times: %s; the first is followed", job.id, len(found), found)
-                return found[0]
-            left = until - time.monotonic()
-            if left <= 0:
+                if len(native_ids) > 1:
+                    _log.warning("Job %s was made %s times: %s; the first is followed", job.id, len(native_ids),
+                                 native_ids)
+                return native_ids[0]
+            seconds_left = until - time.monotonic()
+            if seconds_left <= 0:
                 break
-            time.sleep(min(pause, left))
+            time.sleep(min(pause, seconds_left))
             pause = min(pause * 2, _LOOKUP_S[1])
         if answered:
             del self.unanswered[job.id]

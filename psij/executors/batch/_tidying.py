@@ -30,11 +30,11 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
     """Put into the message of a failed job what its submit script had to say."""
     if status.state is not JobState.FAILED:
         return
-    said, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag), executor.host)
-    if said and (executor._OUTPUT_IS_TROUBLE or not ended):
-        executor._explain(status, said)
-        said = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", said)
-        status.message = f"{status.message}: {said}" if status.message else said
+    output, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag), executor.host)
+    if output and (executor._OUTPUT_IS_TROUBLE or not ended):
+        executor._explain(status, output)
+        output = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", output)
+        status.message = f"{status.message}: {output}" if status.message else output
 
 
 def _number(status: JobStatus) -> str:

@@ -238,12 +238,12 @@ class Watcher:
         """With the lock held: wait while there is nothing to do; False when the thread is to end."""
         until = time.monotonic() + _LINGER_S
         while not busy():
-            left = until - time.monotonic()
-            if left <= 0:
+            seconds_left = until - time.monotonic()
+            if seconds_left <= 0:
                 del self._threads[name]
                 self.retired = not self._threads and not self._followed
                 return False
-            self._changed.wait(left)
+            self._changed.wait(seconds_left)
         return True
 
     def _earliest(self, delay_s: float) -> float:
@@ -266,9 +266,9 @@ class Watcher:
                     return
             self._look()
             with self._changed:
-                left = max(self._due - time.monotonic(), self._budget_s())
-                if left > 0:
-                    self._changed.wait(min(left, LOOK_S))
+                seconds_left = max(self._due - time.monotonic(), self._budget_s())
+                if seconds_left > 0:
+                    self._changed.wait(min(seconds_left, LOOK_S))
                     continue
                 if not self._followed:
                     continue
@@ -359,10 +359,10 @@ class Watcher:
                     followed = list({job: item, **self._followed}.values())
                 self._there = _listed(item.executor, followed)
                 self._looked_at, self._looked_for = began, frozenset(one.native_id for one in followed)
-            there = self._there
-        if item.native_id not in there:
+            listed = self._there
+        if item.native_id not in listed:
             return False
-        claim = there[item.native_id]
+        claim = listed[item.native_id]
         return claim is None or _repeats(claim, item.claim) or is_of(item, claim)
 
     def _guarded(self, item: Followed, function: Callable[..., None], *arguments: object) -> None:
@@ -374,11 +374,11 @@ class Watcher:
 
     def _log_once(self, text: str, *words: str) -> None:
         """Log what went wrong, with its traceback; a hook that raises at every question is one line of the log."""
-        known = (text, *words) in self._logged
+        logged_before = (text, *words) in self._logged
         if len(self._logged) >= _MOST_LOGGED:
             self._logged.clear()
         self._logged.add((text, *words))
-        _log.log(logging.DEBUG if known else logging.ERROR, text, *words, exc_info=True)
+        _log.log(logging.DEBUG if logged_before else logging.ERROR, text, *words, exc_info=True)
 
     def _take(self, item: Followed, status: JobStatus | None, now: float) -> None:
         """What the queue says of one job: a status, None for "as before", or _MISSING."""
@@ -471,8 +471,8 @@ class Watcher:
         hinted: set[Job] = set()
         for directory, names in self._lookout.listings():
             with self._changed:
-                found = self._lookout.found(directory, names)
-            for item, name in found:
+                records = self._lookout.found(directory, names)
+            for item, name in records:
                 if name.endswith(".start"):
                     self._guarded(item, self._started, name)
                 if not (item.own and name.endswith(".start")):
@@ -495,14 +495,14 @@ class Watcher:
             return
         item.starts, item.quiet = max(item.starts, len(times)), None
         before = item.job.status
-        known = before.metadata or {}
+        facts = before.metadata or {}
         if is_behind(times[-1], item.queue):
-            if before.state is JobState.QUEUED and not known.get("requeued"):
+            if before.state is JobState.QUEUED and not facts.get("requeued"):
                 item.job._renew(JobStatus(before.state, before.time, before.message,
-                                          metadata={**known, "requeued": True}))
+                                          metadata={**facts, "requeued": True}))
             return
         item.executor._set_job_status(item.job, JobStatus(JobState.ACTIVE, time=times[-1], metadata={
-            **{key: known[key] for key in ("submit_time", "queue") if key in known}, "native_id": item.native_id,
+            **{key: facts[key] for key in ("submit_time", "queue") if key in facts}, "native_id": item.native_id,
             "start_time": times[-1], "confirmed_at": time.time(), "sources": {"start_time": "start-record"}}))
 
     # --- ends ------------------------------------------------------------------------------------------------------
@@ -526,9 +526,9 @@ class Watcher:
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                left = max(self._ends_due - time.monotonic(), self._budget_s())
-                if left > 0:
-                    self._changed.wait(left)
+                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s())
+                if seconds_left > 0:
+                    self._changed.wait(seconds_left)
                     continue
                 items = list(self._ending.values())
             started = time.monotonic()
@@ -580,12 +580,12 @@ class Watcher:
         ours = item.tag or (end.job_id if end is not None else None)
         began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
         item.starts = max(item.starts, len(began))
-        known = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
-                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
-                         item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
-                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
-                         item.wanted)
-        status = decide(known, executor._accounting_delay(), patience_s)
+        evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
+                            now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
+                            item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
+                            item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
+                            item.wanted)
+        status = decide(evidence, executor._accounting_delay(), patience_s)
         if status is None:
             return
         status.metadata = {"native_id": item.native_id, **(status.metadata or {})}
@@ -633,13 +633,13 @@ def _learn_start(item: Followed) -> None:
         item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
 
 
-def _add_tags(executor: BatchSchedulerExecutor, known: Known, items: Iterable[Followed],
+def _add_tags(executor: BatchSchedulerExecutor, last_answer: Known, items: Iterable[Followed],
               seen: dict[str, JobStatus | None]) -> None:
     """Ask for the tags of listed jobs, all at once, where the queue does not tell them and nothing was heard of them
     before that says the same. What has gone meanwhile is taken out of what was seen."""
     unsure = []
     for item in items:
-        claim, last = known.claims.get(item.native_id), item.claim
+        claim, last = last_answer.claims.get(item.native_id), item.claim
         if claim is not None and claim.tags is None and item.identity.tags != frozenset() and (
                 last is None or (last.user, last.name) != (claim.user, claim.name)
                 or (not _repeats(claim, last) and judge(item.identity, claim)[0] is Verdict.DOUBT)):
@@ -649,22 +649,22 @@ def _add_tags(executor: BatchSchedulerExecutor, known: Known, items: Iterable[Fo
         return
     tags = executor._parse_tags(executor._ask(command)[1])
     for native_id in unsure:
-        told = tags.get(native_id, tags.get(native_id.partition(".")[0]))
-        if told is None:
+        tags_of_job = tags.get(native_id, tags.get(native_id.partition(".")[0]))
+        if tags_of_job is None:
             seen.pop(native_id, None)
         else:
-            known.claims[native_id] = replace(known.claims[native_id], tags=told)
+            last_answer.claims[native_id] = replace(last_answer.claims[native_id], tags=tags_of_job)
 
 
 def _listed(executor: BatchSchedulerExecutor, items: list[Followed]) -> dict[str, Claim | None]:
     """The jobs that the queue has, with what it says of whose they are."""
     native_ids = _native_ids(items)
-    known = Known(set(native_ids))
+    answer = Known(set(native_ids))
     seen: dict[str, JobStatus | None] = {}
     for _, command in executor._status_commands(native_ids):
-        seen.update(executor._ask_queue(command, known))
-    _add_tags(executor, known, [item for item in items if item.native_id in seen], seen)
-    return {**known.elements, **{native_id: known.claims.get(native_id) for native_id in seen}}
+        seen.update(executor._ask_queue(command, answer))
+    _add_tags(executor, answer, [item for item in items if item.native_id in seen], seen)
+    return {**answer.elements, **{native_id: answer.claims.get(native_id) for native_id in seen}}
 
 
 def _apart(items: list[Followed]) -> tuple[list[Followed], list[Followed]]:
@@ -673,8 +673,8 @@ def _apart(items: list[Followed]) -> tuple[list[Followed], list[Followed]]:
     together: list[Followed] = []
     others: list[Followed] = []
     for item in items:
-        one = first.setdefault(item.native_id, item).identity
-        same = not one.tags or not item.identity.tags or bool(one.tags & item.identity.tags)
+        identity = first.setdefault(item.native_id, item).identity
+        same = not identity.tags or not item.identity.tags or bool(identity.tags & item.identity.tags)
         (together if same else others).append(item)
     return together, others
 

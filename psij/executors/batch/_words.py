@@ -64,17 +64,17 @@ def command_words(command: Sequence[str], spec: JobSpec) -> dict[str, Any]:
     if count and list(command[-count:]) == arguments:
         return {"launcher": list(command[:-count]), "arguments": _line(_after_executable(spec))}
     if any("${" in argument for argument in arguments):         # a launcher that puts them elsewhere
-        return {"launcher": [], "arguments": _line([_argument(one, spec) for one in command])}
+        return {"launcher": [], "arguments": _line([_argument(part, spec) for part in command])}
     return {"launcher": list(command), "arguments": Quoted("")}
 
 
 def shell_only(spec: JobSpec) -> list[str]:
     """Names in arguments that bash may know although they are not in the job's environment."""
-    return sorted(_OWN.intersection(name for one in spec.arguments or () for name in pieces(one)[1::2]))
+    return sorted(_OWN.intersection(name for argument in spec.arguments or () for name in pieces(argument)[1::2]))
 
 
 def _line(words: Sequence[str]) -> Quoted:
-    return Quoted(" ".join(one if isinstance(one, Quoted) else word(one) for one in words))
+    return Quoted(" ".join(part if isinstance(part, Quoted) else word(part) for part in words))
 
 
 def _after_executable(spec: JobSpec) -> list[Quoted]:
@@ -82,15 +82,15 @@ def _after_executable(spec: JobSpec) -> list[Quoted]:
     through_env = [expanding_word(pieces(f"{name}={value}")) for name, value in (spec.environment or {}).items()
                    if needs_env(name)]
     executable = [word(os.fspath(spec.executable or ""))] if through_env else []
-    return [*through_env, *executable, *(_argument(one, spec) for one in spec.arguments or ())]
+    return [*through_env, *executable, *(_argument(argument, spec) for argument in spec.arguments or ())]
 
 
 def _argument(text: str, spec: JobSpec) -> Quoted:
     """An argument, in which a name that the job's environment does not have stays as it is."""
-    found = pieces(text)
+    parts = pieces(text)
     stated = spec.environment or {}
-    made, rest = "", found[:1]
-    for name, literal in zip(found[1::2], found[2::2], strict=True):
+    made, rest = "", parts[:1]
+    for name, literal in zip(parts[1::2], parts[2::2], strict=True):
         if name not in _OF_BASH or name in _HANDED_ON:
             rest += [name, literal]
         elif name in stated:            # it goes through env(1): bash does not have its value
@@ -101,5 +101,5 @@ def _argument(text: str, spec: JobSpec) -> Quoted:
     return Quoted(made + _part(rest)) if made else expanding_word(rest, kept=True)
 
 
-def _part(found: list[str]) -> str:
-    return "" if found == [""] else expanding_word(found, kept=True)
+def _part(parts: list[str]) -> str:
+    return "" if parts == [""] else expanding_word(parts, kept=True)

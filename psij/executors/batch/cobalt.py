@@ -125,28 +125,29 @@ class CobaltJobExecutor(LrmExecutor):
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name, folder = job_name(spec, _LONGEST_NAME), str(self.work_directory)
-        found = [Directive("jobname", name.value, name.field), Directive("env", f"SSSJOB_ID={job.id}"),
-                 Directive("cwd", folder, "work_directory"),
-                 *(Directive(option, f"{folder}/$jobid.{job.id}.{ending}", "work_directory")
-                   for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
+        directives = [Directive("jobname", name.value, name.field), Directive("env", f"SSSJOB_ID={job.id}"),
+                      Directive("cwd", folder, "work_directory"),
+                      *(Directive(option, f"{folder}/$jobid.{job.id}.{ending}", "work_directory")
+                        for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
         attributes = spec.attributes
         duration = time_limit(spec)
         if attributes is not None:
             for option, field in (("queue", "queue_name"), ("project", "account")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.reservation_id is not None:
-                found = in_reservation(found, Directive("queue", attributes.reservation_id,
-                                                        "attributes.reservation_id"))
+                directives = in_reservation(directives, Directive("queue", attributes.reservation_id,
+                                                                  "attributes.reservation_id"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
-        if not any(one.option in ("time", "t") for one in custom):      # qsub wants one
-            found.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
+        if not any(directive.option in ("time", "t") for directive in custom):      # qsub wants one
+            directives.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
         asked = requested(spec)
-        if asked is not None or not any(one.option in ("nodecount", "n") for one in custom):   # qsub wants one of these
+        if asked is not None or not any(directive.option in ("nodecount", "n")
+                                        for directive in custom):   # qsub wants one of these
             _check_resources(asked or ResourceSpecV1(), self._cores)
-            found.append(Directive("nodecount", str((asked or ResourceSpecV1()).computed_node_count),
-                                   "resources.node_count"))
-        return found + custom
+            directives.append(Directive("nodecount", str((asked or ResourceSpecV1()).computed_node_count),
+                                        "resources.node_count"))
+        return directives + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()
@@ -182,26 +183,27 @@ class CobaltJobExecutor(LrmExecutor):
 
     def _claim(self, row: Any) -> Claim:
         """By the variables of the job; qstat is asked for jobs of the user only."""
-        said = row.get("Envs")
-        tags = None if said is None else frozenset(word.partition("=")[2] for word in said.split()
-                                                   if word.startswith("SSSJOB_ID="))
+        variables = row.get("Envs")
+        tags = None if variables is None else frozenset(word.partition("=")[2] for word in variables.split()
+                                                        if word.startswith("SSSJOB_ID="))
         return Claim(tags, submit_time=moment(row.get("SubmitTime", "")))
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
-        known = job_state(native, state, "Cobalt's job state")
-        if native is None or known is None:
+        job_state_ = job_state(native, state, "Cobalt's job state")
+        if native is None or job_state_ is None:
             return None
         job = recorded(row)
         metadata = job.facts(began=True, over=False) | present({"phase": native.phase})
-        if known is JobState.QUEUED:
+        if job_state_ is JobState.QUEUED:
             metadata |= waiting(native)
-        return JobStatus(known, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
+        return JobStatus(job_state_, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """The logs of the jobs; grep also fails where one of them is missing."""
         names = sorted(name for name in self.host.names(self.work_directory) if name.endswith(".cobaltlog"))
-        paths = [str(self.work_directory / name) for one in native_ids for name in names if name.startswith(f"{one}.")]
+        paths = [str(self.work_directory / name) for number in native_ids for name in names
+                 if name.startswith(f"{number}.")]
         commands = [["grep", "-E", "-H", "-s", "-e", _LOOKED_FOR, "--", *paths[start:start + _LOGS_AT_ONCE]]
                     for start in range(0, len(paths), _LOGS_AT_ONCE)]
         return [Source("cobaltlog", commands, lambda exit_code, out, whose: parse_log(out, whose))]
@@ -285,15 +287,15 @@ def parse_log(out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
         match = _LOG_LINE.fullmatch(line)
         if match and (whose is None or whose.takes(match[1], Claim(frozenset([match[2]])))):
             lines.setdefault(match[1], []).append((moment(f"{match[3]} {match[4]}"), match[5]))
-    statuses = ((native_id, _end(said)) for native_id, said in lines.items())
+    statuses = ((native_id, _end(lines_of_job)) for native_id, lines_of_job in lines.items())
     return {native_id: status for native_id, status in statuses if status is not None}
 
 
-def _end(said: list[tuple[float | None, str]]) -> JobStatus | None:
-    submitted = next((when for when, text in said if text.startswith("submitted ")), None)
-    found = [(when, text) for when, text in said if not text.startswith("submitted ")]
+def _end(lines_of_job: list[tuple[float | None, str]]) -> JobStatus | None:
+    submitted = next((when for when, text in lines_of_job if text.startswith("submitted ")), None)
+    lines_after = [(when, text) for when, text in lines_of_job if not text.startswith("submitted ")]
     metadata: dict[str, Any] = {"native_state": "done", "submit_time": submitted}
-    for when, text in reversed(found):
+    for when, text in reversed(lines_after):
         metadata["end_time"] = when
         if match := _COMPLETED.match(text):
             return _by_code(None if match[1] == "None" else int(match[1]), metadata)
@@ -313,5 +315,5 @@ def _by_code(code: int | None, metadata: dict[str, Any]) -> JobStatus:
 
 
 def _known(state: JobState, metadata: dict[str, Any], code: int | None = None, message: str | None = None) -> JobStatus:
-    known = present(metadata)
-    return JobStatus(state, time=known.get("end_time"), message=message, exit_code=code, metadata=known)
+    facts = present(metadata)
+    return JobStatus(state, time=facts.get("end_time"), message=message, exit_code=code, metadata=facts)

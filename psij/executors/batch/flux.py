@@ -117,10 +117,10 @@ class FluxJobExecutor(LrmExecutor):
 
     def job_id_from_submit_output(self, out: str) -> str:
         """The id, from the one line that is one."""
-        found = [one for line in out.splitlines() if (one := decimal_id(line.strip())) is not None]
-        if len(found) != 1:
+        ids = [ident for line in out.splitlines() if (ident := decimal_id(line.strip())) is not None]
+        if len(ids) != 1:
             raise ValueError(f"flux batch gave no job id: {out!r}")
-        return found[0]
+        return ids[0]
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of Flux. native_id: decimal or F58."""
@@ -131,13 +131,13 @@ class FluxJobExecutor(LrmExecutor):
         return [self._there("sh", "-c", _LOOKUP, "sh", _SUBMITTED_SINCE)]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
-        found = []
+        pairs = []
         for line in out.splitlines():
             native_id, _, text = line.partition(" ")
             user = json.loads(text).get("attributes", {}).get("user", {})
             if isinstance(tag := user.get("sssjob", {}).get("id"), str):
-                found.append((tag, native_id))
-        return by_tag(found, int)
+                pairs.append((tag, native_id))
+        return by_tag(pairs, int)
 
     def _cluster_command(self) -> list[str]:
         return self._there("/bin/sh", "-c", _INSTANCE)
@@ -153,28 +153,30 @@ class FluxJobExecutor(LrmExecutor):
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``--dependency``, which names one job; an attribute cannot say the option twice."""
-        words = [f"after{kind}:{one}" for kind, ids in after.items() for one in ids]
+        words = [f"after{kind}:{native_id}" for kind, ids in after.items() for native_id in ids]
         return {"flux.dependency": words[0]} if len(words) == 1 else None
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
-        found = [Directive("job-name", name.value, name.field),
-                 Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.{job.id}.out", "work_directory"),
-                 Directive("setattr", f"user.sssjob.id={job.id}")]
+        directives = [Directive("job-name", name.value, name.field),
+                      Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.{job.id}.out",
+                                "work_directory"),
+                      Directive("setattr", f"user.sssjob.id={job.id}")]
         attributes = spec.attributes
         if attributes is not None:
             if attributes.reservation_id is not None:
                 raise InvalidJobException("attributes.reservation_id cannot be used: Flux has no reservations")
             for option, field in (("queue", "queue_name"), ("bank", "account")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("time-limit", _limit(limit), "attributes.duration"))
+            directives.append(Directive("time-limit", _limit(limit), "attributes.duration"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         asked = requested(spec)
-        if asked is not None or not any(one.option in _SIZES for one in custom):    # flux batch wants one of these
-            found += _resource_directives(asked or ResourceSpecV1())
-        return found + custom
+        if asked is not None or not any(directive.option in _SIZES
+                                        for directive in custom):    # flux batch wants one of these
+            directives += _resource_directives(asked or ResourceSpecV1())
+        return directives + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()
@@ -266,17 +268,19 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
     """A slot for each process; with nodes, as many on each."""
     if asked.memory is not None:
         raise InvalidJobException("resources.memory cannot be used: Flux has no memory requests")
-    found = [Directive("nslots", str(asked.computed_process_count), "resources.process_count")]
+    directives = [Directive("nslots", str(asked.computed_process_count), "resources.process_count")]
     nodes = _nodes(asked)
     if nodes is not None:
-        found.append(Directive("nodes", str(nodes), "resources.node_count"))
+        directives.append(Directive("nodes", str(nodes), "resources.node_count"))
     if asked.cpu_cores_per_process is not None:
-        found.append(Directive("cores-per-slot", str(asked.cpu_cores_per_process), "resources.cpu_cores_per_process"))
+        directives.append(Directive("cores-per-slot", str(asked.cpu_cores_per_process),
+                                    "resources.cpu_cores_per_process"))
     if asked.gpu_cores_per_process:
-        found.append(Directive("gpus-per-slot", str(asked.gpu_cores_per_process), "resources.gpu_cores_per_process"))
+        directives.append(Directive("gpus-per-slot", str(asked.gpu_cores_per_process),
+                                    "resources.gpu_cores_per_process"))
     if asked.exclusive_node_use:
-        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
-    return found
+        directives.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+    return directives
 
 
 def _rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
@@ -308,23 +312,23 @@ def parse_jobs(exit_code: int, out: str, whose: Whose | None = None) -> dict[str
 def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job as ``flux jobs --json`` has it; None, with a warning, when its state is not known."""
     native = STATES.get(state)
-    known = job_state(native, state, "Flux's job state")
-    if native is None or known is None:
+    job_state_ = job_state(native, state, "Flux's job state")
+    if native is None or job_state_ is None:
         return None
     used = recorded(job)
-    metadata = used.facts(began=True, over=known.final) | present({"phase": native.phase})
-    if known is JobState.QUEUED:
+    metadata = used.facts(began=True, over=job_state_.final) | present({"phase": native.phase})
+    if job_state_ is JobState.QUEUED:
         kind, words = waits_for(job)
         metadata |= waiting(replace(native, waits=None) if kind else native, kind)
-        return JobStatus(known, time=used.submit_time, message=words, metadata=metadata)
-    if not known.final:
-        return JobStatus(known, time=used.start_time if used.ran else used.submit_time, metadata=metadata)
+        return JobStatus(job_state_, time=used.submit_time, message=words, metadata=metadata)
+    if not job_state_.final:
+        return JobStatus(job_state_, time=used.start_time if used.ran else used.submit_time, metadata=metadata)
     message, code = None, None
     exception = job.get("exception") or {}
     if native.stage is not Stage.DONE and exception.get("occurred"):
         metadata["reason"] = native.reason or EXCEPTIONS.get(exception.get("type", ""), "exception")
         message = f"Flux says {state}, {exception.get('type')}: {exception.get('note')}"
-    if known is JobState.CANCELED:
+    if job_state_ is JobState.CANCELED:
         metadata.pop("reason", None)
         message = exception.get("note") or None
     elif used.signal and "reason" not in metadata:
@@ -332,4 +336,4 @@ def _status(state: str, job: Mapping[str, Any]) -> JobStatus | None:
         code = 128 + used.signal
     elif "reason" not in metadata:
         code = used.exit_code
-    return JobStatus(known, time=used.end_time, message=message, exit_code=code, metadata=metadata)
+    return JobStatus(job_state_, time=used.end_time, message=message, exit_code=code, metadata=metadata)

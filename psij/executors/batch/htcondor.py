@@ -157,9 +157,9 @@ class HTCondorJobExecutor(LrmExecutor):
         """The tag is an attribute of the job."""
         constraint = (" || ".join(f"SssjobId == {json.dumps(tag)}" for tag in tags) if len(tags) <= _TAGS_NAMED
                       else "SssjobId isnt undefined")
-        wanted = ["-json", "-attributes", "ClusterId,ProcId,SssjobId", "-constraint", constraint]
-        return [self._there("condor_q", *wanted),
-                self._there("condor_history", *wanted, "-scanlimit", _RECENT_ADS)]
+        query = ["-json", "-attributes", "ClusterId,ProcId,SssjobId", "-constraint", constraint]
+        return [self._there("condor_q", *query),
+                self._there("condor_history", *query, "-scanlimit", _RECENT_ADS)]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
         return by_tag(((str(ad.get("SssjobId")), native_id) for native_id, ad in _ads(out)),
@@ -167,10 +167,10 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
-        found = [Directive("MY.JobBatchName", condor_string(name.value or "", name.field), name.field),
-                 Directive("MY.SssjobId", condor_string(job.id))]
+        directives = [Directive("MY.JobBatchName", condor_string(name.value or "", name.field), name.field),
+                      Directive("MY.SssjobId", condor_string(job.id))]
         if spec.inherit_environment:
-            found.append(Directive("getenv", "true"))
+            directives.append(Directive("getenv", "true"))
         attributes = spec.attributes
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         if attributes is not None:
@@ -179,16 +179,16 @@ class HTCondorJobExecutor(LrmExecutor):
                     raise InvalidJobException(f"attributes.{field} cannot be used: HTCondor has no {what}; a site may "
                                               "have an attribute for it (htcondor.MY.<attribute>)")
             if attributes.account is not None:
-                found.append(Directive("accounting_group", _group(attributes.account), "attributes.account"))
+                directives.append(Directive("accounting_group", _group(attributes.account), "attributes.account"))
             if attributes.duration is not None:
                 seconds = max(1, -int(-attributes.duration.total_seconds() // 1))
-                others = [one for one in custom if one.option.lower() == "periodic_remove"]
-                conditions = [_TIME_LIMIT.format(seconds), *(one.value or "true" for one in others)]
-                custom = [one for one in custom if one not in others]
-                found.append(Directive("periodic_remove", " || ".join(
+                others = [directive for directive in custom if directive.option.lower() == "periodic_remove"]
+                conditions = [_TIME_LIMIT.format(seconds), *(directive.value or "true" for directive in others)]
+                custom = [directive for directive in custom if directive not in others]
+                directives.append(Directive("periodic_remove", " || ".join(
                     f"({condition})" for condition in conditions) if others else conditions[0], "attributes.duration"))
         asked = requested(spec)
-        return found + (_resource_directives(asked) if asked is not None else []) + custom
+        return directives + (_resource_directives(asked) if asked is not None else []) + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec) or ResourceSpecV1()
@@ -283,13 +283,13 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
                                   "machine; a site may have an attribute for it (htcondor.MY.<attribute>)")
     processes = asked.computed_process_count
     field = "resources.process_count" if asked.cpu_cores_per_process is None else "resources.cpu_cores_per_process"
-    found = [Directive("request_cpus", str(processes * (asked.cpu_cores_per_process or 1)), field)]
+    directives = [Directive("request_cpus", str(processes * (asked.cpu_cores_per_process or 1)), field)]
     if asked.gpu_cores_per_process:
-        found.append(Directive("request_gpus", str(processes * asked.gpu_cores_per_process),
-                               "resources.gpu_cores_per_process"))
+        directives.append(Directive("request_gpus", str(processes * asked.gpu_cores_per_process),
+                                    "resources.gpu_cores_per_process"))
     if asked.memory is not None:
-        found.append(Directive("request_memory", f"{max(1, share(asked.memory, 1024))}KB", "resources.memory"))
-    return found
+        directives.append(Directive("request_memory", f"{max(1, share(asked.memory, 1024))}KB", "resources.memory"))
+    return directives
 
 
 def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -309,27 +309,27 @@ def _is_over(state: str) -> bool:
 def _queued(state: str, ad: Mapping[str, Any]) -> JobStatus | None:
     """The status for a job in the queue; None, with a warning, when its state is not known."""
     native = STATES.get(state)
-    found = job_state(native, state, "HTCondor's JobStatus")
-    if native is None or found is None:
+    job_state_ = job_state(native, state, "HTCondor's JobStatus")
+    if native is None or job_state_ is None:
         return None
     if native is NUMBERS[_COMPLETED]:
         return _ended(ad)
     job = recorded(ad)
     if native is NUMBERS[_REMOVED]:         # it may run on for a while
-        found = JobState.ACTIVE if job.ran else JobState.QUEUED
+        job_state_ = JobState.ACTIVE if job.ran else JobState.QUEUED
     phase, message = native.phase, None
     if native.stage is Stage.HELD:
         message = f"held: {ad.get('HoldReason')}"
         if ad.get("HoldReasonCode") == _SPOOLING:
             message, phase = None, "STAGE_IN"
-    metadata = job.facts(began=found is JobState.ACTIVE, over=False) | present({"phase": phase})
-    if found is JobState.QUEUED and phase != "STAGE_IN" and native.stage in (Stage.WAITING, Stage.HELD):
+    metadata = job.facts(began=job_state_ is JobState.ACTIVE, over=False) | present({"phase": phase})
+    if job_state_ is JobState.QUEUED and phase != "STAGE_IN" and native.stage in (Stage.WAITING, Stage.HELD):
         refused = ad.get("LastRejMatchReason") if native.stage is Stage.WAITING else None
         message = str(refused)[:_LONGEST_REASON] if refused else message
         metadata |= waiting(native, TURN if refused else None)
         if job.ran and job.submit_time is not None:     # it has begun before, and is in the queue again
             metadata["requeued"] = True
-    return JobStatus(found, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
+    return JobStatus(job_state_, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
 
 
 def _claim(ad: Mapping[str, Any]) -> Claim:

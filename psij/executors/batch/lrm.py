@@ -111,34 +111,35 @@ def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) ->
     makes the option once for each of its members. refused: options that cannot be given, with the reason.
     """
     custom = spec.attributes.custom_attributes if spec.attributes is not None else None
-    found = []
-    for name, given in (custom or {}).items():
+    directives = []
+    for name, stated in (custom or {}).items():
         owner, _, option = name.partition(".")
         if owner.lower() != prefix or not option:
             continue
         field = f"custom attribute {name!r}"
         if option in refused:
             raise InvalidJobException(f"{field} cannot be used: {refused[option]}")
-        for value in given if isinstance(given, list | tuple) else (given,):
+        for value in stated if isinstance(stated, list | tuple) else (stated,):
             if value is None or value is False:
                 continue
             if value is not True and not isinstance(value, str | int | float):
                 raise InvalidJobException(f"{field} must be text, a number, True, False or a list of these, not "
                                           f"{type(value).__name__}")
-            found.append(Directive(option, None if value is True else str(value), field))
-    return found
+            directives.append(Directive(option, None if value is True else str(value), field))
+    return directives
 
 
 def in_reservation(directives: list[Directive], reservation: Directive) -> list[Directive]:
     """The directives with that for a reservation. Where reservations are queues it takes the place of queue_name, which
     is logged once in this process."""
-    replaced = [one for one in directives if (one.option, one.field) == (reservation.option, "attributes.queue_name")]
-    for one in replaced:
+    replaced = [directive for directive in directives
+                if (directive.option, directive.field) == (reservation.option, "attributes.queue_name")]
+    for directive in replaced:
         if ("queue_name", str(reservation.value)) not in _warned:
             _warned.add(("queue_name", str(reservation.value)))
             _log.warning("attributes.queue_name %r is not used: reservation %r is a queue, and a job is in one",
-                         one.value, reservation.value)
-    return [one for one in directives if one not in replaced] + [reservation]
+                         directive.value, reservation.value)
+    return [directive for directive in directives if directive not in replaced] + [reservation]
 
 
 def local_time(at: float, form: str, host: Host = HERE) -> str | None:
@@ -263,47 +264,48 @@ class LrmExecutor(BatchSchedulerExecutor):
                     if whose.takes(native_id, self._claim(row)))
         return {native_id: status for native_id, status in statuses if status is not None}
 
-    def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
+    def _ask_queue(self, command: list[str], last_answer: Known) -> Mapping[str, JobStatus | None]:
         code, out = self._ask(command)
         if self._SEPARATOR is not None and code == 0:
-            return self._changed_lines(out, known, self._SEPARATOR)
-        return self._changed_rows(code, out, known)
+            return self._changed_lines(out, last_answer, self._SEPARATOR)
+        return self._changed_rows(code, out, last_answer)
 
-    def _changed_rows(self, exit_code: int, out: str, known: Known) -> dict[str, JobStatus | None]:
+    def _changed_rows(self, exit_code: int, out: str, last_answer: Known) -> dict[str, JobStatus | None]:
         seen: dict[str, JobStatus | None] = {}
         for native_id, state, row in self._rows(exit_code, out):
-            if known.wants(native_id):
+            if last_answer.wants(native_id):
                 stands = self._stands(state, row)
-                known.offered[native_id] = stands
-                known.claims[native_id] = self._claim(row)
-                known.fresh.add(native_id)
-                seen[native_id] = None if known.get(native_id) == stands else self._status(state, row)
+                last_answer.offered[native_id] = stands
+                last_answer.claims[native_id] = self._claim(row)
+                last_answer.fresh.add(native_id)
+                seen[native_id] = None if last_answer.get(native_id) == stands else self._status(state, row)
         return seen
 
     def _stands(self, state: str, row: Any) -> str:
         """What of a row has to be the same for "as before": the state, and of a job that waits the reason."""
         return state
 
-    def _changed_lines(self, out: str, known: Known, separator: str) -> dict[str, JobStatus | None]:
+    def _changed_lines(self, out: str, last_answer: Known, separator: str) -> dict[str, JobStatus | None]:
         """The same for lines, of which only those are read that were not in the last answer."""
         header, newline, _ = out.partition("\n")
         fresh, lines = [header + newline], dict[str, str]()
         listed: dict[str, JobStatus | None] = {}
-        before = known.lines
+        before = last_answer.lines
         for some in _pieces(out, len(header) + 1):
             for line in some:
                 native_id = before.get(line)
                 if native_id is not None:
                     listed[native_id] = None
-                elif known.wants(native_id := line.partition(separator)[0]):
+                elif last_answer.wants(native_id := line.partition(separator)[0]):
                     fresh.append(f"{line}\n")
                 else:
-                    if (array := self._array_of(native_id)) and known.wants(array) and array not in known.elements:
-                        known.elements[array] = self._claim_of_array(f"{header}\n{line}\n")
+                    if ((array := self._array_of(native_id)) and last_answer.wants(array)
+                            and array not in last_answer.elements):
+                        last_answer.elements[array] = self._claim_of_array(f"{header}\n{line}\n")
                     continue
                 lines[line] = native_id
-        seen = self._changed_rows(0, "".join(fresh), known)
-        known.lines = lines
+        seen = self._changed_rows(0, "".join(fresh), last_answer)
+        last_answer.lines = lines
         return listed | seen
 
     def _array_of(self, native_id: str) -> str:
@@ -345,7 +347,7 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     def _cancel_command(self, native_ids: Sequence[str]) -> list[str]:
         """The command for one job ends with its id, and takes more of them: so do those of all managers here."""
-        commands = [self.get_cancel_command(one) for one in native_ids]
+        commands = [self.get_cancel_command(native_id) for native_id in native_ids]
         return [*commands[0][:-1], *dict.fromkeys(command[-1] for command in commands)]
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -363,13 +365,13 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _look_up(self, tags: Sequence[str]) -> tuple[dict[str, list[str]], bool]:
         """By tag, and in the records: a job that has ended may be in no queue any more. By the tag of an array the id
         of the whole is found, also in the records of its elements."""
-        found, answered = super()._look_up(tags)
-        wanted = set(tags)
+        ids_by_tag, answered = super()._look_up(tags)
+        wanted_tags = set(tags)
         for native_id, tag in recorded(self.work_directory, self.host):
-            for one, known in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
-                if one in wanted and known not in (ids := found.setdefault(one, [])):
-                    ids.append(known)
-        return found, answered
+            for tag_shown, id_shown in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
+                if tag_shown in wanted_tags and id_shown not in (ids := ids_by_tag.setdefault(tag_shown, [])):
+                    ids.append(id_shown)
+        return ids_by_tag, answered
 
     # --- the script ------------------------------------------------------------------------------------------------
 
@@ -418,8 +420,8 @@ class LrmExecutor(BatchSchedulerExecutor):
         asked = resources(spec) or ResourceSpecV1()
         common = {"native_id": ("$_psij_native", 1),
                   "processors": (_HERE, asked.cpu_cores_per_process or 1)}
-        told = self._TOLD
-        return Told(told.lines, MappingProxyType(common | dict(told.words)), told.each_node)
+        own_words = self._TOLD
+        return Told(own_words.lines, MappingProxyType(common | dict(own_words.words)), own_words.each_node)
 
     def _launch_command(self, job: Job) -> list[str]:
         """The command for the job as launchers see it: with absolute paths."""
@@ -502,15 +504,15 @@ def custom_of(spec: JobSpec) -> Mapping[str, object]:
 def appended(spec: JobSpec) -> list[str]:
     """Which of ``stdout`` and ``stderr`` go on where their files end, by the custom attributes ``psij.stdout_mode`` and
     ``psij.stderr_mode`` (``truncate``, ``append``). Raises InvalidJobException."""
-    found = []
+    streams = []
     for stream in ("stdout", "stderr"):
         mode = custom_of(spec).get(f"psij.{stream}_mode", "truncate")
         if mode not in ("truncate", "append"):
             raise InvalidJobException(f"custom attribute 'psij.{stream}_mode' must be one of truncate, append, not "
                                       f"{mode!r}")
         if mode == "append":
-            found.append(stream)
-    return found
+            streams.append(stream)
+    return streams
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1 | None:
@@ -549,9 +551,9 @@ def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
     """The metadata of a job that waits: what is done with it, why it waits in kind (``sssjob.lrm.waits``), and whether
     the state says that it was put back into the queue. kind: as the reason says it, None where there is none."""
     held = native.stage is Stage.HELD or kind == HELD
-    known = {"phase": native.phase or ("HELD" if held else None),
+    facts = {"phase": native.phase or ("HELD" if held else None),
              "waits": native.waits or (HELD if held else kind), "requeued": native.stage is Stage.AGAIN or None}
-    return present(known)
+    return present(facts)
 
 
 def warn_unknown(kind: str, state: str) -> None:

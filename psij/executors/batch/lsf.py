@@ -131,13 +131,13 @@ class LsfJobExecutor(LrmExecutor):
         return [self._bjobs("-a", "-json", "-o", "jobid job_description")]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
-        return by_tag(((text.removeprefix(_TAG), one["JOBID"]) for one in _records(0, out)
-                       if (text := one.get("JOB_DESCRIPTION", "")).startswith(_TAG)), int)
+        return by_tag(((text.removeprefix(_TAG), row["JOBID"]) for row in _records(0, out)
+                       if (text := row.get("JOB_DESCRIPTION", "")).startswith(_TAG)), int)
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``-w``, a condition."""
         words = {"ok": "done", "notok": "exit", "any": "ended"}
-        return {"lsf.w": " && ".join(f"{words[kind]}({one})" for kind, ids in after.items() for one in ids)}
+        return {"lsf.w": " && ".join(f"{words[kind]}({native_id})" for kind, ids in after.items() for native_id in ids)}
 
     def begin_attributes(self, at: float) -> dict[str, object] | None:
         """``-b [[year:][month:]day:]hour:minute``, by local time; the next full minute."""
@@ -176,23 +176,23 @@ class LsfJobExecutor(LrmExecutor):
         name = job_name(spec, _LONGEST_NAME)
         if re.search(r"[\[\]]", name.value or ""):
             raise InvalidJobException(f"name {name.value!r} contains a bracket, which begins an array in LSF")
-        found = [Directive("J", name.value, name.field), Directive("Jd", _tag(job)), Directive("o", "/dev/null")]
+        directives = [Directive("J", name.value, name.field), Directive("Jd", _tag(job)), Directive("o", "/dev/null")]
         attributes = spec.attributes
         if attributes is not None:
             for option, field in (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("W", self._format_duration(limit), "attributes.duration"))
+            directives.append(Directive("W", self._format_duration(limit), "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
-            found += _resource_directives(asked)
+            directives += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
-        for one in custom:
-            for other in found:
-                if one.option == other.option != "R":       # requirements are joined
-                    raise InvalidJobException(f"{one.field} and {other.field} say the same")
-        return found + custom
+        for directive in custom:
+            for other in directives:
+                if directive.option == other.option != "R":       # requirements are joined
+                    raise InvalidJobException(f"{directive.field} and {other.field} say the same")
+        return directives + custom
 
     def _format_duration(self, duration: timedelta) -> str:
         """``hours:minutes``, rounded up."""
@@ -222,21 +222,22 @@ class LsfJobExecutor(LrmExecutor):
 
     def _claim(self, row: Any) -> Claim:
         """By the description; bjobs is asked for jobs of the user only."""
-        said = row.get("JOB_DESCRIPTION")
-        return Claim(None if said is None else tags_in(said), submit_time=moment(row.get("SUBMIT_TIME")))
+        description = row.get("JOB_DESCRIPTION")
+        return Claim(None if description is None else tags_in(description), submit_time=moment(row.get("SUBMIT_TIME")))
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
-        known = job_state(native, state, "LSF's job state")
-        if native is None or known is None:
+        job_state_ = job_state(native, state, "LSF's job state")
+        if native is None or job_state_ is None:
             return None
         job = recorded(row)
-        metadata = job.facts(began=known is not JobState.QUEUED, over=known.final) | present({"phase": native.phase})
-        if known is JobState.QUEUED:
+        metadata = job.facts(began=job_state_ is not JobState.QUEUED,
+                             over=job_state_.final) | present({"phase": native.phase})
+        if job_state_ is JobState.QUEUED:
             metadata |= waiting(native)
-        if known.final:
+        if job_state_.final:
             return _end(native, job, row.get("EXIT_REASON", ""), metadata)
-        return JobStatus(known, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
+        return JobStatus(job_state_, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
 
     _ACCOUNTED_AT_ONCE = _HISTORIES_AT_ONCE
 
@@ -245,8 +246,9 @@ class LsfJobExecutor(LrmExecutor):
         return self._bjobs("-json", "-o", "jobid jobindex stat pend_reason")
 
     def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
-        said = ((native_id, row.get("PEND_REASON", "").strip()) for native_id, _, row in self._rows(exit_code, out))
-        return {native_id: (waits_for(text), text) for native_id, text in said if text not in ("", "-")}
+        reasons_by_id = ((native_id, row.get("PEND_REASON", "").strip()) for native_id, _,
+                         row in self._rows(exit_code, out))
+        return {native_id: (waits_for(text), text) for native_id, text in reasons_by_id if text not in ("", "-")}
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         ids = native_ids[:_HISTORIES_AT_ONCE]
@@ -294,22 +296,22 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
     fixed = asked.node_count is not None or asked.processes_per_node is not None
     here = asked.computed_processes_per_node
     one_host = asked.computed_node_count == 1 if fixed else processes == 1
-    found = [Directive("n", str(slots), "resources.process_count")]
+    directives = [Directive("n", str(slots), "resources.process_count")]
     if one_host and slots > 1:
-        found.append(Directive("R", "span[hosts=1]", "resources.node_count"))
+        directives.append(Directive("R", "span[hosts=1]", "resources.node_count"))
     elif fixed and slots > 1:
-        found.append(Directive("R", f"span[ptile={here * cores}]", "resources.processes_per_node"))
+        directives.append(Directive("R", f"span[ptile={here * cores}]", "resources.processes_per_node"))
     elif cores > 1:
-        found.append(Directive("R", f"span[block={cores}]", "resources.cpu_cores_per_process"))
+        directives.append(Directive("R", f"span[block={cores}]", "resources.cpu_cores_per_process"))
     if asked.memory is not None:
         parts, method = (asked.computed_node_count if fixed else 1, "host") if fixed or one_host else (slots, "task")
         kilobytes = max(1, share(share(asked.memory, parts), 1024))
-        found.append(Directive("R", f"rusage[mem={kilobytes}KB/{method}]", "resources.memory"))
+        directives.append(Directive("R", f"rusage[mem={kilobytes}KB/{method}]", "resources.memory"))
     if asked.gpu_cores_per_process:
-        found.append(_gpus(asked.gpu_cores_per_process, here if fixed else 1, cores, fixed or one_host))
+        directives.append(_gpus(asked.gpu_cores_per_process, here if fixed else 1, cores, fixed or one_host))
     if asked.exclusive_node_use:
-        found.append(Directive("x", None, "resources.exclusive_node_use"))
-    return found
+        directives.append(Directive("x", None, "resources.exclusive_node_use"))
+    return directives
 
 
 def _gpus(each: int, processes: int, slots: int, by_host: bool) -> Directive:
@@ -344,23 +346,23 @@ def _records(exit_code: int, out: str) -> list[dict[str, str]]:
 
 def _record(text: str) -> dict[str, str] | None:
     try:
-        found: dict[str, str] = json.loads(text, strict=False)
+        record: dict[str, str] = json.loads(text, strict=False)
     except ValueError:
         return None
-    return found
+    return record
 
 
-def _end(native: NativeState, job: Usage, said: str, metadata: dict[str, Any]) -> JobStatus:
-    """The final status. DONE has no code: it is 0. said: the reason of the exit in LSF's words."""
+def _end(native: NativeState, job: Usage, reason_text: str, metadata: dict[str, Any]) -> JobStatus:
+    """The final status. DONE has no code: it is 0. reason_text: the reason of the exit in LSF's words."""
     if native.stage is Stage.DONE:
         state = JobState.FAILED if job.exit_code else JobState.COMPLETED
         return JobStatus(state, time=job.end_time, exit_code=job.exit_code or 0, metadata=metadata)
-    term = _TERM.search(said)
-    return _exit(term[1] if term else None, job.exit_code, job.ran, said, metadata)
+    term = _TERM.search(reason_text)
+    return _exit(term[1] if term else None, job.exit_code, job.ran, reason_text, metadata)
 
 
-def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: dict[str, Any]) -> JobStatus:
-    """The status of a job that did not end well. term: what follows TERM_; said: LSF's text, for people."""
+def _exit(term: str | None, code: int | None, ran: bool, reason_text: str, metadata: dict[str, Any]) -> JobStatus:
+    """The status of a job that did not end well. term: what follows TERM_; reason_text: LSF's text, for people."""
     reason = reason_of(f"TERM_{term}") if term is not None else None
     if reason == "cancel":
         return JobStatus(JobState.CANCELED, time=metadata.get("end_time"), metadata=metadata)
@@ -369,7 +371,8 @@ def _exit(term: str | None, code: int | None, ran: bool, said: str, metadata: di
     if reason is not None and code is not None and code > 128:
         metadata["signal"] = code - 128
     metadata |= present({"reason": reason})
-    return JobStatus(JobState.FAILED, time=metadata.get("end_time"), message=said.strip() or None if reason else None,
+    return JobStatus(JobState.FAILED, time=metadata.get("end_time"),
+                     message=reason_text.strip() or None if reason else None,
                      exit_code=code or None, metadata=metadata)
 
 
@@ -379,33 +382,33 @@ def parse_bhist(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
         return {}
     check_status_exit_code("bhist", 0 if "Job <" in out else exit_code, out)
     blocks = _BLOCK.split(out)
-    found = {}
+    histories = {}
     whose = Whose() if whose is None else whose
     for number_, index, text in zip(blocks[1::3], blocks[2::3], blocks[3::3], strict=True):
         native_id = number_ + (index or "")
         if whose.takes(native_id, _described(text)):
-            found[native_id] = _history([
+            histories[native_id] = _history([
                 re.sub(r"\s+", "", event) for event in _EVENT.findall(re.sub(r"\n {10,}", "", text))])
-    return found
+    return histories
 
 
 def _described(text: str) -> Claim:
     """Whose a history is: by the description, where it shows one, and by the user. Its times have no year."""
-    said = re.sub(r"\s+", "", text)
-    user = re.search(r",User<([^<>]+)>", said)
-    return Claim(tags_in(said) or None, None if user is None else user[1])
+    text_joined = re.sub(r"\s+", "", text)
+    user = re.search(r",User<([^<>]+)>", text_joined)
+    return Claim(tags_in(text_joined) or None, None if user is None else user[1])
 
 
 def _history(events: list[str]) -> JobStatus:
     """The status after these events, which are without blanks."""
-    end, ran, said = None, False, None
+    end, ran, termination = None, False, None
     for event in events:
         match = _END.match(event)
         if match is not None:
             end = end if end is not None and match[0] == "Completed<exit>" else match
-            said = _TERM.search(event) or said
+            termination = _TERM.search(event) or termination
         elif re.match(r"Start|Dispatched|Pending", event):
-            end, said = None, None
+            end, termination = None, None
             ran = ran or not event.startswith("Pending")
     if end is None:
         state, native = (JobState.ACTIVE, "RUN") if ran else (JobState.QUEUED, "PEND")
@@ -413,5 +416,5 @@ def _history(events: list[str]) -> JobStatus:
     if end[1]:
         return JobStatus(JobState.COMPLETED, exit_code=0, metadata={"native_state": "DONE"})
     code = int(end[2]) if end[2] else 128 + int(end[3]) if end[3] else None
-    term = said[1] if said else "EXTERNAL_SIGNAL" if end[3] else None
+    term = termination[1] if termination else "EXTERNAL_SIGNAL" if end[3] else None
     return _exit(term, code, ran, f"TERM_{term}" if term else "", {"native_state": "EXIT"})

@@ -90,27 +90,27 @@ class NQSVJobExecutor(LrmExecutor):
         name = job_name(spec, _LONGEST_NAME)
         if name.field == "executable":
             name = Directive("N", re.sub(r"[^A-Za-z0-9_]", "_", name.value or "")[:15], name.field)
-        found = [Directive("N", name.value, name.field), Directive("o", "/dev/null"), Directive("e", "/dev/null"),
-                 Directive("S", "/bin/bash")]
+        directives = [Directive("N", name.value, name.field), Directive("o", "/dev/null"), Directive("e", "/dev/null"),
+                      Directive("S", "/bin/bash")]
         if spec.inherit_environment:
-            found.append(Directive("V"))
+            directives.append(Directive("V"))
         attributes = spec.attributes
         if attributes is not None:
             for option, field in (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"elapstim_req={limit_text(limit)}", "attributes.duration"))
+            directives.append(Directive("l", f"elapstim_req={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
-            found += _resource_directives(asked)
+            directives += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
-        for one in custom:
-            for other in found:
-                if one.option == other.option and not _differ(one, other) and other.field != "executable":
-                    raise InvalidJobException(f"{one.field} and {other.field} say the same")
-        named = any(one.option == "N" for one in custom)
-        return [one for one in found if not (named and one.option == "N")] + custom
+        for directive in custom:
+            for other in directives:
+                if directive.option == other.option and not _differ(directive, other) and other.field != "executable":
+                    raise InvalidJobException(f"{directive.field} and {other.field} say the same")
+        named = any(directive.option == "N" for directive in custom)
+        return [directive for directive in directives if not (named and directive.option == "N")] + custom
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec)
@@ -133,13 +133,13 @@ class NQSVJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
-        known = job_state(native, state, "NQSV's request state")
-        if native is None or known is None:
+        job_state_ = job_state(native, state, "NQSV's request state")
+        if native is None or job_state_ is None:
             return None
         metadata: dict[str, Any] = {"native_state": state} | present({"phase": native.phase})
-        if known is JobState.QUEUED:
+        if job_state_ is JobState.QUEUED:
             metadata |= waiting(native)
-        return JobStatus(known, metadata=metadata)
+        return JobStatus(job_state_, metadata=metadata)
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
@@ -186,21 +186,21 @@ def _program(host: Host, name: str) -> str:
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
     """For each logical host; their number follows from what is said."""
     nodes, here = asked.computed_node_count, asked.computed_processes_per_node
-    found = [Directive("b", str(nodes), "resources.node_count"),
-             Directive("cpunum-lhost", str(here * (asked.cpu_cores_per_process or 1)), "resources")]
+    directives = [Directive("b", str(nodes), "resources.node_count"),
+                  Directive("cpunum-lhost", str(here * (asked.cpu_cores_per_process or 1)), "resources")]
     if asked.gpu_cores_per_process:
-        found.append(Directive("gpunum-lhost", str(here * asked.gpu_cores_per_process),
-                               "resources.gpu_cores_per_process"))
+        directives.append(Directive("gpunum-lhost", str(here * asked.gpu_cores_per_process),
+                                    "resources.gpu_cores_per_process"))
     if asked.memory is not None:
         megabytes = max(1, share(share(asked.memory, nodes), 1 << 20))
-        found.append(Directive("memsz-lhost", f"{megabytes}mb", "resources.memory"))
+        directives.append(Directive("memsz-lhost", f"{megabytes}mb", "resources.memory"))
     if asked.exclusive_node_use:
-        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
-    return found
+        directives.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+    return directives
 
 
-def _differ(one: Directive, other: Directive) -> bool:
+def _differ(first_one: Directive, other: Directive) -> bool:
     """Whether two -l ask for different resources."""
     first, second = ({part.partition("=")[0].strip() for part in (each.value or "").split(",")}
-                     for each in (one, other))
-    return one.option == "l" and not first & second
+                     for each in (first_one, other))
+    return first_one.option == "l" and not first & second

@@ -139,26 +139,27 @@ class GenericPBSJobExecutor(LrmExecutor):
         return fields.get("Job_Owner", "").partition("@")[0] == self._current_user()
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
-        found = [self._name_directive(spec), Directive("S", "/bin/bash"), Directive("o", "/dev/null"),
-                 Directive("j", "oe"), Directive("v", f"{_TAG}={job.id}")]
+        directives = [self._name_directive(spec), Directive("S", "/bin/bash"), Directive("o", "/dev/null"),
+                      Directive("j", "oe"), Directive("v", f"{_TAG}={job.id}")]
         if spec.inherit_environment:
-            found.append(Directive("V"))
+            directives.append(Directive("V"))
         attributes = spec.attributes
         if attributes is not None:
             for option, field in (("q", "queue_name"), ("A", "account")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
             if attributes.reservation_id is not None:
-                found = in_reservation(found, self._reservation(attributes.reservation_id))
+                directives = in_reservation(directives, self._reservation(attributes.reservation_id))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
+            directives.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
         asked = self._requested(spec)
         if asked is not None:
-            found += self._resource_directives(asked)
-        custom = [_attribute(one) for one in custom_directives(spec, self._PREFIX, _REFUSED)]
-        for one in custom:
-            _check_custom(one, found)
-        return [one for one in found if one.field != "executable" or all(other.option != "N" for other in custom)
+            directives += self._resource_directives(asked)
+        custom = [_attribute(directive) for directive in custom_directives(spec, self._PREFIX, _REFUSED)]
+        for directive in custom:
+            _check_custom(directive, directives)
+        return [directive for directive in directives if directive.field != "executable"
+                or all(other.option != "N" for other in custom)
                 ] + custom
 
     def _is_size(self, attribute: str, value: str) -> bool:
@@ -228,23 +229,23 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qstat for all jobs."""
         return [*UTC, "qstat", *self._FORMS[self._form]]
 
-    def _ask_queue(self, command: list[str], known: Known) -> Mapping[str, JobStatus | None]:
+    def _ask_queue(self, command: list[str], last_answer: Known) -> Mapping[str, JobStatus | None]:
         """Ask; once more in the plain form, and in that from then on, when the answer cannot be read."""
         try:
-            return self._seen(*self._ask(command), known)
+            return self._seen(*self._ask(command), last_answer)
         except ValueError as e:
             if self._form == len(self._FORMS) - 1:
                 raise
             self._form += 1
             try:
-                seen = self._seen(*self._ask(self.get_status_command(())), known)
+                seen = self._seen(*self._ask(self.get_status_command(())), last_answer)
             except Exception:
                 self._form -= 1
                 raise
             _log.info("%s: %s; plain qstat -f is used from now on", self.name, e)
             return seen
 
-    def _seen(self, exit_code: int, out: str, known: Known) -> Mapping[str, JobStatus | None]:
+    def _seen(self, exit_code: int, out: str, last_answer: Known) -> Mapping[str, JobStatus | None]:
         """Statuses. Where no jobs are no words, the server is asked whether it is there."""
         if exit_code == 0 and not out.strip():
             if "json" in self._FORMS[self._form]:
@@ -254,7 +255,7 @@ class GenericPBSJobExecutor(LrmExecutor):
                 raise ValueError("qstat says nothing, and nothing about the server either")
             check_status_exit_code("qstat", 0 if code == _USAGE else code, out)
             return {}
-        return self._changed_rows(exit_code, out, known)
+        return self._changed_rows(exit_code, out, last_answer)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         _answered(exit_code, out)
@@ -266,14 +267,14 @@ class GenericPBSJobExecutor(LrmExecutor):
         for native_id, block in _blocks(out):
             state = _STATE.search(block)
             if state is not None:
-                found = _SUBSTATE.search(block) if state[1] in _WITH_SUBSTATE else None
-                yield native_id, _native(state[1], found[1] if found else ""), block
+                substate = _SUBSTATE.search(block) if state[1] in _WITH_SUBSTATE else None
+                yield native_id, _native(state[1], substate[1] if substate else ""), block
 
     def _stands(self, state: str, row: Any) -> str:
         if not isinstance(row, str):
             return f"{state} {row.get('comment', '')}"
-        found = _COMMENT.search(row)
-        return state if found is None else f"{state} {found[1]}"
+        comment = _COMMENT.search(row)
+        return state if comment is None else f"{state} {comment[1]}"
 
     def _claim(self, row: Any) -> Claim:
         """By the variables of the job, its owner and the time of its creation."""
@@ -289,18 +290,18 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
         native = STATES.get(state)
-        known = job_state(native, state, "PBS's job state")
-        if native is None or known is None:
+        job_state_ = job_state(native, state, "PBS's job state")
+        if native is None or job_state_ is None:
             return None
         fields = fields_of(row)
         job = recorded(fields, self._COLUMN)
-        metadata = {"native_state": state} | job.facts(began=known is not JobState.QUEUED, over=known.final)
+        metadata = {"native_state": state} | job.facts(began=job_state_ is not JobState.QUEUED, over=job_state_.final)
         metadata |= present({"phase": native.phase})
-        if known is JobState.QUEUED:
+        if job_state_ is JobState.QUEUED:
             metadata |= waiting(native, waits_for(fields.get("comment")))
-            return JobStatus(known, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
-        if not known.final:
-            return JobStatus(known, time=job.start_time, metadata=metadata)
+            return JobStatus(job_state_, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
+        if not job_state_.final:
+            return JobStatus(job_state_, time=job.start_time, metadata=metadata)
         code = job.exit_code
         end, reason, exit_code = self._outcome(code, job.ran, fields.get("substate"))
         metadata |= present({"reason": reason, "signal": job.signal if reason == "signal" else None})
@@ -388,17 +389,17 @@ def _xml(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def fields_of(row: Any) -> Mapping[str, str]:
     """The fields of a row in any form, by their names in the plain one; of two with one name the first."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if isinstance(row, str):
         for name, value in _FIELD.findall(_WRAP.sub("", row)):
-            found.setdefault(name, value)
-        return found
+            fields.setdefault(name, value)
+        return fields
     for name, value in row.items():
         if isinstance(value, dict):
-            found |= {f"{name}.{part}": str(text) for part, text in value.items()}
+            fields |= {f"{name}.{part}": str(text) for part, text in value.items()}
         else:
-            found[name] = str(value)
-    return found
+            fields[name] = str(value)
+    return fields
 
 
 def _native(letter: str, substate: str) -> str:

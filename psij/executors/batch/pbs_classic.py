@@ -56,12 +56,12 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
         nodes = f"nodes={asked.computed_node_count}:ppn={here * cores}"
         if asked.gpu_cores_per_process:
             nodes += f":gpus={here * asked.gpu_cores_per_process}"
-        found = [Directive("l", nodes, "resources")]
+        directives = [Directive("l", nodes, "resources")]
         if asked.memory is not None:
-            found.append(Directive("l", f"mem={max(1, share(asked.memory, 1024))}kb", "resources.memory"))
+            directives.append(Directive("l", f"mem={max(1, share(asked.memory, 1024))}kb", "resources.memory"))
         if asked.exclusive_node_use:
-            found.append(Directive("n", None, "resources.exclusive_node_use"))
-        return found
+            directives.append(Directive("n", None, "resources.exclusive_node_use"))
+        return directives
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
         asked = resources(spec)

@@ -165,7 +165,7 @@ class SGEJobExecutor(LrmExecutor):
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``-hold_jid``, which waits for ends of any kind and knows no others, and no tasks of an array."""
-        if after.keys() != {"any"} or any("." in one for one in after["any"]):
+        if after.keys() != {"any"} or any("." in native_id for native_id in after["any"]):
             return None
         return {"sge.hold_jid": ",".join(after["any"])}
 
@@ -245,19 +245,19 @@ class SGEJobExecutor(LrmExecutor):
         """One range from 1 on, of no more tasks than max_aj_tasks says (sge_conf(5)), which is 75000 by default."""
         if self._most_tasks is None:
             try:
-                said = self._run_command(["qconf", "-sconf"])
+                output = self._run_command(["qconf", "-sconf"])
             except (subprocess.SubprocessError, OSError):
-                said = ""
-            found = re.search(r"^max_aj_tasks\s+(\d{1,9})$", said, re.MULTILINE)
-            self._most_tasks = int(found[1]) if found else _MOST_TASKS
+                output = ""
+            limit = re.search(r"^max_aj_tasks\s+(\d{1,9})$", output, re.MULTILINE)
+            self._most_tasks = int(limit[1]) if limit else _MOST_TASKS
         return ArrayLimits(1, _GREATEST_TASK, self._most_tasks or _GREATEST_TASK, lists=False)
 
     def array_id_from_submit_output(self, out: str) -> str:
         """``12`` of ``12.1-9:2``, which qsub -terse says of an array."""
-        found = [match[1] for line in out.splitlines() if (match := _ARRAY_MADE.fullmatch(line.strip()))]
-        if len(found) != 1:
+        ids = [match[1] for line in out.splitlines() if (match := _ARRAY_MADE.fullmatch(line.strip()))]
+        if len(ids) != 1:
             raise ValueError(f"qsub gave no id of an array: {out!r}")
-        return found[0]
+        return ids[0]
 
     def element_id(self, native_id: str, number: int) -> str:
         """``12.3``."""
@@ -267,8 +267,8 @@ class SGEJobExecutor(LrmExecutor):
         """How a parallel environment spreads slots over hosts, asked once; None when the site does not say."""
         if name not in self._rules:
             try:
-                found = re.search(r"^allocation_rule\s+(\S+)", self._run_command(["qconf", "-sp", name]), re.MULTILINE)
-                self._rules[name] = found[1] if found else None
+                rule = re.search(r"^allocation_rule\s+(\S+)", self._run_command(["qconf", "-sp", name]), re.MULTILINE)
+                self._rules[name] = rule[1] if rule else None
             except (subprocess.SubprocessError, OSError):
                 return None
         return self._rules[name]
@@ -280,37 +280,37 @@ class SGEJobExecutor(LrmExecutor):
 
     def _environment_name(self, spec: JobSpec) -> str | None:
         custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
-        given = [value for name, value in custom.items() if name.lower() == "sge.pe"]
-        if not given:
+        environments = [value for name, value in custom.items() if name.lower() == "sge.pe"]
+        if not environments:
             return self._site.parallel_environment
-        found = _PE.fullmatch(given[0]) if isinstance(given[0], str) else None
-        if found is None or (found[2] is not None and not asks_itself(spec)):
+        match = _PE.fullmatch(environments[0]) if isinstance(environments[0], str) else None
+        if match is None or (match[2] is not None and not asks_itself(spec)):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
-                                      f"{given[0]!r}")
-        return found[1]
+                                      f"{environments[0]!r}")
+        return match[1]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
-        found = [Directive("S", "/bin/bash"), Directive("N", _checked_name(name), name.field),
-                 Directive("o", "/dev/null"), Directive("j", "y"), Directive("ac", f"sssjob={job.id}")]
+        directives = [Directive("S", "/bin/bash"), Directive("N", _checked_name(name), name.field),
+                      Directive("o", "/dev/null"), Directive("j", "y"), Directive("ac", f"sssjob={job.id}")]
         array = self._arrays.get(job.id)
         if array is not None:
-            found += [Directive("t", numbers_text(list(array.indices))),
-                      *([Directive("tc", str(array.most))] if array.most is not None else [])]
+            directives += [Directive("t", numbers_text(list(array.indices))),
+                           *([Directive("tc", str(array.most))] if array.most is not None else [])]
         if spec.inherit_environment:
-            found.append(Directive("V"))
+            directives.append(Directive("V"))
         attributes = spec.attributes
         if attributes is not None:
             for option, field in (("q", "queue_name"), ("P", "account"), ("ar", "reservation_id")):
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("l", f"h_rt={limit_text(limit)}", "attributes.duration"))
+            directives.append(Directive("l", f"h_rt={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
         if asked is not None:
-            found += self._resource_directives(asked, self._environment_name(spec))
-        return found + [one for one in custom_directives(spec, self._PREFIX, _REFUSED)
-                        if one.option != "pe" or (asked is None and " " in (one.value or ""))]
+            directives += self._resource_directives(asked, self._environment_name(spec))
+        return directives + [directive for directive in custom_directives(spec, self._PREFIX, _REFUSED)
+                             if directive.option != "pe" or (asked is None and " " in (directive.value or ""))]
 
     def _resource_directives(self, asked: ResourceSpecV1, environment: str | None) -> Iterator[Directive]:
         slots = _slots(asked)
@@ -366,20 +366,20 @@ class SGEJobExecutor(LrmExecutor):
 
     def _tags_command(self, native_ids: list[str]) -> list[str]:
         """qstat -j of the numbers, which shows their contexts."""
-        return ["qstat", "-j", ",".join(dict.fromkeys(one.partition(".")[0] for one in native_ids))]
+        return ["qstat", "-j", ",".join(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))]
 
     def _parse_tags(self, out: str) -> dict[str, frozenset[str]]:
-        found: dict[str, frozenset[str]] = {}
+        tags_by_id: dict[str, frozenset[str]] = {}
         current = ""
         for line in out.splitlines():
             name, _, value = line.partition(":")
             if name == "job_number":
                 current = value.strip()
-                found[current] = frozenset()
+                tags_by_id[current] = frozenset()
             elif name == "context" and current:
-                found[current] = frozenset(one.removeprefix("sssjob=") for one in value.strip().split(",")
-                                           if one.startswith("sssjob="))
-        return found
+                tags_by_id[current] = frozenset(tag.removeprefix("sssjob=") for tag in value.strip().split(",")
+                                                if tag.startswith("sssjob="))
+        return tags_by_id
 
     def _claim(self, row: Any) -> Claim:
         """By owner, name and, of a job that waits, time: the listing does not have the context, in which the tag is."""
@@ -402,14 +402,15 @@ class SGEJobExecutor(LrmExecutor):
 
     def _reasons_command(self, native_ids: list[str]) -> list[str]:
         """qstat -j, which has the scheduler's words where the site lets it keep them (schedd_job_info)."""
-        return ["qstat", "-j", ",".join(dict.fromkeys(one.partition(".")[0] for one in native_ids))]
+        return ["qstat", "-j", ",".join(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))]
 
     def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
         return reasons(out)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
-        numbers = dict.fromkeys(one.partition(".")[0] for one in native_ids)
-        return [Source("qacct", [[*_UTC, "qacct", "-j", one] for one in list(numbers)[:_QACCT_AT_ONCE]], parse_qacct)]
+        numbers = dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids)
+        return [Source("qacct", [[*_UTC, "qacct", "-j", native_id] for native_id in list(numbers)[:_QACCT_AT_ONCE]],
+                       parse_qacct)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

@@ -163,8 +163,8 @@ class SlurmJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """sbatch, without those variables of it that would win over what the job says."""
         assert job.spec is not None
-        stated = {_VARIABLES.get(one.option, f"SBATCH_{one.option.upper().replace('-', '_')}")
-                  for one in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
+        stated = {_VARIABLES.get(directive.option, f"SBATCH_{directive.option.upper().replace('-', '_')}")
+                  for directive in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
         unset = [word for name in sorted(stated & self.host.environ.keys()) for word in ("-u", name)]
         return [*(["env", *unset] if unset else []), "sbatch", "--parsable", str(submit_file_path)]
 
@@ -184,9 +184,9 @@ class SlurmJobExecutor(LrmExecutor):
         """The comment counts first: all parts of a job have one script. The elements of an array have one of their
         own, and those that wait one row, which is that of the array."""
         rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
-        by_comment, by_script = (by_tag(((match[1], native_id) for one, *said in rows
+        by_comment, by_script = (by_tag(((match[1], native_id) for one, *texts in rows
                                          if ANSWERS.is_id(native_id := array_id(one)) and (
-                                             match := form.search(said[place]))),
+                                             match := form.search(texts[place]))),
                                         lambda one: [int(part) for part in re.split(r"\D", one)])
                                  for place, form in enumerate((_COMMENT, _SCRIPT)))
         return by_script | by_comment
@@ -218,13 +218,13 @@ class SlurmJobExecutor(LrmExecutor):
             raise InvalidJobException("custom attribute 'slurm.hetjob' cannot be used: use submit_together()")
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
-        found = super()._template_context(job, spec, context)
+        values = super()._template_context(job, spec, context)
         parts = self._parts.get(job.id, ())
         for part in parts:
             _check_part(part.spec or JobSpec())
-        found["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
-        found["step"] = Quoted(_step([self._part(part) for part in parts]) if parts else "")
-        return found
+        values["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
+        values["step"] = Quoted(_step([self._part(part) for part in parts]) if parts else "")
+        return values
 
     def _part(self, job: Job) -> tuple[Job, dict[str, Any]]:
         """A part with absolute paths, and what its program's template may use."""
@@ -288,25 +288,25 @@ class SlurmJobExecutor(LrmExecutor):
         output = f"%j{'+0' * (job.id in self._parts)}.{job.id}.out"
         if array is not None:       # %8a: the number, filled up with zeros as in the tag of the element
             output = f"%A_%a.{array.common}%8a.out"
-        found = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
-                 Directive("output", f"{slurm_path(self.work_directory)}/{output}", "work_directory")]
+        directives = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
+                      Directive("output", f"{slurm_path(self.work_directory)}/{output}", "work_directory")]
         attributes = spec.attributes
         if attributes is not None:
             for option, field in _NAMED:
                 if getattr(attributes, field) is not None:
-                    found.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
         if (limit := time_limit(spec)) is not None:
-            found.append(Directive("time", limit_text(limit), "attributes.duration"))
+            directives.append(Directive("time", limit_text(limit), "attributes.duration"))
         asked = self._requested(spec)
         if asked is not None:
-            found += _resource_directives(asked)
+            directives += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
-        if not any(one.option == "comment" for one in custom):
-            found.append(Directive("comment", f"sssjob:{job.id}"))
+        if not any(directive.option == "comment" for directive in custom):
+            directives.append(Directive("comment", f"sssjob:{job.id}"))
         if array is not None:
             limit_ = "" if array.most is None else f"%{array.most}"
-            found.append(Directive("array", numbers_text(list(array.indices)) + limit_))
-        return found + custom
+            directives.append(Directive("array", numbers_text(list(array.indices)) + limit_))
+        return directives + custom
 
     # --- states ----------------------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class SlurmJobExecutor(LrmExecutor):
 
         Elements of an array that wait have one line for all of them, but where one is asked for.
         """
-        each = ["-r"] if any("_" in one for one in native_ids) else []
+        each = ["-r"] if any("_" in native_id for native_id in native_ids) else []
         return [*_EPOCH, "squeue", "-u", str(self.host.uid), "-t", "all", *each, "-o", _QUEUE]
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
@@ -343,11 +343,11 @@ class SlurmJobExecutor(LrmExecutor):
         return Claim(tags_in(values[-1]) if len(values) > _COLUMNS else None, submit_time=submitted)
 
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        known = native_state(state)
+        state_pair = native_state(state)
         values = row.split("|", _COLUMNS) if isinstance(row, str) else []
-        if known is None or len(values) < _COLUMNS:
+        if state_pair is None or len(values) < _COLUMNS:
             return None
-        native, job_state = known
+        native, job_state = state_pair
         reason, submit, start, end, cpus, nodes, names, queue, qos = values[:_COLUMNS]
         # sacct calls the QOS of a short job Unknown for up to five seconds after its end
         job = Usage(native_state=state, submit_time=quantity(submit), queue=queue or None, qos=stated(qos),
@@ -363,7 +363,8 @@ class SlurmJobExecutor(LrmExecutor):
     def _sources(self, native_ids: list[str]) -> list[Source]:
         return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(self._columns), "-j", ",".join(ids)]
                                  for ids in _chunks(native_ids, 1000)], self._parse_sacct),
-                Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", one] for one in native_ids[:50]],
+                Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", native_id]
+                                    for native_id in native_ids[:50]],
                        parse_scontrol, late=True)]
 
     def _parse_sacct(self, exit_code: int, out: str, whose: Whose) -> dict[str, JobStatus]:
@@ -377,35 +378,36 @@ class SlurmJobExecutor(LrmExecutor):
         """As the base, and for exit codes that the text of sacct gives wrong its JSON where that is right, or scontrol.
         """
         records, silent = super()._ask_sources(native_ids, late, whose)
-        unsure = [native_id for native_id, known in records.items() if "scontrol" not in known and is_unsure(
-            known.get("sacct")) and exit_file(
+        unsure = [native_id for native_id, by_source in records.items() if "scontrol" not in by_source and is_unsure(
+            by_source.get("sacct")) and exit_file(
                 self._aux_path(native_id, ".ec", whose.tag(native_id)), None, self.host) is None]
         self._ask_codes(unsure, records, whose)
-        for native_id, known in ((native_id, records[native_id]) for native_id in unsure):
-            if any(known[name].exit_code is not None for name in _CODES if name in known):
-                known["sacct"].exit_code = None
+        for native_id, by_source in ((native_id, records[native_id]) for native_id in unsure):
+            if any(by_source[name].exit_code is not None for name in _CODES if name in by_source):
+                by_source["sacct"].exit_code = None
             elif native_id not in late and self.host.exists(
                     self._aux_path(native_id, ".start", whose.tag(native_id))):
-                del known["sacct"]          # the script ran here, and its exit file may come yet
+                del by_source["sacct"]          # the script ran here, and its exit file may come yet
             else:
-                code = known["sacct"].exit_code or 0
-                known["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
+                code = by_source["sacct"].exit_code or 0
+                by_source["sacct"].message = f"exit code {code}, or {code + 128}: sacct does not tell them apart"
         return records, silent
 
     def _ask_codes(self, native_ids: list[str], records: dict[str, dict[str, JobStatus]], whose: Whose) -> None:
         """Ask sacct --json, then the controller, for the exit codes of jobs that no earlier source had, and add them to
         the records."""
         for name in _CODES:
-            unknown = [one for one in native_ids if not any(known in records[one] for known in _CODES)]
+            unknown = [native_id for native_id in native_ids
+                       if not any(known in records[native_id] for known in _CODES)]
             if unknown and name not in self._off:
                 json_of_sacct = Source(name, [sacct_json(ids) for ids in _chunks(unknown, 100)], parse_codes)
                 source = json_of_sacct if name == "sacct-json" else self._sources(unknown)[1]
                 self._ask_source(source, records, whose)
 
-    def _explain(self, status: JobStatus, said: str) -> None:
+    def _explain(self, status: JobStatus, output: str) -> None:
         """A step that was killed for its memory says so in the script's output; its state is that of any kill."""
         metadata = status.metadata or {}
-        if metadata.get("reason") == "signal" and _KILLED_FOR_MEMORY.search(said):
+        if metadata.get("reason") == "signal" and _KILLED_FOR_MEMORY.search(output):
             metadata["reason"] = "memory"
             status.message = WORDS["memory"] + (f" ({status.message})" if status.message else "")
 
@@ -434,21 +436,22 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
     """Nodes are fixed only when they follow from what is said; memory is shared out accordingly."""
     processes, cores = asked.computed_process_count, asked.cpu_cores_per_process or 1
     fixed = asked.node_count is not None or asked.processes_per_node is not None
-    found = [Directive("nodes", str(asked.computed_node_count), "resources.node_count")] if fixed else []
-    found.append(Directive("ntasks", str(processes), "resources.process_count"))
+    directives = [Directive("nodes", str(asked.computed_node_count), "resources.node_count")] if fixed else []
+    directives.append(Directive("ntasks", str(processes), "resources.process_count"))
     if asked.processes_per_node is not None:
-        found.append(Directive("ntasks-per-node", str(asked.processes_per_node), "resources.processes_per_node"))
+        directives.append(Directive("ntasks-per-node", str(asked.processes_per_node), "resources.processes_per_node"))
     if asked.cpu_cores_per_process is not None:
-        found.append(Directive("cpus-per-task", str(cores), "resources.cpu_cores_per_process"))
+        directives.append(Directive("cpus-per-task", str(cores), "resources.cpu_cores_per_process"))
     if asked.gpu_cores_per_process:
-        found.append(Directive("gpus-per-task", str(asked.gpu_cores_per_process), "resources.gpu_cores_per_process"))
+        directives.append(Directive("gpus-per-task", str(asked.gpu_cores_per_process),
+                                    "resources.gpu_cores_per_process"))
     if asked.exclusive_node_use:
-        found.append(Directive("exclusive", None, "resources.exclusive_node_use"))
+        directives.append(Directive("exclusive", None, "resources.exclusive_node_use"))
     if asked.memory is not None:
         option, parts = ("mem", asked.computed_node_count) if fixed else ("mem-per-cpu", processes * cores)
         kilobytes = max(1, share(share(asked.memory, parts), 1024))     # 0 would be all memory of the node
-        found.append(Directive(option, f"{kilobytes}K", "resources.memory"))
-    return found
+        directives.append(Directive(option, f"{kilobytes}K", "resources.memory"))
+    return directives
 
 
 def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
