@@ -255,7 +255,7 @@ class _Amounts(Ways[Bounds]):
         return self._texts[about] == op
 
 
-def bounds_of(nodes: Iterable[Node], fit: Callable[[dict[Key, Bounds]], bool] = lambda found: True
+def bounds_of(nodes: Iterable[Node], fit: Callable[[dict[Key, Bounds]], bool] = lambda tried_bounds: True
               ) -> dict[Key, Bounds] | None:
     """The bounds of each amount on the first way through the alternatives that can be met; None: there is none.
 

@@ -81,8 +81,8 @@ def _offered(p: Property, matcher: Matcher) -> Property | None:
         return _highest(p, lambda instead: matcher.condition(Predicate(instead)).met)
     if p.tag in SETS:
         return None
-    there = next(iter(matcher.offer.properties.get(p.tag, ())), None)
-    instead = None if there is None else p.replace(there.value, **dict.fromkeys(_CHOICE))
+    offered = next(iter(matcher.offer.properties.get(p.tag, ())), None)
+    instead = None if offered is None else p.replace(offered.value, **dict.fromkeys(_CHOICE))
     return instead if instead is not None and matcher.condition(Predicate(instead)).met else None
 
 

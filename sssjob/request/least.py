@@ -199,14 +199,14 @@ class _Least(Ways["_Asked | _Texts"]):
         if op != "EQ":
             return self._drop(p)
         key = key_of(p)
-        there = self.found.get(key)
-        if not isinstance(there, list):
+        conditions = self.found.get(key)
+        if not isinstance(conditions, list):
             self.put(key, [(p, self.choosing)])
             return True
         if p.tag not in SETS:
-            return there[0][0].text == p.text
-        there.append((p, self.choosing))
-        self.undoing(there.pop)
+            return conditions[0][0].text == p.text
+        conditions.append((p, self.choosing))
+        self.undoing(conditions.pop)
         return True
 
     # -- the answer
@@ -220,19 +220,19 @@ class _Least(Ways["_Asked | _Texts"]):
         values = [v for key in order if key in self.found for v in self._values(self.found[key])]
         return LeastRequest(tuple(values), tuple(self.dropped), possible)
 
-    def _values(self, found: _Asked | _Texts) -> Iterator[Single]:
-        if isinstance(found, list):
-            yield from [Single(_single(p, p.value), not chosen) for p, chosen in found]
+    def _values(self, asked_values: _Asked | _Texts) -> Iterator[Single]:
+        if isinstance(asked_values, list):
+            yield from [Single(_single(p, p.value), not chosen) for p, chosen in asked_values]
             return
-        value = found.value()
+        value = asked_values.value()
         if value is None:
-            self.dropped.append(found.first)
+            self.dropped.append(asked_values.first)
             return
-        factor = factor_of(found.first) or 1
+        factor = factor_of(asked_values.first) or 1
         amount = value if factor == 1 else Fraction(value) / factor
-        whole = found.bounds.whole and amount.denominator == 1
+        whole = asked_values.bounds.whole and amount.denominator == 1
         plain = int(amount) if whole else Decimal(amount.numerator) / Decimal(amount.denominator)
-        yield Single(_single(found.first, plain), not found.inexact)
+        yield Single(_single(asked_values.first, plain), not asked_values.inexact)
 
 
 def _single(p: Property, value: Value) -> Property:

@@ -169,12 +169,12 @@ def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:
     Only what is said there, of a task its Node too; what describes the job is not given.
     """
     allowed = in_scope("Requested")
-    for one in view.resolved():
-        if one.origin.own and one.property.tag in allowed and one.property.tag not in _DESCRIBES:
-            yield one, False
-    for one in view.resolved("Delivered"):
-        if one.origin.own:
-            yield one, True
+    for resolved in view.resolved():
+        if resolved.origin.own and resolved.property.tag in allowed and resolved.property.tag not in _DESCRIBES:
+            yield resolved, False
+    for resolved in view.resolved("Delivered"):
+        if resolved.origin.own:
+            yield resolved, True
 
 
 def requests_in(requested: Document | Container | Expression | Request | Sequence[Request], *,

@@ -165,9 +165,9 @@ class Matcher:
         """Alternatives with weights; their share of the weight goes into ``scores``."""
         parts = tuple(map(self.explain, node.items))
         total = sum(map(abs, node.weights))
-        got = sum(abs(w) for w, part in zip(node.weights, parts, strict=True) if part.met)
-        self.scores.append(Fraction(got, total))
-        shown = f"weight {got} of {total}"
+        weight_met = sum(abs(w) for w, part in zip(node.weights, parts, strict=True) if part.met)
+        self.scores.append(Fraction(weight_met, total))
+        shown = f"weight {weight_met} of {total}"
         if node.required:
             return Explanation("one of the preferences", _any_state(parts), why=shown, kind="preference", parts=parts)
         return Explanation("wishes", "met", why=shown, kind="wish", parts=parts)
@@ -249,60 +249,61 @@ class Matcher:
         state, _, why = next((answer for answer in answers if answer[0] == "met"), answers[0])
         return state, shown, why
 
-    def value(self, p: Property, given: Property) -> tuple[State, str, str]:
+    def value(self, p: Property, offered_property: Property) -> tuple[State, str, str]:
         """One requested against one offered property: state, what was offered, why."""
-        shown = given.text
-        if given.attributes:
-            shown += "".join([f" {given.get(a)}" for a in ("units", "metric", "context") if given.get(a)])
+        shown = offered_property.text
+        if offered_property.attributes:
+            shown += "".join([f" {offered_property.get(a)}" for a in ("units", "metric", "context")
+                              if offered_property.get(a)])
         if p.op == "Match":
-            met = pattern_of(p.text, self.limits).matches(given.text)
+            met = pattern_of(p.text, self.limits).matches(offered_property.text)
             return ("met" if met else "not"), shown, ""
         row = ROWS.get(p.tag)
         if row is not None and row.type == "String":
-            return self.text(p, given, shown)
-        wanted, offered = number_of(p.value), number_of(given.value)
-        if wanted is None or offered is None:
-            return self.text(p, given, shown)
+            return self.text(p, offered_property, shown)
+        wanted_number, offered = number_of(p.value), number_of(offered_property.value)
+        if wanted_number is None or offered is None:
+            return self.text(p, offered_property, shown)
         if row is None or not row.amount:
-            return self.compared(p, offered, wanted, shown)
-        return self.amount(p, given, wanted, offered, shown)
+            return self.compared(p, offered, wanted_number, shown)
+        return self.amount(p, offered_property, wanted_number, offered, shown)
 
-    def text(self, p: Property, given: Property, shown: str) -> tuple[State, str, str]:
+    def text(self, p: Property, offered_property: Property, shown: str) -> tuple[State, str, str]:
         """Two texts, or two numbers that stand in texts."""
         if p.op in ORDER:
-            wanted, offered = number_of(p.value), number_of(given.value)
-            if wanted is None or offered is None:
+            wanted_number, offered = number_of(p.value), number_of(offered_property.value)
+            if wanted_number is None or offered is None:
                 return self.unordered(p, shown)
-            return ("met" if _compare(p.op, offered, wanted) else "not"), shown, ""
+            return ("met" if _compare(p.op, offered, wanted_number) else "not"), shown, ""
         if p.op not in ("EQ", "NE"):
             return "not", shown, f"op {p.op} is not known"
-        return ("met" if (p.text == given.text) == (p.op == "EQ") else "not"), shown, ""
+        return ("met" if (p.text == offered_property.text) == (p.op == "EQ") else "not"), shown, ""
 
-    def amount(self, p: Property, given: Property, wanted: Decimal, offered: Decimal,
+    def amount(self, p: Property, offered_property: Property, wanted_number: Decimal, offered: Decimal,
                shown: str) -> tuple[State, str, str]:
         """An amount: its context, units and metric have to fit before the numbers are compared."""
         context = p.get("context") or "Available"
         used = p.tag in self.offer.used
-        if not used and (given.get("context") or context) != context:
+        if not used and (offered_property.get("context") or context) != context:
             return "not", shown, f"context {context} is asked"
-        measured = used and not self.strict and p.get("metric") is None and given.get("metric") in _MEASURED
-        per = 1 if measured else self.converted(p.get("metric"), given.get("metric"))
+        measured = used and not self.strict and p.get("metric") is None and offered_property.get("metric") in _MEASURED
+        per = 1 if measured else self.converted(p.get("metric"), offered_property.get("metric"))
         if isinstance(per, str):
             return "not", shown, per
-        scale = _scale(p, given)
+        scale = _scale(p, offered_property)
         if scale is None:
             self.findings.add("SSS419", p.tag, f"{condition_text(p)} cannot be compared with {shown}: the units differ")
             return "not", shown, "the units differ"
         if per == 1 and scale == (1, 1):
-            return self.compared(p, offered, wanted, shown, measured)
-        return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted) * scale[0], shown, measured)
+            return self.compared(p, offered, wanted_number, shown, measured)
+        return self.compared(p, Fraction(offered) * per * scale[1], Fraction(wanted_number) * scale[0], shown, measured)
 
-    def compared(self, p: Property, offered: Fraction | Decimal, wanted: Fraction | Decimal, shown: str,
+    def compared(self, p: Property, offered: Fraction | Decimal, wanted_number: Fraction | Decimal, shown: str,
                  measured: bool = False) -> tuple[State, str, str]:
         """Two numbers in one unit. measured: the one offered is an average or extreme of what was used."""
         op, why = p.op, ""
         if not self.literal and is_capacity(p):
-            state, why = _room(op or "EQ", offered, wanted, p.tag in _WHOLE)
+            state, why = _room(op or "EQ", offered, wanted_number, p.tag in _WHOLE)
             return state, shown, why
         if op == "EQ" and measured:
             op, why = "LE", "what was measured lies within what was asked"
@@ -312,24 +313,25 @@ class Matcher:
             op, why = "GE", "a part of the whole"
         if op not in SIGNS:
             return "not", shown, f"op {op} is not known"
-        if _compare(op, offered, wanted):
+        if _compare(op, offered, wanted_number):
             return "met", shown, why
-        if op == "EQ" and not why and is_amount(p.tag) and offered > wanted:
+        if op == "EQ" and not why and is_amount(p.tag) and offered > wanted_number:
             why = "EQ asks for just so much, GE for at least"
         return "not", shown, why
 
-    def converted(self, wanted: str | None, given: str | None) -> Fraction | int | str:
+    def converted(self, wanted_metric: str | None, offered_metric: str | None) -> Fraction | int | str:
         """What the amount offered is multiplied with to be of the kind that is asked for; a text says why not."""
-        wanted, given = wanted or "Total", given or "Total"
-        if wanted == given:
+        wanted_metric, offered_metric = wanted_metric or "Total", offered_metric or "Total"
+        if wanted_metric == offered_metric:
             return 1
         factor = Fraction(1)
-        for metric, power in ((given, 1), (wanted, -1)):
+        for metric, power in ((offered_metric, 1), (wanted_metric, -1)):
             if metric == "Total":
                 continue
             what = per_of(metric)
             if what is None:
-                return f"metric {metric} cannot be compared with {wanted if metric == given else given}"
+                other = wanted_metric if metric == offered_metric else offered_metric
+                return f"metric {metric} cannot be compared with {other}"
             total = self._count(what, power < 0)
             if not total:
                 return f"the offer does not say how many {what}"
@@ -358,53 +360,53 @@ def is_capacity(p: Property) -> bool:
         p.value) is not None
 
 
-def _room(op: str, offered: Fraction | Decimal, wanted: Fraction | Decimal, whole: bool) -> tuple[State, str]:
+def _room(op: str, offered: Fraction | Decimal, wanted_number: Fraction | Decimal, whole: bool) -> tuple[State, str]:
     """Whether some amount up to the one offered satisfies a condition, and why not."""
     if op in ("EQ", "GE", "GT"):
-        met = offered > wanted if op == "GT" else offered >= wanted
+        met = offered > wanted_number if op == "GT" else offered >= wanted_number
         return ("met" if met else "not"), "" if met else "more than is offered"
     least = 1 if whole else 0       # the smallest amount that asks for anything
     if op in ("LE", "LT"):
-        met = offered > 0 and (wanted >= least if op == "LE" else wanted > least)
+        met = offered > 0 and (wanted_number >= least if op == "LE" else wanted_number > least)
         return ("met" if met else "not"), "" if met else "no amount is so small"
     if op == "NE":
-        met = offered > 0 and not (whole and offered == wanted == 1)
+        met = offered > 0 and not (whole and offered == wanted_number == 1)
         return ("met" if met else "not"), ""
     return "not", f"op {op} is not known"
 
 
-def _scale(p: Property, given: Property) -> tuple[int, int] | None:
+def _scale(p: Property, offered_property: Property) -> tuple[int, int] | None:
     """Factors of the amount wanted and the amount offered that make them comparable; None where nothing does."""
     row = ROWS.get(p.tag)
     default = row.unit if row is not None else None
-    wanted, offered = p.get("units") or default, given.get("units") or default
-    if wanted == offered or (wanted or "").lower() == (offered or "").lower():
+    wanted_units, offered = p.get("units") or default, offered_property.get("units") or default
+    if wanted_units == offered or (wanted_units or "").lower() == (offered or "").lower():
         return 1, 1
-    if wanted is None or offered is None:
+    if wanted_units is None or offered is None:
         return None
     try:
-        return byte_factor(wanted), byte_factor(offered)
+        return byte_factor(wanted_units), byte_factor(offered)
     except UnknownUnit:
         return None
 
 
-def _compare(op: str | None, offered: Fraction | Decimal, wanted: Fraction | Decimal) -> bool:
+def _compare(op: str | None, offered: Fraction | Decimal, wanted_number: Fraction | Decimal) -> bool:
     if op == "EQ" or op == "NE":
-        return (offered == wanted) == (op == "EQ")
+        return (offered == wanted_number) == (op == "EQ")
     if op == "LT" or op == "GT":
-        return offered < wanted if op == "LT" else offered > wanted
-    return offered <= wanted if op == "LE" else offered >= wanted
+        return offered < wanted_number if op == "LT" else offered > wanted_number
+    return offered <= wanted_number if op == "LE" else offered >= wanted_number
 
 
-def _meets(wanted: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet) -> bool:
+def _meets(wanted_names: NodeSet | Pattern | tuple[str, ...], offered: str | NodeSet) -> bool:
     """Whether any name offered is among those wanted."""
-    if not isinstance(wanted, NodeSet | tuple):
-        return any(map(wanted.matches, (offered,) if isinstance(offered, str) else offered))
+    if not isinstance(wanted_names, NodeSet | tuple):
+        return any(map(wanted_names.matches, (offered,) if isinstance(offered, str) else offered))
     if isinstance(offered, str):
-        return offered in wanted
-    if isinstance(wanted, tuple):
-        return any(name in offered for name in wanted)
-    small, large = (wanted, offered) if wanted.count < offered.count else (offered, wanted)
+        return offered in wanted_names
+    if isinstance(wanted_names, tuple):
+        return any(name in offered for name in wanted_names)
+    small, large = (wanted_names, offered) if wanted_names.count < offered.count else (offered, wanted_names)
     return any(name in large for name in small)
 
 

@@ -107,11 +107,11 @@ def _by_tag(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
     return {tag: tuple(items) for tag, items in by_tag.items()}
 
 
-def only_one(found: list[Container], what: str) -> Container:
+def only_one(containers: list[Container], what: str) -> Container:
     """The one container of a list; UsageError where there is none or more. what: for the message."""
-    if len(found) != 1:
-        raise UsageError(f"an offer is made of one job; there are {len(found)} {what} here")
-    return found[0]
+    if len(containers) != 1:
+        raise UsageError(f"an offer is made of one job; there are {len(containers)} {what} here")
+    return containers[0]
 
 
 def _tasks(scope: Container) -> Iterator[Container]:
@@ -126,8 +126,8 @@ def count_of(p: Property) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LIMITS.digits else 1
 
 
-def _first_number(found: Iterable[Property]) -> Decimal | None:
-    return next((n for p in found if (n := number_of(p.value)) is not None), None)
+def _first_number(properties: Iterable[Property]) -> Decimal | None:
+    return next((n for p in properties if (n := number_of(p.value)) is not None), None)
 
 
 def _offered_names(p: Property) -> tuple[str | NodeSet, ...]:

@@ -265,8 +265,8 @@ def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Li
     if low < 0 or last:
         culprit = _culprit(items, groups)
         shown = f"brackets do not balance: {'one closes before it opens' if low < 0 else f'{last} left open'}"
-        known = not _told_elsewhere(place.within, limits)
-        if strict and known:
+        first_told = not _told_elsewhere(place.within, limits)
+        if strict and first_told:
             place.add("SSS401", "group", shown, culprit)
         turned = [-n for n in groups]
         if low < 0 and _depths(turned)[::2] == (0, 0):
@@ -275,7 +275,7 @@ def _balanced(items: list[Property], groups: list[int], strict: bool, limits: Li
         else:
             opened = -low
             how = f"{opened} added at the start, {last - low} at the end"
-        if known and not strict:
+        if first_told and not strict:
             place.add("SSS402", "group", f"{shown}; {how}", culprit)
         low, high, last = _depths(groups)
     if high + opened > limits.group_depth:
@@ -302,8 +302,8 @@ def _culprit(items: list[Property], groups: list[int]) -> Property | None:
         while n < 0:
             if not opened:
                 return p
-            first, there = opened.pop()
-            n += there
+            first, index_opened = opened.pop()
+            n += index_opened
             if n > 0:
                 opened.append((first, n))
     return opened[0][0] if opened else None

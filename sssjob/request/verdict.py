@@ -189,7 +189,8 @@ def total_held(total: Total, offer: Offer) -> Explanation | None:
 def _offered(total: Total, offer: Offer) -> Fraction | None:
     """How much of an amount is offered in all, in the unit of the total; of several statements the greatest."""
     tag, name, kind = total.identity
-    amounts = [one for p in _of_offer(offer, tag, name, kind) if (one := _whole_amount(p, total, offer)) is not None]
+    amounts = [whole_amount for p in _of_offer(offer, tag, name, kind)
+               if (whole_amount := _whole_amount(p, total, offer)) is not None]
     return max(amounts, default=None)
 
 

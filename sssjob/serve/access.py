@@ -147,15 +147,15 @@ class Pace:
     def wait(self, name: str) -> float:
         """Seconds until a request may be made; 0: it may now, and is counted."""
         now = self.clock()
-        left, when = self._states.get(name, (float(self.burst), now))
-        left = min(left + (now - when) * self.rate, float(self.burst))
-        if left < 1:
-            self._states[name] = (left, now)
-            return (1 - left) / self.rate
+        tokens, when = self._states.get(name, (float(self.burst), now))
+        tokens = min(tokens + (now - when) * self.rate, float(self.burst))
+        if tokens < 1:
+            self._states[name] = (tokens, now)
+            return (1 - tokens) / self.rate
         if len(self._states) > 10_000:          # names of addresses: those that have all of it back say nothing
             self._states = {other: state for other, state in self._states.items()
                             if state[0] + (now - state[1]) * self.rate < self.burst}
-        self._states[name] = (left - 1, now)
+        self._states[name] = (tokens - 1, now)
         return 0.0
 
 

@@ -168,13 +168,13 @@ class _Desk:
             raise MessageError("740", f"Project {escape(name, 60)} does not exist" if name else
                                "Account id must be specified")
         own = self.ledger.standing(name, self._currency(name)).account
-        left = own.balance - own.held
-        return self.answered(f"The account balance is {_shown(left)} credits", left,
-                             f"<Account><Balance>{_shown(left)}</Balance></Account>")
+        free = own.balance - own.held
+        return self.answered(f"The account balance is {_shown(free)} credits", free,
+                             f"<Account><Balance>{_shown(free)}</Balance></Account>")
 
     def _currency(self, account: str) -> str:
         """The currency of an account: that of the rates, if it is kept in it, else its only one."""
-        kept = [one.currency for one in self.ledger.accounts() if one.account == account]
+        kept = [standing.currency for standing in self.ledger.accounts() if standing.account == account]
         mine = "" if self.rates is None else self.rates.currency
         if mine in kept or not kept:
             return mine
@@ -260,7 +260,7 @@ class _Desk:
         job = self.job("charge", "charge")
         name = _name(job)
         self.free(job)
-        held = sum(one.job == name and one.machine == str(job.value("Machine")) for one in self.ledger.holds())
+        held = sum(hold_.job == name and hold_.machine == str(job.value("Machine")) for hold_ in self.ledger.holds())
         posted = self.ledger.charge(job, None, self._rates())
         if posted.entry is None or posted.outcome in ("not", "contradicts", "other-rates"):
             detail = posted.reason or posted.detail or posted.outcome
@@ -275,16 +275,17 @@ class _Desk:
         charged = self._charged()
         back = sum((entry.amount for entry in self.ledger.entries(job=charged.job)
                     if entry.kind in ("refund", "reversal") and entry.refers == charged.number), Decimal(0))
-        left = charged.amount - back
+        refundable = charged.amount - back
         again = next((entry for entry in self.ledger.entries(job=charged.job)
                       if entry.kind == "refund" and self.token is not None and entry.token == self.token), None)
-        amount = self.amount("refund") if self.option("Amount") else left if again is None else again.amount
+        amount = self.amount("refund") if self.option("Amount") else refundable if again is None else again.amount
         if again is not None:
             return self._refunded(charged, self.ledger.refund(charged.number, amount, token=self.token).amount)
-        if not left:
+        if not refundable:
             raise MessageError("740", "There are no charges to refund")
-        if amount > left:
-            raise MessageError("740", f"Refund amount ({_shown(amount)}) cannot exceed job charge ({_shown(left)})")
+        if amount > refundable:
+            raise MessageError("740", f"Refund amount ({_shown(amount)}) cannot exceed job charge "
+                                      f"({_shown(refundable)})")
         self.ledger.refund(charged.number, amount, reason=self.option("Description"), token=self.token)
         return self._refunded(charged, amount)
 

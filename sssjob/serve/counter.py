@@ -126,8 +126,9 @@ class Counter:
 
 def _entered(desk: Desk, orders: Sequence[Order]) -> list[tuple[Entered, Submitted | None] | Exception]:
     """Orders as they were entered, with the answers of those whose users do not wait for more."""
-    return [one if isinstance(one, Exception) else (one, None if one.order.waits else desk.submitted(one))
-            for one in desk.enter(orders)]
+    return [result if isinstance(result, Exception)
+            else (result, None if result.order.waits else desk.submitted(result))
+            for result in desk.enter(orders)]
 
 
 def _settle(answer: asyncio.Future[Submitted], result: Submitted | Exception) -> None:

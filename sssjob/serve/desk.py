@@ -178,10 +178,10 @@ class Desk:
         """Of each offer whether it meets what is requested, and why. Raises RejectedError, UsageError."""
         from sssjob.request import match
 
-        wanted = self._admitted(requested.encode("utf-8", "surrogatepass"))[0]
+        request = self._admitted(requested.encode("utf-8", "surrogatepass"))[0]
         verdicts = []
         for offer in offers:
-            verdict = match(wanted, self._admitted(offer.encode("utf-8", "surrogatepass"))[0])
+            verdict = match(request, self._admitted(offer.encode("utf-8", "surrogatepass"))[0])
             verdict.findings.raise_if_rejected()
             verdicts.append({"met": verdict.met, "score": float(verdict.score),
                              "explanation": asdict(verdict.explanation)})
@@ -225,14 +225,15 @@ class Desk:
         results = [self._tried(self._prepare, order) for order in orders]
         try:
             with self.journal.together():
-                results = [one if isinstance(one, Exception) else self._tried(self._enter, one) for one in results]
+                results = [result if isinstance(result, Exception) else self._tried(self._enter, result)
+                           for result in results]
         except AccessError as error:
-            for one in results:
-                if isinstance(one, Entered) and one.prepared.fresh:
-                    one.prepared.drop()
-            if len(orders) > 1 and any(isinstance(one, AccessError) for one in results):    # one that had no room
+            for result in results:
+                if isinstance(result, Entered) and result.prepared.fresh:
+                    result.prepared.drop()
+            if len(orders) > 1 and any(isinstance(result, AccessError) for result in results):    # one that had no room
                 return [self.enter([order])[0] for order in orders]
-            results = [one if isinstance(one, Exception) else error for one in results]
+            results = [result if isinstance(result, Exception) else error for result in results]
         return results
 
     @staticmethod
@@ -282,14 +283,16 @@ class Desk:
         """Have resource managers take what is in the journal; how it stands then. What goes wrong is a finding: it is
         submitted all the same, and the next who follows it begins it."""
         client = self.client
-        by_number = {one.number: one.prepared for one in reversed(entered)}
-        prepared = [replace(one, entry=self.journal.entry(number)) for number, one in reversed(by_number.items())]
+        by_number = {entered_one.number: entered_one.prepared for entered_one in reversed(entered)}
+        prepared = [replace(entered_one, entry=self.journal.entry(number)) for number,
+                    entered_one in reversed(by_number.items())]
         try:
             client.begin(prepared)
         except SSSJobError as error:
             client.findings.add("SSS602", "journal", f"not begun yet: {escape(str(error), 400)}", severity="warning")
-        return [self.submitted(one, [finding for finding in client.findings
-                                     if len(entered) == 1 or finding.subject in one.labels]) for one in entered]
+        return [self.submitted(entered_one, [finding for finding in client.findings
+                                             if len(entered) == 1 or finding.subject in entered_one.labels])
+                for entered_one in entered]
 
     def submitted(self, entered: Entered, begun: Iterable[Finding] = ()) -> Submitted:
         """How an order stands in the journal. begun: what was found when it was begun."""
@@ -299,7 +302,7 @@ class Desk:
     def _executor(self, name: str | None) -> str:
         if name is None:
             return self.executors[0]
-        if name.lower() not in (known.lower() for known in self.executors):
+        if name.lower() not in (executor.lower() for executor in self.executors):
             raise UsageError(f"executor {escape(name, 40)!r} is not to be had here "
                              f"(known: {', '.join(self.executors)})")
         return name.lower()
@@ -326,13 +329,13 @@ class Desk:
 
     def listed(self, user: User, chosen: Filter) -> list[Listed]:
         """The jobs that a user sees, of those that are chosen."""
-        return [one for one in listed(self.journal, chosen) if self.sees(user, one.row)]
+        return [job for job in listed(self.journal, chosen) if self.sees(user, job.row)]
 
     def jobs(self, user: User, chosen: Filter, offset: int = 0, limit: int = 1000) -> Plain:
         """The jobs that a user sees, of those that are chosen. total: how many there are of them."""
         now = time.time()
         visible = self.listed(user, chosen)
-        return {"total": len(visible), "jobs": [one.record(now) for one in visible[offset:offset + limit]]}
+        return {"total": len(visible), "jobs": [job.record(now) for job in visible[offset:offset + limit]]}
 
     def rows(self, user: User, name: str) -> list[Row]:
         """The job or jobs of a name, among those that a user sees. Raises UnknownJobError, UsageError."""
@@ -362,7 +365,8 @@ class Desk:
         now = time.time()
         return {"jobs": [job.row.record() | {
             "facts": fact_records(job.sources(), now), "left_out": job.not_its_own,
-            "disagreements": [one.record() for one in job.disagreements]} for job in self._standing(user, name)]}
+            "disagreements": [disagreement.record() for disagreement in job.disagreements]}
+                         for job in self._standing(user, name)]}
 
     def document(self, user: User, name: str, *, annotated: bool = False) -> str:
         """The document of a job as it stands, whole where all of its jobs are meant. annotated: with the source of each
@@ -448,7 +452,7 @@ class Desk:
             raise UsageError(f"{status.code}: {status.message}")
         data = response.data
         root = etree.fromstring(f"<Data>{'' if data is None else data.content}</Data>")
-        return {"code": status.code, "objects": [object_of(one) or {} for one in root]}
+        return {"code": status.code, "objects": [object_of(element) or {} for element in root]}
 
     def balance(self, user: User, account: str | None) -> Plain:
         """The accounts of the ledger as they stand, or one of them."""

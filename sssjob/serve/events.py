@@ -74,10 +74,10 @@ class Happenings:
         before = self.last
         while True:
             told, self.last = await self._read(self.last)
-            for one in told:
+            for happening in told:
                 if len(self._latest) == _KEPT:
                     self._from = self._latest[0].number
-                self._latest.append(one)
+                self._latest.append(happening)
             if not told and self.last == before:
                 break
             before = self.last
@@ -100,9 +100,9 @@ class Happenings:
             news = self._news
             while at < self.last:
                 told, at = await self._after(at)
-                for one in told:
-                    if await sees(one.submission):
-                        yield one.text
+                for happening in told:
+                    if await sees(happening.submission):
+                        yield happening.text
             if self.closed:
                 break
             try:
@@ -113,5 +113,5 @@ class Happenings:
 
     async def _after(self, number: int) -> tuple[list[Happening], int]:
         if number >= self._from:
-            return [one for one in self._latest if one.number > number], self.last
+            return [happening for happening in self._latest if happening.number > number], self.last
         return await self._read(number)

@@ -199,8 +199,8 @@ def _status(error: Exception) -> Status:
         return error.status
     if isinstance(error, RejectedError):
         rejecting = Findings("-")
-        for one in error.findings:
-            rejecting.add(one.rule, one.subject, one.message, severity=one.severity)
+        for finding in error.findings:
+            rejecting.add(finding.rule, finding.subject, finding.message, severity=finding.severity)
         status = status_of(rejecting)
         return status if any(f.kind in ("unknown", "dropped") for f in error.findings) else Status.of(
             "300", escape(str(error), 1000))

@@ -284,9 +284,9 @@ def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str
 
 def _details(refusal: Response, request: Request) -> Response:
     """A refusal as problem details of RFC 9457."""
-    told = json.loads(bytes(refusal.body))
-    causes = "; ".join(str(finding["message"]) for finding in told["findings"])
-    body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or told["message"],
+    refused = json.loads(bytes(refusal.body))
+    causes = "; ".join(str(finding["message"]) for finding in refused["findings"])
+    body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or refused["message"],
                    request.url.path)
     closing = {"Connection": "close"} if "connection" in refusal.headers else None
     return _JSON(body, refusal.status_code, closing, media_type="application/problem+json")

@@ -72,11 +72,11 @@ class Answer:
 
     def objects(self) -> Iterator[str]:
         """The objects of the answer as XML. Raises MessageError."""
-        things = filter(self.test, self._in_time(self.source.things(self.kind)))
+        found_objects = filter(self.test, self._in_time(self.source.things(self.kind)))
         if any(c.op in _AGGREGATES or c.op == "GroupBy" for c in self.columns):
-            objects: Iterable[str] = self._grouped(things)
+            objects: Iterable[str] = self._grouped(found_objects)
         else:
-            objects = map(self._object, self._sorted(things))
+            objects = map(self._object, self._sorted(found_objects))
         if (self.request.option("Unique") or "").lower() == "true":
             objects = dict.fromkeys(objects)
         first, most = self._whole("Offset") or 0, self._whole("Limit")
@@ -87,22 +87,22 @@ class Answer:
             raise MessageError("700", f"the query takes longer than the limit query_seconds "
                                       f"({self._limits.query_seconds:g})")
 
-    def _in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
+    def _in_time(self, found_objects: Iterable[Thing]) -> Iterator[Thing]:
         """The objects, until the time of a query is over."""
         self._end = time.monotonic() + self._limits.query_seconds
-        for thing in things:
+        for object_ in found_objects:
             self._check_time()
-            yield thing
+            yield object_
 
     def _in_size(self, objects: Iterable[str]) -> Iterator[str]:
         """The objects of the answer, as long as they are not too many."""
         size = 0
-        for one in objects:
-            size += len(one)
+        for text in objects:
+            size += len(text)
             if self._most_bytes is not None and size > self._most_bytes:
                 raise MessageError("700", f"the answer is longer than the limit answer_bytes ({self._most_bytes}); "
                                           "Get, Limit and Offset ask for less")
-            yield one
+            yield text
 
     def _whole(self, option: str) -> int | None:
         text = self.request.option(option)
@@ -110,47 +110,47 @@ class Answer:
             return None if text is None else int(text)
         raise MessageError("317", f"Invalid {option} value: ({escape(text, 40)})")
 
-    def _sorted(self, things: Iterator[Thing]) -> Iterable[Thing]:
+    def _sorted(self, found_objects: Iterator[Thing]) -> Iterable[Thing]:
         orders = [c for c in self.columns if c.op in _ORDERS]
         if not orders:
-            return things
-        listed = list(things)
+            return found_objects
+        listed = list(found_objects)
         for column in reversed(orders):
             listed.sort(key=column.order, reverse=column.op == "Tros")
         return listed
 
-    def _object(self, thing: Thing) -> str:
+    def _object(self, object_: Thing) -> str:
         """An object with what is asked of it."""
         if not self.columns:
-            return form_of(thing.element) if thing.has_tree or not self._positional else self._all_cells(thing)
-        if all(column.property.in_cells(thing) for column in self.columns):
-            inner = "".join(column.cell(thing, self._positional) for column in self.columns)
+            return form_of(object_.element) if object_.has_tree or not self._positional else self._all_cells(object_)
+        if all(column.property.in_cells(object_) for column in self.columns):
+            inner = "".join(column.cell(object_, self._positional) for column in self.columns)
             return f"<{self.kind.name}>{inner}</{self.kind.name}>"
         answered = etree.Element(self.kind.name)
-        places = {thing.element: answered}
+        places = {object_.element: answered}
         whole: set[Any] = set()
         for column in self.columns:
-            selected = column.property.of(thing)
-            for one in selected:
-                column.put(one, thing.element, places, whole)
+            selected = column.property.of(object_)
+            for value in selected:
+                column.put(value, object_.element, places, whole)
             if not selected and self._positional:
                 etree.SubElement(answered, column.title)
         return form_of(answered)
 
-    def _all_cells(self, thing: Thing) -> str:
+    def _all_cells(self, object_: Thing) -> str:
         """A row with all of its properties, empty ones too, and those that are hidden with the Option ShowHidden."""
         hidden = (self.request.option("ShowHidden") or "").lower() == "true"
         names = [name for name in self.kind.properties if hidden or name not in self.kind.more]
-        inner = "".join(_leaf(name, thing.cells.get(name) or "") for name in names)
+        inner = "".join(_leaf(name, object_.cells.get(name) or "") for name in names)
         return f"<{self.kind.name}>{inner}</{self.kind.name}>"
 
-    def _grouped(self, things: Iterator[Thing]) -> Iterator[str]:
+    def _grouped(self, found_objects: Iterator[Thing]) -> Iterator[str]:
         """One object for each group, with its keys and what its values come to; without GroupBy one for all."""
         keys = [c for c in self.columns if c.op == "GroupBy"]
         groups: dict[tuple[tuple[str, ...], ...], list[Thing]] = {} if keys else {(): []}
-        for thing in things:
-            key = tuple(tuple(c.property.text(s) for s in c.property.of(thing)) for c in keys)
-            groups.setdefault(key, []).append(thing)
+        for object_ in found_objects:
+            key = tuple(tuple(c.property.text(s) for s in c.property.of(object_)) for c in keys)
+            groups.setdefault(key, []).append(object_)
         for key, members in groups.items():
             texts = dict(zip(map(id, keys), (",".join(texts) for texts in key), strict=True))
             inner = "".join(_leaf(c.title, texts[id(c)] if c.op == "GroupBy" else c.aggregate(members))
@@ -174,12 +174,12 @@ class _Column:
                 raise MessageError("317", f"{property_.asked} has no units")
             property_.units(get.units)
 
-    def cell(self, thing: Thing, positional: bool) -> str:
+    def cell(self, object_: Thing, positional: bool) -> str:
         """Its elements, from the cells of an object; an empty one where there is none and positions count."""
-        if self._plain is not None and (text := thing.cells.get(self._plain)) is not None:
+        if self._plain is not None and (text := object_.cells.get(self._plain)) is not None:
             return _leaf(self.title, text)
-        values = self.property.of(thing)
-        return "".join(_leaf(self.title, self._text(one)) for one in values) or (
+        values = self.property.of(object_)
+        return "".join(_leaf(self.title, self._text(value)) for value in values) or (
             _leaf(self.title, "") if positional else "")
 
     def _text(self, selected: Selected) -> str:
@@ -228,14 +228,14 @@ class _Column:
             places[selected] = copy
             whole.add(selected)
 
-    def order(self, thing: Thing) -> tuple[int, Any]:
+    def order(self, object_: Thing) -> tuple[int, Any]:
         """What objects are sorted by: absent, numbers, texts."""
-        values = [self.property.typed(one) for one in self.property.of(thing)]
+        values = [self.property.typed(one) for one in self.property.of(object_)]
         return min((_rank(value) for value in values), default=(0, 0))
 
     def aggregate(self, members: list[Thing]) -> str:
         """What the values of a group come to; empty where there are none. Raises MessageError (317) for texts."""
-        values = [self.property.typed(one) for thing in members for one in self.property.of(thing)]
+        values = [self.property.typed(one) for object_ in members for one in self.property.of(object_)]
         if self.op == "Count":
             return str(len(values))
         if not values:

@@ -53,7 +53,7 @@ def condition(wheres: Sequence[Where], property_of: Callable[[Where], Property],
         ties.append(new_property("Where", str(len(tests)), dict(attributes.items() - SILENT)))
         tests.append(_test(where, property_of(where)))
     if not tests:
-        return lambda thing: True
+        return lambda object_: True
     findings = Findings(limits=limits)
     expression = parse(ties, findings, strict=True, limits=limits)
     if findings.rejected:
@@ -68,12 +68,12 @@ def _of(node: Node, tests: Sequence[Test]) -> Test:
             return tests[int(node.property.text)]
         case Not():
             negated = tests[int(node.item.property.text)]
-            return lambda thing: not negated(thing)
+            return lambda object_: not negated(object_)
         case AllOf() | AnyOf():
             inner = [_of(item, tests) for item in node.items]
             if isinstance(node, AllOf):
-                return lambda thing: all(test(thing) for test in inner)
-            return lambda thing: any(test(thing) for test in inner)
+                return lambda object_: all(test(object_) for test in inner)
+            return lambda object_: any(test(object_) for test in inner)
     raise AssertionError(node)      # preferences are no part of SSSRMAP
 
 
@@ -83,29 +83,29 @@ def _test(where: Where, property_: Property) -> Test:
         raise MessageError("318", f"op {escape(op, 40)!r} is not known (known: {', '.join(WHERE_OPS)})")
     if where.value == _NULL and op in ("EQ", "NE"):
         absent = op == "EQ"
-        return lambda thing: any(map(property_.text, property_.of(thing))) is not absent
+        return lambda object_: any(map(property_.text, property_.of(object_))) is not absent
     if op == "Match":
         fits = re.compile(fnmatch.translate(where.value.replace("[", "[[]"))).match
-        return lambda thing: any(fits(property_.text(one).strip()) for one in property_.of(thing))
-    wanted = property_.wanted(where.value, where.units)
+        return lambda object_: any(fits(property_.text(value).strip()) for value in property_.of(object_))
+    wanted_value = property_.wanted(where.value, where.units)
     compare = _COMPARE[op]
-    return lambda thing: any(_holds(compare, property_.typed(one), wanted) for one in property_.of(thing))
+    return lambda object_: any(_holds(compare, property_.typed(value), wanted_value) for value in property_.of(object_))
 
 
-def _holds(compare: Callable[[Any, Any], bool], value: Typed, wanted: Typed) -> bool:
+def _holds(compare: Callable[[Any, Any], bool], value: Typed, wanted_value: Typed) -> bool:
     """Whether a value is as it is wanted; one that is not of the type differs from all values and has no order."""
-    if type(value) is type(wanted):
+    if type(value) is type(wanted_value):
         if isinstance(value, str) and compare not in (eq, ne):
-            return _ordered(compare, value, str(wanted))
-        return compare(value, wanted)
+            return _ordered(compare, value, str(wanted_value))
+        return compare(value, wanted_value)
     return compare is ne
 
 
-def _ordered(compare: Callable[[Any, Any], bool], value: str, wanted: str) -> bool:
+def _ordered(compare: Callable[[Any, Any], bool], value: str, wanted_value: str) -> bool:
     """Texts by their order; numbers among them by theirs."""
-    if _NUMBER.fullmatch(value) and _NUMBER.fullmatch(wanted):
-        return compare(Decimal(value), Decimal(wanted))
-    return compare(value, wanted)
+    if _NUMBER.fullmatch(value) and _NUMBER.fullmatch(wanted_value):
+        return compare(Decimal(value), Decimal(wanted_value))
+    return compare(value, wanted_value)
 
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?")

@@ -131,10 +131,10 @@ class Receiver:
             self._check_request_line(_text(line))
         else:
             self.status = _status(_text(line))
-        left = most - len(line)
+        octets_left = most - len(line)
         lines: list[str] = []
-        while line := (yield from self._line(left)):
-            left -= len(line) + 2
+        while line := (yield from self._line(octets_left)):
+            octets_left -= len(line) + 2
             lines.append(_text(line))
         self.headers = _headers(lines, loose=not self._gold)
         length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")

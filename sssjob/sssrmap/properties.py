@@ -73,29 +73,29 @@ class Property:
         """Whether it is a name, and what stands under it the answer."""
         return self._selector is None and self.name != JOB_CLASS
 
-    def in_cells(self, thing: Thing) -> bool:
+    def in_cells(self, object_: Thing) -> bool:
         """Whether the cells of an object answer for the property."""
-        return self._selector is None and (self.name in thing.cells or self.name in self.kind.more
-                                           or not thing.has_tree)
+        return self._selector is None and (self.name in object_.cells or self.name in self.kind.more
+                                           or not object_.has_tree)
 
-    def of(self, thing: Thing) -> list[Selected]:
+    def of(self, object_: Thing) -> list[Selected]:
         """The elements of the property, or the texts of cells, attributes and values. Raises MessageError (318) for a
         path that cannot be evaluated."""
         if self._selector is not None:
             self._check()
             try:
-                return self._selector.select(thing.element)
+                return self._selector.select(object_.element)
             except QueryError as error:
                 raise MessageError("318", f"{escape(self.asked, 80)}: {error}") from None
         name = self.name
         assert name is not None
         if name == JOB_CLASS:
-            return [_class_of(thing)]
-        if self.in_cells(thing):
-            cell = thing.cells.get(name)
+            return [_class_of(object_)]
+        if self.in_cells(object_):
+            cell = object_.cells.get(name)
             return [] if cell is None else [cell]
-        children = thing.element.findall(name)
-        return children or [e for e in thing.element.iter(name) if e is not thing.element]
+        children = object_.element.findall(name)
+        return children or [e for e in object_.element.iter(name) if e is not object_.element]
 
     def text(self, selected: Selected) -> str:
         """The text of what was selected: of an element with others in it all its text."""
@@ -159,10 +159,10 @@ def _relative(path: str, kind: str) -> str:
     return path
 
 
-def _class_of(thing: Thing) -> str:
-    state = thing.cells.get("State")
+def _class_of(object_: Thing) -> str:
+    state = object_.cells.get("State")
     if state is None:
-        state = next((e.text for e in thing.element.findall("State")), None)
+        state = next((e.text for e in object_.element.findall("State")), None)
     return "completed" if job_state(state).state == "Completed" else "active"
 
 

@@ -181,17 +181,17 @@ class _Reader:
         return Request(parts=parts if name is None else (Object(name), *parts),
                        **self.values(element, Request, older))
 
-    def parts(self, element: Any, known: dict[str, type[Any]]) -> tuple[Part, ...]:
+    def parts(self, element: Any, kinds: dict[str, type[Any]]) -> tuple[Part, ...]:
         """The parts of a Request or Response."""
         if len(element) > self.limits.conditions:
             self.findings.add("SSS110", element.tag, f"{element.tag} has {len(element)} parts, more than the limit "
                                                      f"conditions ({self.limits.conditions})")
             raise RejectedError(list(self.findings))
-        return tuple(self.part(child, known) for child in element)
+        return tuple(self.part(child, kinds) for child in element)
 
-    def part(self, element: Any, known: dict[str, type[Any]]) -> Part:
+    def part(self, element: Any, kinds: dict[str, type[Any]]) -> Part:
         """One part."""
-        kind = known.get(element.tag)
+        kind = kinds.get(element.tag)
         if kind is None:
             self.tell("SSS301", element, _name(element), f"{element.getparent().tag} has no element {_name(element)}")
             return Foreign(form_of(element))
@@ -253,10 +253,10 @@ class _Reader:
                           f"{element.tag} has no attribute {name}" if row is None else
                           f"{name} of {element.tag} is {escape(text, 40)!r}, which is no {row[1]}")
                 continue
-            known = _KNOWN.get((kind.__name__, name))
-            if known is not None and text not in known:
+            words_known = _KNOWN.get((kind.__name__, name))
+            if words_known is not None and text not in words_known:
                 self.tell("SSS203", element, name,
-                          f"{name} of {element.tag} is {escape(text, 40)!r} (known: {', '.join(known)})")
+                          f"{name} of {element.tag} is {escape(text, 40)!r} (known: {', '.join(words_known)})")
             values[row[0]] = value
         return values | ({"extra": tuple(extra)} if extra else {})
 

@@ -140,12 +140,12 @@ class _Parser:
         conj: str | None = None
         while True:
             opened = sum(1 for _ in iter(lambda: self.sign("("), None))
-            one = self.condition(conj)
+            stated = self.condition(conj)
             closed = sum(1 for _ in iter(lambda: self.sign(")"), None))
             if opened and closed:               # around one condition they say nothing
                 least = min(opened, closed)
                 opened, closed = opened - least, closed - least
-            conditions.append(replace(one, group=opened - closed or None))
+            conditions.append(replace(stated, group=opened - closed or None))
             word = self.word(*_TIES)
             if word is None:
                 return conditions

@@ -78,12 +78,12 @@ class JournalSource:
         """All jobs, the oldest first."""
         from sssjob.run.listing import Filter, listed
 
-        for one in listed(self._journal, Filter(ended=True)):
-            if self._only is None or self._only(one.row):
-                yield self._thing(kind.name, one)
+        for job in listed(self._journal, Filter(ended=True)):
+            if self._only is None or self._only(job.row):
+                yield self._thing(kind.name, job)
 
-    def _thing(self, kind: str, one: Listed) -> Thing:
-        row = one.row
+    def _thing(self, kind: str, job: Listed) -> Thing:
+        row = job.row
         cells = {"Key": row.key, "NativeId": row.native_id, "Executor": row.executor, "Cluster": row.cluster,
                  "Outcome": row.outcome, "State": row.state}
         if row.id is not None:
@@ -98,9 +98,10 @@ class JournalSource:
             from sssjob.run.client import Client
 
             standing = Client(self._journal).standing(self._journal.entry(number))
-            self._trees = {place: tree(folded_job(one.plan.job, one.plan.group.defaults if one.plan.group else None,
+            self._trees = {place: tree(folded_job(planned.plan.job,
+                                                  planned.plan.group.defaults if planned.plan.group else None,
                                                   "Reject"))
-                           for place, one in enumerate(standing.jobs)}
+                           for place, planned in enumerate(standing.jobs)}
             self._number = number
         return self._trees[job]
 
@@ -143,11 +144,11 @@ class LedgerSource:
         return (Thing(kind.name, _cells(entry)) for entry in self._entries(kind.name))
 
     def _accounts(self) -> Iterator[Thing]:
-        for one in self._ledger.standings():
-            own = one.account
+        for standing in self._ledger.standings():
+            own = standing.account
             yield Thing("Account", {
                 "Name": own.account, "Currency": own.currency or None, "Balance": f"{own.balance:f}",
-                "Reserved": f"{own.held:f}", "CreditLimit": f"{own.credit:f}", "Available": f"{one.available:f}"})
+                "Reserved": f"{own.held:f}", "CreditLimit": f"{own.credit:f}", "Available": f"{standing.available:f}"})
 
     def _entries(self, kind: str) -> Iterable[Entry]:
         if kind == "Transaction":
