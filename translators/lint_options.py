@@ -22,7 +22,7 @@ def refused(script: Script) -> Iterator[Hit]:
     if judge is None or not script.dialect.prefix:      # a description's reader asks its judge
         return
     refusals = [f for f in script.findings if f.kind == "refused"]
-    told = {(f.line, f.subject) for f in refusals}
+    refused_before = {(f.line, f.subject) for f in refusals}
     messages = " ".join([f.message for f in refusals])
     for lone in script.options if judge.whole and len(script.parts) > 1 else ():
         if lone.name in judge.whole:
@@ -35,7 +35,7 @@ def refused(script: Script) -> Iterator[Hit]:
             if option is None:
                 yield Hit(0, 0, refusal.option, f"{refusal.option} is not said: {refusal.why}; {judge.command} refuses "
                           "the job unless the command line says it", "warning")
-            elif (option.line, option.name) not in told and refusal.why not in messages and not (
+            elif (option.line, option.name) not in refused_before and refusal.why not in messages and not (
                     option.value and TEMPLATE.search(option.value, 0, 4096)):
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {judge.command} refuses it: "
                           f"{refusal.why}")
@@ -44,10 +44,10 @@ def refused(script: Script) -> Iterator[Hit]:
 def two_fields(script: Script) -> Iterator[Hit]:
     """Times of two fields, which are minutes and seconds."""
     for option in script.options:
-        found = _MINUTES.fullmatch(option.value or "") if option.name in _TIMES else None
-        if found is not None:
-            yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(found[1])} minutes and "
-                      f"{int(found[2])} seconds, not {int(found[1])} hours and {int(found[2])} minutes")
+        match = _MINUTES.fullmatch(option.value or "") if option.name in _TIMES else None
+        if match is not None:
+            yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(match[1])} minutes and "
+                      f"{int(match[2])} seconds, not {int(match[1])} hours and {int(match[2])} minutes")
 
 
 _MINUTES: Final = re.compile(r"(\d{1,9}):(\d{1,2})", re.ASCII)
@@ -81,13 +81,13 @@ _ADDED: Final = ("-R", "-v", "-l", "-W", "-w", "-pe", "-hold_jid", "-q", "-o", "
 def short(script: Script) -> Iterator[Hit]:
     """Long options that are cut: one that is meant as another is a warning."""
     for option in script.options:
-        said = _LONG.match(option.text, option.column - 1) if option.column else None
-        if said is None or said[0] in script.dialect.known or said[0] == option.name:
+        match = _LONG.match(option.text, option.column - 1) if option.column else None
+        if match is None or match[0] in script.dialect.known or match[0] == option.name:
             continue
-        meant = {"--tasks": "--ntasks", "--task": "--ntasks"}.get(said[0])
-        more = f", not as {meant}" if meant else ", which releases since 2025 refuse" \
+        likely = {"--tasks": "--ntasks", "--task": "--ntasks"}.get(match[0])
+        more = f", not as {likely}" if likely else ", which releases since 2025 refuse" \
             if script.dialect.name == "flux" else ""
-        yield Hit(option.line, option.column, said[0], f"{said[0]} is no option; it is read as {option.name}{more}",
+        yield Hit(option.line, option.column, match[0], f"{match[0]} is no option; it is read as {option.name}{more}",
                   None if more else "info")
 
 
@@ -96,12 +96,12 @@ _LONG: Final = re.compile(r"--[\w-]+")
 
 def resources(script: Script) -> Iterator[Hit]:
     """``-l`` resources that only a site could know, where a known one is spelled much the same."""
-    known = [n.removeprefix("-l ") for n in script.dialect.known if n.startswith("-l ")]
+    resource_names = [n.removeprefix("-l ") for n in script.dialect.known if n.startswith("-l ")]
     for option in script.options:
         name = option.name.removeprefix("-l ")
-        if name == option.name or name in known or name in _STANDARD:
+        if name == option.name or name in resource_names or name in _STANDARD:
             continue
-        close = difflib.get_close_matches(name, known, 1, 0.75)
+        close = difflib.get_close_matches(name, resource_names, 1, 0.75)
         if close:
             yield Hit(option.line, option.column, option.name, f"{name} is no resource that {script.dialect.title} "
                       f"comes with; did you mean {close[0]}?")
@@ -142,12 +142,12 @@ _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
 
 def patterns(script: Script) -> Iterator[Hit]:
     """Patterns in names of files that the manager does not know."""
-    known = TOKENS[script.dialect.name]
+    tokens = TOKENS[script.dialect.name]
     for option in script.options:
         if option.name not in _FILES:
             continue
         for hit in _PATTERN.finditer(option.value or ""):
-            if hit[1] is None and hit[2] not in known:
+            if hit[1] is None and hit[2] not in tokens:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
                           f"{script.dialect.title}; it is taken as it stands")
                 break
@@ -170,8 +170,8 @@ def unitless(script: Script) -> Iterator[Hit]:
         plain = {"-M": "KB", "-v": "KB"}.get(option.name)
         if plain and (option.value or "").isdigit():
             yield Hit(option.line, option.column, option.name, _UNITLESS.format(option.shown, plain), "info")
-        elif option.name == "-R" and (found := _RUSAGE.search((option.value or "")[:4096])) is not None:
-            yield Hit(option.line, option.column, option.name, _UNITLESS.format(f"mem={found[1]}", "MB"), "info")
+        elif option.name == "-R" and (match := _RUSAGE.search((option.value or "")[:4096])) is not None:
+            yield Hit(option.line, option.column, option.name, _UNITLESS.format(f"mem={match[1]}", "MB"), "info")
 
 
 def _few_bytes(script: Script) -> Iterator[Hit]:
@@ -180,8 +180,8 @@ def _few_bytes(script: Script) -> Iterator[Hit]:
         name = option.name.removeprefix("-l ")
         text = option.value or ""
         if name in ("select", "nodes"):
-            found = _OF_CHUNK.search(text[:4096])
-            name, text = ("", "") if found is None else (found[1], found[2])
+            match = _OF_CHUNK.search(text[:4096])
+            name, text = ("", "") if match is None else (match[1], match[2])
         if option.name.startswith("-l ") and name in _MEMORY and text.isdecimal() and 0 < int(text) < 1 << 20:
             yield Hit(option.line, option.column, option.name, f"{name}={text} has no unit: that is {text} bytes")
 
@@ -231,9 +231,9 @@ def signs(script: Script) -> Iterator[Hit]:
     """A = or a # that is no separator here."""
     if script.dialect.name == "htcondor":
         for line in script.lines:
-            found = _COMMENTED.match(line.text[:4096])
-            if found is not None:
-                yield Hit(line.number, found.start(2) + 1, found[1], "# and what follows are a part of the value; a "
+            match = _COMMENTED.match(line.text[:4096])
+            if match is not None:
+                yield Hit(line.number, match.start(2) + 1, match[1], "# and what follows are a part of the value; a "
                           "comment is a line of its own")
     for option in script.options:
         value = option.value or ""

@@ -73,8 +73,8 @@ _PACKINGS: Final = (
 
 def packing(head: bytes) -> str | None:
     """The name of what a file that begins so is compressed with; None: it is not."""
-    found = _packing(head)
-    return None if found is None else found.name
+    method = _packing(head)
+    return None if method is None else method.name
 
 
 def _packing(head: bytes) -> _Packing | None:
@@ -122,15 +122,15 @@ def _members(way: _Packing, pieces: Iterator[bytes]) -> Iterator[bytes]:
                 member = way.unpacker()
             step, rest = rest[:way.step], rest[way.step:]
             try:
-                made = member.decompress(step)
+                output = member.decompress(step)
             except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
                 raise PackedError(f"the {way.name} data are damaged ({error})") from None
             except Exception as error:              # of zstandard, which has no class that is here without it
                 if type(error).__name__ != "ZstdError":
                     raise
                 raise PackedError(f"the {way.name} data are damaged ({error})") from None
-            if made:
-                yield made
+            if output:
+                yield output
             if member.eof:
                 rest, member = member.unused_data + rest, None
     if member is not None or rest:

@@ -210,8 +210,8 @@ def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:
     """What requirements ask of a machine; what else stands there is kept."""
     option = options["requirements"]
     taken = {o.name for o in reading.options}
-    found, others = read_requirements(option.value or "")
-    for tag, op, value in found:
+    conditions, others = read_requirements(option.value or "")
+    for tag, op, value in conditions:
         more = {"op": op} if op != "EQ" else {}
         if (tag == "Memory" and "request_memory" in taken) or (tag == "Processors" and "request_cpus" in taken):
             others.append(f"{'Memory' if tag == 'Memory' else 'Cpus'} >= {value}")
@@ -221,9 +221,9 @@ def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(value), option, **more)
         else:
             reading.put(f"Requested/{tag}", value, option, **more)
-    left = [term for term in others if not _read_alternatives(reading, term, option)]
-    if left:
-        reading.keep(option._replace(value=" && ".join(left)))
+    kept_terms = [term for term in others if not _read_alternatives(reading, term, option)]
+    if kept_terms:
+        reading.keep(option._replace(value=" && ".join(kept_terms)))
 
 
 def _read_alternatives(reading: Reading, text: str, option: Option) -> bool:
@@ -232,11 +232,11 @@ def _read_alternatives(reading: Reading, text: str, option: Option) -> bool:
 
     def term(text: str) -> Term | None:
         """The condition on a name that one alternative is; None for any other."""
-        found = condition(text)
-        if found is None or found[0] not in (*_SAID, "Feature"):
+        read_condition = condition(text)
+        if read_condition is None or read_condition[0] not in (*_SAID, "Feature"):
             return None
-        tags.add(found[0])
-        return Term(found[2], found[1] == "EQ")
+        tags.add(read_condition[0])
+        return Term(read_condition[2], read_condition[1] == "EQ")
 
     choice = parsed(text, term)
     if choice is None or len(tags) != 1:
@@ -250,20 +250,21 @@ _SAID: Final = {"OperatingSystem": "OpSys", "Architecture": "Arch", "Node": "Mac
 
 def write_machines(asking: Asking) -> Written:
     """Requirements of all that is asked of a machine."""
-    wanted = [(tag, c) for tag in (*_SAID, "Feature") for c in choices(asking, tag)
-              if sayable(asking, c, _not_of_feature if tag == "Feature" else _not_of_machine)]
-    hosts = [c for tag, c in wanted if tag == "Node" and any_of(c)]
+    conditions = [(tag, c) for tag in (*_SAID, "Feature") for c in choices(asking, tag)
+                  if sayable(asking, c, _not_of_feature if tag == "Feature" else _not_of_machine)]
+    hosts = [c for tag, c in conditions if tag == "Node" and any_of(c)]
     if len(hosts) > 1:      # a job has one machine at a time, so any of them
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-        wanted = [one for one in wanted if one[1] not in hosts] + [("Node", Either(tuple(hosts)))]
+        conditions = [pair for pair in conditions if pair[1] not in hosts] + [("Node", Either(tuple(hosts)))]
     order = {id(e): at for at, e in enumerate(asking.entries)}
-    wanted.sort(key=lambda one: (isinstance(one[1], Either), min(order[id(t.entry)] for t in terms(one[1]))))
+    conditions.sort(key=lambda pair: (isinstance(pair[1], Either), min(order[id(t.entry)] for t in terms(pair[1]))))
     own = asking.extension("requirements", "htcondor")
-    several = len(wanted) + (own is not None) > 1
-    said = [infix(c, partial(_term, asking, tag), " && ", " || ", inner=several) for tag, c in wanted]
+    several = len(conditions) + (own is not None) > 1
+    terms_written = [infix(c, partial(_term, asking, tag), " && ", " || ", inner=several) for tag, c in conditions]
     if own is not None:
-        said.append(f"({own.text})" if "||" in own.text and said and not own.text.startswith("(") else own.text)
-    return [("requirements", " && ".join(said))] if said else []
+        terms_written.append(f"({own.text})" if "||" in own.text and terms_written
+                             and not own.text.startswith("(") else own.text)
+    return [("requirements", " && ".join(terms_written))] if terms_written else []
 
 
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -291,11 +292,11 @@ def _term(asking: Asking, tag: str, term: Term) -> str:
         if asking.source != "htcondor":
             asking.note(SITE, term.entry, f"machines may not tell of {term.name} by that name")
         return f"{term.name} {'==' if term.wanted else '=!='} True"
-    said = [f"{_SAID[tag]} {'==' if term.wanted else '!='} {condor_string(name, tag)}"
-            for name in expanded([term]) or ()]
-    if len(said) > 1 and term.wanted:
-        return f"({' || '.join(said)})"
-    return " && ".join(said)
+    comparisons = [f"{_SAID[tag]} {'==' if term.wanted else '!='} {condor_string(name, tag)}"
+                   for name in expanded([term]) or ()]
+    if len(comparisons) > 1 and term.wanted:
+        return f"({' || '.join(comparisons)})"
+    return " && ".join(comparisons)
 
 
 def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -304,22 +305,23 @@ def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Executable", _local(reading, option.value), option)
     if (words := options.get("arguments")) is not None and words.value:
         try:
-            made = read_arguments(words.value)
+            arguments = read_arguments(words.value)
         except ValueError as error:
             reading.misfit(words, str(error), 'words, or "words with \'quotes\'"')
             return
         if _CALLS.search(words.value):
             reading.tell(SITE, words, "has macros that only HTCondor replaces; they stay as text")
-        reading.put("Arguments", shlex.join(made), words)
+        reading.put("Arguments", shlex.join(arguments), words)
 
 
 def _local(reading: Reading, name: str) -> str:
     """``./run.sh``: a name without a folder is a file of the directory of submission, a shell would look for a command
     of that name. In a container, or where nothing is transferred, it may be one."""
-    said = {o.name: (o.value or "").lower() for o in reading.options}
-    there = said.get("universe") in ("docker", "container") or said.get("transfer_executable") in ("false", "0", "no") \
-        or any(image in said for image in ("docker_image", "container_image"))
-    return f"./{name}" if re.fullmatch(r"[\w.+@%-]+", name) and not there else name
+    texts = {o.name: (o.value or "").lower() for o in reading.options}
+    stays_there = texts.get("universe") in ("docker", "container") \
+        or texts.get("transfer_executable") in ("false", "0", "no") \
+        or any(image in texts for image in ("docker_image", "container_image"))
+    return f"./{name}" if re.fullmatch(r"[\w.+@%-]+", name) and not stays_there else name
 
 
 _LITERAL: Final = re.compile(r"\$")
@@ -337,13 +339,13 @@ def raw_text(asking: Asking, text: str) -> str:
         return text.replace("$", "$(DOLLAR)")
     unread = asking.extension("queue", "htcondor")
     pattern = OPAQUE if unread is None else opaque(re.findall(r"[A-Za-z_]\w*", unread.text))
-    made, at = [], 0
+    pieces, at = [], 0
     for hit in _LITERAL.finditer(text):
-        made.append(text[at:hit.start()])
+        pieces.append(text[at:hit.start()])
         doubled = hit.start() and text[hit.start() - 1] == "$" and pattern.match(text, hit.start() - 1)
-        made.append("$" if pattern.match(text, hit.start()) or doubled else "$(DOLLAR)")
+        pieces.append("$" if pattern.match(text, hit.start()) or doubled else "$(DOLLAR)")
         at = hit.end()
-    return "".join([*made, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
 def write_command(asking: Asking) -> Written:
@@ -351,14 +353,14 @@ def write_command(asking: Asking) -> Written:
     entry, arguments = asking.one("Executable"), asking.one("Arguments")
     text = "" if entry is None else entry.text
     script = text.startswith("#") and text[1:] in asking.document.files
-    made: Written = []
+    options: Written = []
     if script:
-        made.append(("executable", f"{name_of(asking)}.sh"))
+        options.append(("executable", f"{name_of(asking)}.sh"))
     elif text:
-        made.append(("executable", raw_text(asking, _file(asking, entry, text))))
+        options.append(("executable", raw_text(asking, _file(asking, entry, text))))
     if words := words_of(asking, arguments):
-        made.append(("arguments", write_arguments(words, lambda word: raw_text(asking, word))))
-    return made
+        options.append(("arguments", write_arguments(words, lambda word: raw_text(asking, word))))
+    return options
 
 
 def _file(asking: Asking, entry: Entry | None, text: str) -> str:
@@ -376,8 +378,8 @@ _ODD: Final = re.compile(r"[^\w.-]")
 
 def name_of(asking: Asking) -> str:
     """What the files of a job are called."""
-    said = asking.context.name or str(asking.job.value("Name") or asking.job.value("Id") or "job")
-    return _ODD.sub("_", said).strip(".")[:100] or "job"
+    stem = asking.context.name or str(asking.job.value("Name") or asking.job.value("Id") or "job")
+    return _ODD.sub("_", stem).strip(".")[:100] or "job"
 
 
 def read_variables(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -410,19 +412,19 @@ def write_variables(asking: Asking) -> Written:
     """environment and getenv."""
     export = asking.export()
     names = asking.extension("ExportNames")
-    made: Written = []
+    options: Written = []
     variables = {e.attributes["name"]: e.text for e in named_variables(asking) if _sayable(asking, e)}
     if variables:
-        made.append(("environment", write_environment(variables, lambda text: raw_text(asking, text))))
+        options.append(("environment", write_environment(variables, lambda text: raw_text(asking, text))))
     if export:
-        made.append(("getenv", "True"))
+        options.append(("getenv", "True"))
         if names is not None:
             asking.note(APPROXIMATED, names, "all variables of the submitter are there, these too", "info")
     elif names is not None:
-        made.append(("getenv", names.text))
+        options.append(("getenv", names.text))
     elif export is False and asking.extension("getenv", "htcondor") is None:
-        made.append(("getenv", "False"))
-    return made
+        options.append(("getenv", "False"))
+    return options
 
 
 def _sayable(asking: Asking, e: Entry) -> bool:

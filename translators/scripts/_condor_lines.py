@@ -116,9 +116,9 @@ class _Lines:
         end = next((n for n in numbers if self.lines[n].text.lstrip().startswith(closing)), None)
         if end is None:
             return None
-        found = [line.text.strip() for line in self.lines[self.at:end]]
+        inner_lines = [line.text.strip() for line in self.lines[self.at:end]]
         self.at = end + 1
-        return iter(found)
+        return iter(inner_lines)
 
 
 def submissions(reading: Reading, lines: list[Line], more: dict[str, str]) -> list[Submission]:
@@ -175,9 +175,9 @@ class _Scanner:
             counts = self.holds(rest.strip(), line)
             self.branches.append((counts, counts))
         elif word in ("elif", "else") and self.branches and (word == "elif" or not rest.strip()):
-            _, had = self.branches[-1]
-            counts = not had and (word == "else" or self.holds(rest.strip(), line))
-            self.branches[-1] = (counts, had or counts)
+            _, had_branch = self.branches[-1]
+            counts = not had_branch and (word == "else" or self.holds(rest.strip(), line))
+            self.branches[-1] = (counts, had_branch or counts)
         elif word == "endif" and self.branches:
             self.branches.pop()
         elif word in ("elif", "else", "endif") and not rest.startswith("="):
@@ -204,33 +204,33 @@ class _Scanner:
 
     def version(self, text: str, line: Line) -> bool:
         """Whether a condition on the release of HTCondor holds, told because it is a guess."""
-        found = re.fullmatch(r"(==|>=|<=|>|<|!=)\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?", text, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"(==|>=|<=|>|<|!=)\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?", text, re.ASCII)
+        if match is None:
             self.refuse(f"version {text} is no condition", line, "if")
             return False
-        wanted = tuple(int(n) for n in found.groups()[1:] if n is not None)
-        ours = _VERSION[:len(wanted)]
+        release = tuple(int(n) for n in match.groups()[1:] if n is not None)
+        ours = _VERSION[:len(release)]
         self.tell(SITE, "if", f"taken as release {'.'.join(map(str, _VERSION))}", line)
-        return {"==": ours == wanted, "!=": ours != wanted, ">=": ours >= wanted, "<=": ours <= wanted,
-                ">": ours > wanted, "<": ours < wanted}[found[1]]
+        return {"==": ours == release, "!=": ours != release, ">=": ours >= release, "<=": ours <= release,
+                ">": ours > release, "<": ours < release}[match[1]]
 
     def statement(self, line: Line) -> None:
         """Take one line that counts: a command, a queue statement, or what is not carried."""
-        found = _COMMAND.match(line.text)
-        if found is not None and found["name"].lower() not in _STATEMENTS:
-            self.command(found, line)
+        match = _COMMAND.match(line.text)
+        if match is not None and match["name"].lower() not in _STATEMENTS:
+            self.command(match, line)
             return
         queue = _QUEUE.fullmatch(line.text)
-        if queue is not None and (found is None or not _QUEUE_NAMED.match(line.text)):
+        if queue is not None and (match is None or not _QUEUE_NAMED.match(line.text)):
             self.queue((queue["rest"] or "").strip(), line)
         elif _INCLUDE.match(line.text):
             self.tell(DROPPED, "include", f"{line.text[:200]}: other files are not read", line, severity="warning")
         elif (special := _SPECIAL.match(line.text)) is not None:
             self.special(special[1].lower(), line)
-        elif found is None:
+        elif match is None:
             self.refuse("is neither a command nor a queue statement", line)
         else:
-            self.command(found, line)
+            self.command(match, line)
 
     def special(self, word: str, line: Line) -> None:
         """A statement that is reached: one of error has condor_submit refuse the description, one of warning prints."""
@@ -243,18 +243,18 @@ class _Scanner:
             self.tell(DROPPED, word, f"{shown}: dropped, what it stands for is known to HTCondor alone", line,
                       severity="warning")
 
-    def command(self, found: re.Match[str], line: Line) -> None:
+    def command(self, match: re.Match[str], line: Line) -> None:
         """``NAME = VALUE``, with lines up to its mark."""
-        value = found["value"].strip()
-        if found["here"]:
+        value = match["value"].strip()
+        if match["here"]:
             lines = self.lines.until(f"@{value}")
             if lines is None:
                 self.refuse(f"@{value} is missing", line)
                 self.lines.at = len(self.lines.lines)
                 return
             value = "\n".join(lines)
-        name = found["name"]
-        if found["plus"]:
+        name = match["name"]
+        if match["plus"]:
             name = f"MY.{name}"
         self.assign(name if name.startswith("MY.") else name.lower(), name, value, line)
 
@@ -281,15 +281,15 @@ class _Scanner:
         executable = self.commands.get("executable")
         if (executable.value if executable else "") != self.executable:
             self.number, self.executable = 0, executable.value if executable else ""      # another cluster
-        found = _ITEMS.fullmatch(rest)
-        if found is None:
+        match = _ITEMS.fullmatch(rest)
+        if match is None:
             count = self.count(rest, line)
             if count:
                 self.add(Submission(dict(self.commands), count, first=self.number, line=line))
             return
-        count = self.count(found["count"], line)
-        names = tuple(re.split(r"[\s,]+", found["names"].strip().lower())) if found["names"] else ("item",)
-        items = self.items(found["how"].lower(), found["items"].strip(), len(names), line)
+        count = self.count(match["count"], line)
+        names = tuple(re.split(r"[\s,]+", match["names"].strip().lower())) if match["names"] else ("item",)
+        items = self.items(match["how"].lower(), match["items"].strip(), len(names), line)
         if items is None:
             self.tell(DROPPED, "queue", f"{line.text[:200]}: the items are in files, which are not read; one job "
                       "stands for all of them", line, severity="warning")
@@ -297,20 +297,20 @@ class _Scanner:
         elif count and items:
             self.add(Submission(dict(self.commands), count, names, items, self.number, line=line))
 
-    def add(self, made: Submission) -> None:
+    def add(self, submission: Submission) -> None:
         """Add a submission, within the limits."""
         limits: Limits = self.reading.context.limits
-        items = len(made.items or ("",))
+        items = len(submission.items or ("",))
         self.items_made += items
-        self.work += items * sum([len(c.value) + len(name) for name, c in made.commands.items()])
+        self.work += items * sum([len(c.value) + len(name) for name, c in submission.commands.items()])
         if self.items_made > limits.array_elements or self.work > WORK:
             self.reading.findings.add("SSS110", "array_elements", f"more than {limits.array_elements} items are queued "
-                                      "(limit array_elements)", line=made.line.number)
+                                      "(limit array_elements)", line=submission.line.number)
             self.reading.findings.raise_if_rejected()
-        texts = [*(c.value for c in made.commands.values()), made.line.text]
-        made.used = frozenset(name.lower() for text in texts if "$" in text for name in _MACRO.findall(text))
-        self.made.append(made)
-        self.number += made.count * len(made.items or ("",))
+        texts = [*(c.value for c in submission.commands.values()), submission.line.text]
+        submission.used = frozenset(name.lower() for text in texts if "$" in text for name in _MACRO.findall(text))
+        self.made.append(submission)
+        self.number += submission.count * len(submission.items or ("",))
 
     def count(self, text: str, line: Line) -> int:
         """The number of jobs, 1 unless said; 0, and refused, where it is no number."""
@@ -339,23 +339,23 @@ class _Scanner:
                     self.refuse("the items have no closing bracket", line, "queue")
                     return []
                 lines += more
-        lines = [one for one in lines if one.strip() and not one.strip().startswith("#")]
+        lines = [line_text for line_text in lines if line_text.strip() and not line_text.strip().startswith("#")]
         if how == "in":
-            lines = [word for one in lines for word in re.split(r"[\s,]+", one.strip()) if word]
-        found = [_parted(one.strip(), names) for one in lines]
+            lines = [word for line_text in lines for word in re.split(r"[\s,]+", line_text.strip()) if word]
+        tuples = [_parted(line_text.strip(), names) for line_text in lines]
         if part is None:
-            return found
+            return tuples
         first, last, step = (int(n) if n else None for n in part.groups())
-        return found[first:first + 1] if ":" not in part[0] and first is not None else found[first:last:step or None]
+        return tuples[first:first + 1] if ":" not in part[0] and first is not None else tuples[first:last:step or None]
 
 
 def _parted(text: str, count: int) -> tuple[str, ...]:
     """The values of so many variables; the last one has the rest."""
-    made: list[str] = []
+    values: list[str] = []
     for _ in range(count - 1):
         word, _, text = re.sub(r"\s*[,\s]\s*", "\0", text, count=1).partition("\0")
-        made.append(word)
-    return (*made, text)
+        values.append(word)
+    return (*values, text)
 
 
 def whole(text: str) -> int | None:
@@ -391,39 +391,39 @@ class Macros:
             return text
         if depth > DEPTH:
             raise MacroError(f"more than {DEPTH} macros within one another")
-        made: list[str] = []
+        pieces: list[str] = []
         at, size = 0, 0
         while at < len(text):
             start = text.find("$", at)
             if start < 0:
                 start = len(text)
-            made.append(text[at:start])
+            pieces.append(text[at:start])
             at = start
             if start < len(text):
                 piece, at = self._one(text, start, values, depth)
-                made.append(piece)
-            size += len(made[-1])
+                pieces.append(piece)
+            size += len(pieces[-1])
             if size > MOST:
                 raise MacroError(f"a value grows beyond {MOST} characters")
-        return "".join(made)
+        return "".join(pieces)
 
     def _one(self, text: str, start: int, values: dict[str, str], depth: int) -> tuple[str, int]:
         """What stands for the macro that begins at a dollar sign, and where it ends."""
-        found = _CALL.match(text, start)
-        if found is None:
+        match = _CALL.match(text, start)
+        if match is None:
             return "$", start + 1
-        end = _closing(text, found.end())
-        if end is None or found["late"]:
-            stop = found.end() if end is None else end + 1
+        end = _closing(text, match.end())
+        if end is None or match["late"]:
+            stop = match.end() if end is None else end + 1
             return text[start:stop], stop
-        inside = text[found.end():end]
-        if inside.strip().lower() == "dollar" and not found["function"]:
+        inside = text[match.end():end]
+        if inside.strip().lower() == "dollar" and not match["function"]:
             after = re.sub(r"^\$\(dollar\)", "$", text[end + 1:end + 40], flags=re.IGNORECASE)
             macro = OPAQUE.match(f"${after}") is not None or (
                 text[end + 1:end + 2] in ("(", "[") and text[:start].lower().endswith(("$", "$(dollar)")))
             return ("$(DOLLAR)" if macro else "$"), end + 1
-        if found["function"]:
-            return self._function(found["function"], inside, values, depth), end + 1
+        if match["function"]:
+            return self._function(match["function"], inside, values, depth), end + 1
         return self._name(inside, values, depth), end + 1
 
     def _name(self, inside: str, values: dict[str, str], depth: int) -> str:
@@ -453,8 +453,8 @@ class Macros:
             words[0] = self._name(words[0], values, depth)
         if any("$" in w for w in words):
             return whole_text if not re.fullmatch(r"\w+", inside.split(",")[0].strip()) else f"${name}({inside})"
-        made = _computed(name, words)
-        return f"${name}({inside})" if made is None else made
+        result = _computed(name, words)
+        return f"${name}({inside})" if result is None else result
 
 
 _CALL: Final = re.compile(r"\$(?P<late>\$)?(?P<function>[A-Za-z_]+)?[(]")

@@ -22,27 +22,27 @@ def _new(text: str) -> list[str]:
     if "'" not in inner:
         return inner.split()
     words: list[str] = []
-    made: list[str] | None = None
+    word: list[str] | None = None
     at, quoted = 0, False
     while at < len(inner):
         c = inner[at]
         if c == "'" and quoted and inner[at + 1:at + 2] == "'":
             at += 1
-            assert made is not None
-            made.append("'")
+            assert word is not None
+            word.append("'")
         elif c == "'":
-            quoted, made = not quoted, made or []
+            quoted, word = not quoted, word or []
         elif c.isspace() and not quoted:
-            if made is not None:
-                words.append("".join(made))
-            made = None
+            if word is not None:
+                words.append("".join(word))
+            word = None
         else:
-            made = made or []
-            made.append(c)
+            word = word or []
+            word.append(c)
         at += 1
     if quoted:
         raise ValueError("has a single quote that is not closed")
-    return words if made is None else [*words, "".join(made)]
+    return words if word is None else [*words, "".join(word)]
 
 
 def _is_new(text: str) -> bool:
@@ -76,13 +76,13 @@ def _quoted(word: str) -> str:
 def read_environment(text: str) -> dict[str, str]:
     """The variables of ``environment``. ValueError for a malformed value."""
     words = _new(text) if _is_new(text) else [part for part in text.split(";") if part.strip()]
-    made: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name.strip(), re.ASCII):
             raise ValueError(f"{word[:60]!r} is no NAME=VALUE")
-        made[name.strip()] = value
-    return made
+        variables[name.strip()] = value
+    return variables
 
 
 def write_environment(variables: dict[str, str], raw: Callable[[str], str]) -> str:
@@ -101,15 +101,15 @@ _BARE: Final = re.compile(r"(?:target\.)?([A-Za-z_]\w*)", re.IGNORECASE)
 
 def read_requirements(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
     """(tag, op, value) of the conditions that are understood, and the others, all of which are demanded."""
-    found: list[tuple[str, str, str]] = []
+    conditions: list[tuple[str, str, str]] = []
     others: list[str] = []
     for term in _terms(text):
-        said = condition(term)
-        if said is None:
+        read_condition = condition(term)
+        if read_condition is None:
             others.append(term)
         else:
-            found.append(said)
-    return found, others
+            conditions.append(read_condition)
+    return conditions, others
 
 
 def condition(term: str) -> tuple[str, str, str] | None:

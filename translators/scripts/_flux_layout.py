@@ -178,33 +178,34 @@ _PROPERTY: Final = re.compile(r"[A-Za-z_][\w.+@-]*", re.ASCII)
 
 def _terms(text: str) -> list[tuple[str, str, bool]] | None:
     """(tag, text, wanted) of terms that are all demanded; None for another expression of RFC 35."""
-    made: list[tuple[str, str, bool]] = []
+    terms: list[tuple[str, str, bool]] = []
     for word in re.split(r"\s*&&?\s*|\s+and\s+|\s+", text.strip()):
-        found = _TERM.fullmatch(word)
-        if found is None:
+        match = _TERM.fullmatch(word)
+        if match is None:
             return None
-        if found[2]:
-            made.append(("Node", found[3], not found[1]))
+        if match[2]:
+            terms.append(("Node", match[3], not match[1]))
             continue
-        for name in (found[1] + found[3]).split(","):
+        for name in (match[1] + match[3]).split(","):
             bare = name.removeprefix("-")
             if not _PROPERTY.fullmatch(bare) or bare in ("and", "or", "not"):
                 return None
-            made.append(("Feature", bare, name == bare))
-    return made
+            terms.append(("Feature", bare, name == bare))
+    return terms
 
 
 def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
     """Features and hosts of --requires; an expression that asks for more than one of them at once is kept."""
-    given = reading.every("--requires")
-    found = [_terms(o.value or "") for o in given]
-    hosts = sum(tag == "Node" and wanted for some in found if some for tag, _, wanted in some)
-    choices_ = [_choice(o.value or "") if some is None else None for o, some in zip(given, found, strict=True)]
-    if hosts > 1 or any(some is None and choice is None for some, choice in zip(found, choices_, strict=True)):
-        for option in given:
+    options_given = reading.every("--requires")
+    all_terms = [_terms(o.value or "") for o in options_given]
+    hosts = sum(tag == "Node" and wanted for some in all_terms if some for tag, _, wanted in some)
+    choices_ = [_choice(o.value or "") if some is None else None for o,
+                some in zip(options_given, all_terms, strict=True)]
+    if hosts > 1 or any(some is None and choice is None for some, choice in zip(all_terms, choices_, strict=True)):
+        for option in options_given:
             reading.keep(option)
         return
-    for option, some, choice in zip(given, found, choices_, strict=True):
+    for option, some, choice in zip(options_given, all_terms, choices_, strict=True):
         if choice is not None:
             put(reading, "Requested/Feature", choice, option)
         for tag, text, wanted in some or ():
@@ -239,12 +240,13 @@ def _of_object(value: dict[str, Any]) -> Choice:
 
 def write_requires(asking: Asking) -> Written:
     """--requires of features and hosts."""
-    wanted = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_property)]
+    choices_written = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_property)]
     kept, hosts = kept_of(asking, "requires"), _hosts(asking)
-    several = len(wanted) + len(kept) + len(hosts) > 1      # they are joined by a blank, which binds closer than |
-    made: Written = [("--requires", e.text) for e in kept]
-    made += [("--requires", infix(c, _property, "&", "|", inner=several)) for c in wanted]
-    return made + hosts
+    # They are joined by a blank, which binds closer than |.
+    several = len(choices_written) + len(kept) + len(hosts) > 1
+    options: Written = [("--requires", e.text) for e in kept]
+    options += [("--requires", infix(c, _property, "&", "|", inner=several)) for c in choices_written]
+    return options + hosts
 
 
 def _property(term: Term) -> str:
@@ -261,7 +263,7 @@ _HOSTS: Final = re.compile(r"[\w.+@\[\]-]+(?:,[\w.+@\[\]-]+)*", re.ASCII)
 
 def _hosts(asking: Asking) -> Written:
     """Hosts any of which will do, and those that are not wanted."""
-    wanted: list[list[str]] = []
+    host_lists: list[list[str]] = []
     unwanted: list[str] = []
     for choice in choices(asking, "Node"):
         some, none = any_of(choice), none_of(choice)
@@ -271,13 +273,13 @@ def _hosts(asking: Asking) -> Written:
         elif none:
             unwanted += names
         else:
-            wanted.append(names)
-    if len(wanted) > 1 and any(len(names) > 1 for names in wanted):
+            host_lists.append(names)
+    if len(host_lists) > 1 and any(len(names) > 1 for names in host_lists):
         asking.note(DROPPED, None, "Node: one list of hosts can be said", subject="Node")
-        wanted = wanted[:1]
-    elif len(wanted) > 1 and asking.source != "flux":
+        host_lists = host_lists[:1]
+    elif len(host_lists) > 1 and asking.source != "flux":
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-    texts = [name for names in wanted for name in names]
+    texts = [name for names in host_lists for name in names]
     return [("--requires", f"{sign}{','.join(names)}") for sign, names in (("host:", texts), ("-host:", unwanted))
             if names]
 

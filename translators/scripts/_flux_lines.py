@@ -71,11 +71,11 @@ class _Scanner:
     def lines(self, lines: list[Line]) -> Scan:
         """Go through all lines."""
         for line in lines:
-            found = SENTINEL.match(line.text)
-            if found is None:
+            match = SENTINEL.match(line.text)
+            if match is None:
                 self._other(line)
             else:
-                self._directive(line, found)
+                self._directive(line, match)
         if self.multi is not None:
             self._unclosed(self.multi.first.number)
         if self.sentinel and "#" not in self.prefix:
@@ -100,29 +100,30 @@ class _Scanner:
         if self.sentinel and not self.closed and line.text.strip() and not line.text.startswith(self.prefix.rstrip()):
             self.closed = line.number
 
-    def _directive(self, line: Line, found: re.Match[str]) -> None:
-        sentinel, value = found[1] + found[2], found[3].removesuffix("\r")
+    def _directive(self, line: Line, match: re.Match[str]) -> None:
+        sentinel, value = match[1] + match[2], match[3].removesuffix("\r")
         if self.closed:
             self.made.rest.append(line)
             self._refuse(f"a directive after line {self.closed}, which ended them", line)
             return
         if not self.sentinel:
-            self.sentinel, self.prefix = sentinel, found[1]
+            self.sentinel, self.prefix = sentinel, match[1]
         elif sentinel != self.sentinel:
             self.made.rest.append(line)
             self._refuse(f"the directives before begin with {self.sentinel}", line)
             return
-        one = _ONE.fullmatch(value) if self.multi is None and len(value) <= self.most else None
-        if one is not None and one[1] in _SIMPLE:
-            name, said, quoted = one.groups()
-            column = found.start(3) + (one.start(1) - 1 if quoted is None else 1)
-            self.made.components[0].append(option_of((f"--{name}", said or quoted, line.number, column, line.text)))
+        simple = _ONE.fullmatch(value) if self.multi is None and len(value) <= self.most else None
+        if simple is not None and simple[1] in _SIMPLE:
+            name, text_of_option, quoted = simple.groups()
+            column = match.start(3) + (simple.start(1) - 1 if quoted is None else 1)
+            self.made.components[0].append(option_of((f"--{name}", text_of_option or quoted, line.number, column,
+                                                      line.text)))
             return
         if (paired := _paired(value)) is None:
             self._refuse("something follows three quotes", line)
             return
         if self.multi is None and not _MEANT.search(value):
-            self._placed(line, parted(line.text, line.number, found.start(3)))
+            self._placed(line, parted(line.text, line.number, match.start(3)))
         else:
             self._value(line, paired)
 
@@ -200,51 +201,52 @@ def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
     while queue:
         at = queue.pop()
         if at.text.startswith("--") and len(at.text) > 2:
-            said, sign, value = at.text[2:].partition("=")
-            name = _full(reading, said, at, text)
-            given: str | None = value if sign else None
+            name_given, sign, value = at.text[2:].partition("=")
+            name = _full(reading, name_given, at, text)
+            value_given: str | None = value if sign else None
         elif at.text.startswith("-") and len(at.text) > 1:
-            name, given = _SHORT.get(at.text[1]), at.text[2:].removeprefix("=") or None
-            if name is not None and not _LONG[name] and given is not None:
-                queue.append(Word(f"-{given}", at.line, at.column))        # flags may stand together
-                given = None
+            name, value_given = _SHORT.get(at.text[1]), at.text[2:].removeprefix("=") or None
+            if name is not None and not _LONG[name] and value_given is not None:
+                queue.append(Word(f"-{value_given}", at.line, at.column))        # flags may stand together
+                value_given = None
         else:
-            name, given = None, None
+            name, value_given = None, None
         if name is None:
             _refuse(reading, f"{at.text!r} is no option of flux-batch", at, text)
             continue
         kind = _LONG[name]
-        if kind == ":" and given is None:
+        if kind == ":" and value_given is None:
             if not queue or (queue[-1].text.startswith("-") and len(queue[-1].text) > 1
                              and not _NEGATIVE.fullmatch(queue[-1].text)):
                 _refuse(reading, f"--{name} wants a value", at, text)
                 continue
-            given = queue.pop().text
-        elif kind == "" and given is not None:
+            value_given = queue.pop().text
+        elif kind == "" and value_given is not None:
             _refuse(reading, f"--{name} takes no value", at, text)
-            given = None
+            value_given = None
         if name in _RULES:
-            name, given = "env", _RULES[name] + (given or "")
-        yield Option(f"--{name}", given, at.line, at.column, text)
+            name, value_given = "env", _RULES[name] + (value_given or "")
+        yield Option(f"--{name}", value_given, at.line, at.column, text)
 
 
 def _refuse(reading: Reading, message: str, at: Word, text: str) -> None:
     reading.refuse(message, at.line, at.column, at.text.partition("=")[0], text)
 
 
-def _full(reading: Reading, said: str, at: Word, text: str) -> str | None:
+def _full(reading: Reading, prefix: str, at: Word, text: str) -> str | None:
     """The long option of that name, or that begins with it alone."""
-    if said in _LONG:
-        return said
-    if said in _SUBMIT:
-        _refuse(reading, f"--{said} is an option of flux-submit; flux-batch has --{_SUBMIT[said]}", at, text)
-        return _SUBMIT[said]
-    found = [name for name in _LONG if name.startswith(said)]
-    if len(found) != 1:
+    if prefix in _LONG:
+        return prefix
+    if prefix in _SUBMIT:
+        _refuse(reading, f"--{prefix} is an option of flux-submit; flux-batch has --{_SUBMIT[prefix]}", at, text)
+        return _SUBMIT[prefix]
+    candidates = [name for name in _LONG if name.startswith(prefix)]
+    if len(candidates) != 1:
         return None
-    reading.findings.add(SITE, f"--{said}", f"--{said} is short for --{found[0]}, which releases since 2025 refuse",
+    reading.findings.add(SITE, f"--{prefix}",
+                         f"--{prefix} is short for --{candidates[0]}, which releases since 2025 refuse",
                          line=at.line, column=at.column, excerpt=text)
-    return found[0]
+    return candidates[0]
 
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
@@ -273,11 +275,11 @@ def directive(name: str, value: str | None) -> str:
     """``--option=value``, in double quotes where it must be; three quotes for several lines."""
     if value is not None and name in _WRITTEN and bare(value):
         return f"{name}={value}"
-    made = Directive(name.lstrip("-"), value, name)
+    written_directive = Directive(name.lstrip("-"), value, name)
     if value is None or any(q in value for q in _QUOTES):
-        return quoted(made)        # a backslash before each sign
+        return quoted(written_directive)        # a backslash before each sign
     if "\n" not in value:
-        checked(made)
+        checked(written_directive)
         special = not value or _SPECIAL.search(value)
         return f"{name}=" + ('"' + re.sub(r'(["\\])', r"\\\1", value) + '"' if special else value)
     if not all(c.isprintable() or c in "\t\n" for c in value):

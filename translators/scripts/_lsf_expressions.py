@@ -36,21 +36,21 @@ def sections(text: str) -> list[tuple[str, str]]:
     _balanced(text)
     if "{" in text:
         return [("", text.strip())]
-    made: list[tuple[str, str]] = []
+    all_sections: list[tuple[str, str]] = []
     first = next((m for m in _SECTION.finditer(text) if m.start() == 0 or text[m.start()].isspace()
                   or text[m.start() - 1] == "]"), None)
     begin = first.start() if first is not None else len(text)
     if text[:begin].strip():
-        made.append(("select", text[:begin].strip()))
+        all_sections.append(("select", text[:begin].strip()))
     at, text = begin, text.rstrip()
     while at < len(text):
-        found = _SECTION.match(text, at)
-        if found is None:
+        match = _SECTION.match(text, at)
+        if match is None:
             raise ValueError(f"has {text[at:at + 40].strip()!r} where a section should stand")
-        end = _closing(text, found.end() - 1)
-        made.append((found[1], text[found.end():end].strip()))
+        end = _closing(text, match.end() - 1)
+        all_sections.append((match[1], text[match.end():end].strip()))
         at = end + 1
-    return made
+    return all_sections
 
 
 def compound(text: str) -> list[tuple[int, str]] | None:
@@ -58,10 +58,10 @@ def compound(text: str) -> list[tuple[int, str]] | None:
     parts, begin = [], 0
     for at, depth in _depths(text):
         if depth == 0 and text[at] == "}":
-            found = _PART.fullmatch(text[begin:at + 1])
-            if found is None:
+            match = _PART.fullmatch(text[begin:at + 1])
+            if match is None:
                 return None
-            parts.append((int(found[1]), found[2]))
+            parts.append((int(match[1]), match[2]))
             begin = at + 1
     return parts if parts and not text[begin:].strip() and all(count for count, _ in parts) else None
 
@@ -113,13 +113,13 @@ _TERM: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:(==|=|!=)\s*(['\"]?)([\w.-]+)
 def names_of(text: str) -> list[tuple[str, str, str]] | None:
     """``(name, operator, value)`` of a selection where all terms are simply demanded: ``a && b && hname!=n1``; None for
     another expression."""
-    made = []
+    terms = []
     for term in text.split("&&"):
-        found = _TERM.fullmatch(term)
-        if found is None:
+        match = _TERM.fullmatch(term)
+        if match is None:
             return None
-        made.append((found[1], "==" if found[2] == "=" else found[2] or "", found[4] or ""))
-    return made
+        terms.append((match[1], "==" if match[2] == "=" else match[2] or "", match[4] or ""))
+    return terms
 
 
 # -- dependencies
@@ -136,11 +136,11 @@ class _Condition:
         self.tokens: list[tuple[str, str]] = []
         at, text = 0, text.strip()
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise ValueError(f"has {text[at:at + 20]!r} that is no part of a condition")
-            self.tokens.append(("sign", found["sign"]) if found["sign"] else ("word", found["word"]))
-            at = found.end()
+            self.tokens.append(("sign", match["sign"]) if match["sign"] else ("word", match["word"]))
+            at = match.end()
         self.at = 0
         self.plain = True       # only terms that are all demanded
         self.terms: list[tuple[str, str, str]] = []
@@ -215,9 +215,9 @@ def conditions(text: str) -> list[tuple[str, str, str]] | None:
     """
     simple = [_SIMPLE_TERM.fullmatch(part) for part in text.split("&&")]
     if None not in simple:
-        return [(found[1], found[2], "") for found in simple if found is not None]
-    made = _Condition(text)
-    made.either()
-    if made.at < len(made.tokens):
-        raise ValueError(f"has {made.next()[1][:40]!r} where it should end")
-    return made.terms if made.plain else None
+        return [(match[1], match[2], "") for match in simple if match is not None]
+    parser = _Condition(text)
+    parser.either()
+    if parser.at < len(parser.tokens):
+        raise ValueError(f"has {parser.next()[1][:40]!r} where it should end")
+    return parser.terms if parser.plain else None

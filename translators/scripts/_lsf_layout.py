@@ -77,15 +77,15 @@ _COUNTS: Final = re.compile(r"\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?", re.ASCII)
 
 
 def _read_slots(reading: Reading, option: Option) -> None:
-    found = _COUNTS.fullmatch(option.value or "")
-    if found is None or not int(found[1]) or (found[2] and int(found[2]) < int(found[1])):
+    match = _COUNTS.fullmatch(option.value or "")
+    if match is None or not int(match[1]) or (match[2] and int(match[2]) < int(match[1])):
         reading.misfit(option, "is no number of slots", "N or MIN,MAX")
-    elif found[2] is None or int(found[2]) == int(found[1]):
-        _put_slots(reading, int(found[1]), option)
+    elif match[2] is None or int(match[2]) == int(match[1]):
+        _put_slots(reading, int(match[1]), option)
     else:
         cores = _cores(reading)
-        reading.put("Requested/Processors", int(found[1]) * cores, option, op="GE")
-        reading.put("Requested/Processors", int(found[2]) * cores, option, op="LE")
+        reading.put("Requested/Processors", int(match[1]) * cores, option, op="GE")
+        reading.put("Requested/Processors", int(match[2]) * cores, option, op="LE")
 
 
 def _cores(reading: Reading) -> int:
@@ -108,24 +108,24 @@ def _put_slots(reading: Reading, count: int, option: Option) -> None:
 
 def _given(reading: Reading) -> list[Option]:
     """All ``-R`` of the script, or all of the command line."""
-    given = [o for o in reading.options if o.name == "-R"]
-    return [o for o in given if not o.line] or given
+    options_given = [o for o in reading.options if o.name == "-R"]
+    return [o for o in options_given if not o.line] or options_given
 
 
 def _apart(reading: Reading, slots: Option | None) -> list[tuple[int, str]]:
     """The parts of a compound requirement, each put as a task group; none where something in it only LSF can say."""
-    given = _given(reading)
+    options_given = _given(reading)
     try:
-        parts = compound(given[0].value or "") if len(given) == 1 else None
+        parts = compound(options_given[0].value or "") if len(options_given) == 1 else None
         if not parts or len(parts) > PARTS or (slots is not None and slots.value != str(sum(n for n, _ in parts))):
             return []
         trial = Reading(reading.dialect, replace(reading.context, findings=Findings("trial")))
-        if any(_put_part(trial, given[0], *part) for part in parts):
+        if any(_put_part(trial, options_given[0], *part) for part in parts):
             return []
     except ValueError:
         return []               # the requirement is kept as it stands
     for part in parts:
-        _put_part(reading, given[0], *part)
+        _put_part(reading, options_given[0], *part)
     reading.several, reading.group = False, None
     return parts
 
@@ -133,30 +133,30 @@ def _apart(reading: Reading, slots: Option | None) -> list[tuple[int, str]]:
 def _put_part(reading: Reading, option: Option, count: int, text: str) -> str:
     """One task group; what no property can hold."""
     reading.several, reading.group = True, TaskGroup()
-    left = ""
-    for name, inside in sorted(sections(text), key=lambda one: _ORDER.get(one[0], len(_ORDER))):
+    rest = ""
+    for name, inside in sorted(sections(text), key=lambda pair: _ORDER.get(pair[0], len(_ORDER))):
         reader = _SECTIONS.get(name)
-        left += inside if reader is None else reader(reading, option, inside)
+        rest += inside if reader is None else reader(reading, option, inside)
     _put_slots(reading, count, option)
-    return left
+    return rest
 
 
 def _read_requirements(reading: Reading) -> None:
     """What all requirements come to."""
-    given = _given(reading)
-    found: list[tuple[str, str, Option]] = []
-    for option in given:
+    options_given = _given(reading)
+    all_sections: list[tuple[str, str, Option]] = []
+    for option in options_given:
         try:
-            found += [(name, text, option) for name, text in sections(option.value or "")]
+            all_sections += [(name, text, option) for name, text in sections(option.value or "")]
         except ValueError as error:
             reading.misfit(option, str(error), "select[...] rusage[...] span[...]")
     kept: list[str] = []
     origin: Option | None = None        # what said the first of it
-    for name, text, option in sorted(found, key=lambda one: _ORDER.get(one[0], len(_ORDER))):
+    for name, text, option in sorted(all_sections, key=lambda row: _ORDER.get(row[0], len(_ORDER))):
         reader = _SECTIONS.get(name)
-        left = text if reader is None else reader(reading, option, text)
-        if left:
-            kept.append(left if name == "" else f"{name}[{left}]")
+        rest = text if reader is None else reader(reading, option, text)
+        if rest:
+            kept.append(rest if name == "" else f"{name}[{rest}]")
             origin = origin or option
     _hosts_last(reading)
     if origin is not None:
@@ -182,32 +182,32 @@ _CORES: Final = re.compile(r"core(?:\(\s*(\d{1,6})\s*(?:,([\w=,() ]{1,200}))?\))
 
 
 def _span(reading: Reading, option: Option, text: str) -> str:
-    found = _SPANNED.fullmatch(text)
-    if found is None or not int(found[2]) or (found[1] == "hosts" and found[2] != "1"):
+    match = _SPANNED.fullmatch(text)
+    if match is None or not int(match[2]) or (match[1] == "hosts" and match[2] != "1"):
         return text
-    if found[1] == "ptile" and int(found[2]) > 1 and _is_one_slot(reading):
+    if match[1] == "ptile" and int(match[2]) > 1 and _is_one_slot(reading):
         return text         # it says nothing of one slot, and a TaskDistribution would be that of several
-    if found[1] == "hosts":
+    if match[1] == "hosts":
         if _said(reading, "NodeCount"):
             return text
         reading.put("Requested/NodeCount", 1, option)
     elif _said(reading, "TaskDistribution"):
         return text
     else:
-        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", found[2], option)
+        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", match[2], option)
     return ""
 
 
 def _affinity(reading: Reading, option: Option, text: str) -> str:
     cores, _, binding = text.partition(":")
-    found = _CORES.fullmatch(cores.strip())
+    match = _CORES.fullmatch(cores.strip())
     tasks = None if reading.group is None else next(reading.group.containers("TaskDefaults"), None)
-    if found is None or not int(found[1] or 1) or (tasks is not None and _walked(tasks, "Processors")) or (
-            (binding or found[2]) and reading.several):
+    if match is None or not int(match[1] or 1) or (tasks is not None and _walked(tasks, "Processors")) or (
+            (binding or match[2]) and reading.several):
         return text
-    reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(found[1] or 1), option)
-    if binding or found[2]:
-        inner = f"({found[2]})" if found[2] else ""
+    reading.put("TaskGroup/TaskDefaults/Requested/Processors", int(match[1] or 1), option)
+    if binding or match[2]:
+        inner = f"({match[2]})" if match[2] else ""
         reading.put("Extension[name=R.affinity,type=lsf]", inner + (f":{binding}" if inner and binding else binding),
                     option)
     return ""
@@ -230,25 +230,25 @@ def _usage(reading: Reading, option: Option, text: str) -> str:
     """Memory and scratch space of a known unit; everything else is left."""
     if "||" in text or _IN_TIME.search(text):
         return text
-    left = []
+    rest = []
     for part in split_outside(text, ",", str.strip):
-        for one in part.split(":"):
-            found = _AMOUNT.fullmatch(one.strip())
-            if one.strip() and (found is None or not _amount(reading, option, found)):
-                left.append(one.strip())
-    return ",".join(left)
+        for item in part.split(":"):
+            match = _AMOUNT.fullmatch(item.strip())
+            if item.strip() and (match is None or not _amount(reading, option, match)):
+                rest.append(item.strip())
+    return ",".join(rest)
 
 
-def _amount(reading: Reading, option: Option, found: re.Match[str]) -> bool:
+def _amount(reading: Reading, option: Option, match: re.Match[str]) -> bool:
     """Whether an amount was put."""
-    name, number, suffix, per = found[1], found[2], found[3], found[4] and found[4].lower()
+    name, number, suffix, per = match[1], match[2], match[3], match[4] and match[4].lower()
     if name not in ("mem", "tmp") or _said(reading, "Memory" if name == "mem" else "Disk"):
         return False
     site = reading.context.site
     unit = f"{suffix[0].upper()}B" if suffix else None if site is None else site.lsf.unit_for_limits
     if unit is None and name == "mem":
         unit = _assumed(reading, option, f"mem={number}", "MB")
-        reading.put("Extension[name=memory,type=lsf]", found[0], option)
+        reading.put("Extension[name=memory,type=lsf]", match[0], option)
     if unit is None or (name == "tmp" and per not in (None, "host")):
         reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
         return False
@@ -287,16 +287,16 @@ _GPUS: Final = re.compile(r"(\d{1,9})(?:/(task|host))?", re.ASCII)
 
 def _read_gpus(reading: Reading, option: Option) -> None:
     """``num=2/task:gmodel=V100``; how they are shared is kept for LSF."""
-    said = [part.partition("=") for part in (option.value or "").split(":")]
-    values = {name.strip(): value for name, sign, value in said if sign}
-    found = _GPUS.fullmatch(values.pop("num", "1"))
-    if found is None or not all(name.strip() and sign for name, sign, _ in said):
+    pairs = [part.partition("=") for part in (option.value or "").split(":")]
+    values = {name.strip(): value for name, sign, value in pairs if sign}
+    match = _GPUS.fullmatch(values.pop("num", "1"))
+    if match is None or not all(name.strip() and sign for name, sign, _ in pairs):
         reading.keep(option)
         return
-    where = "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]" if found[2] == "task" else \
+    where = "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]" if match[2] == "task" else \
         "Requested/Resource[name=GPU]" if _is_one_slot(reading) else "Requested/Resource[name=GPU,metric=PerNode]"
     kind = values.pop("gmodel", "")
-    reading.put(where, int(found[1]), option, **({"type": kind} if kind else {}))
+    reading.put(where, int(match[1]), option, **({"type": kind} if kind else {}))
     if values:
         reading.put("Extension[name=gpu,type=lsf]", ":".join(f"{k}={v}" for k, v in values.items()), option)
 
@@ -306,42 +306,43 @@ _LIMIT: Final = re.compile(r"(\d{1,15})([KMGTPE]?)B?", re.ASCII | re.IGNORECASE)
 
 def _read_memory_limit(reading: Reading, option: Option) -> None:
     """``-M``: its unit is the site's where it has none; it is the memory where nothing else says that."""
-    found = _LIMIT.fullmatch(option.value or "")
-    if found is None:
+    match = _LIMIT.fullmatch(option.value or "")
+    if match is None:
         reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
         return
     site = reading.context.site
-    unit = f"{found[2].upper()}B" if found[2] else None if site is None else site.lsf.unit_for_limits
-    said = any(p.tag == "Memory" or (p.get("name") == "R" and "mem=" in p.text) for p, _ in reading.origins.values())
-    if said:
+    unit = f"{match[2].upper()}B" if match[2] else None if site is None else site.lsf.unit_for_limits
+    has_memory = any(p.tag == "Memory" or (p.get("name") == "R" and "mem=" in p.text) for p,
+                     _ in reading.origins.values())
+    if has_memory:
         reading.keep(option)
         if unit is None:
             reading.tell(SITE, option, "the unit is the site's; kept as it is")
         return
     reading.group = next(iter(reading.job.task_groups), None)
-    factor = byte_factor(unit or _assumed(reading, option, f"-M {found[0]}", "KB"))
-    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(found[1]) * factor, option)
-    reading.put("Extension[name=memory,type=lsf]", "M" if unit else f"M {found[0]}", option)
+    factor = byte_factor(unit or _assumed(reading, option, f"-M {match[0]}", "KB"))
+    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(match[1]) * factor, option)
+    reading.put("Extension[name=memory,type=lsf]", "M" if unit else f"M {match[0]}", option)
 
 
-def special_limit(name: str, said: str) -> Special:
+def special_limit(name: str, place: str) -> Special:
     """The row of a limit in bytes, whose unit is the site's where it has none."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options[name]
-        found = _LIMIT.fullmatch(option.value or "")
+        match = _LIMIT.fullmatch(option.value or "")
         site = reading.context.site
-        unit = None if found is None else f"{found[2].upper()}B" if found[2] else \
+        unit = None if match is None else f"{match[2].upper()}B" if match[2] else \
             None if site is None else site.lsf.unit_for_limits
-        if found is None:
+        if match is None:
             reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
         elif unit is None:
             reading.tell(SITE, option, "the unit is the site's; kept as it is")
             reading.keep(option)
         else:
-            reading.put("ResourceLimit", str(int(found[1]) * byte_factor(unit)), option, name=said)
+            reading.put("ResourceLimit", str(int(match[1]) * byte_factor(unit)), option, name=place)
 
     def write(asking: Asking) -> Written:
-        return [(name, _number(asking, size)) for size in limits_of(asking, said, whole=1024)]
+        return [(name, _number(asking, size)) for size in limits_of(asking, place, whole=1024)]
 
     return Special((name,), read, write, of=("ResourceLimit",))
 
@@ -397,19 +398,19 @@ def _write_groups(asking: Asking) -> Written:
     """``-R "2*{...}+1*{...}"``."""
     texts, slots, parts = [], 0, list[Part]()
     for group in asking.groups:
-        one = asking.of(group)
-        part = part_of(one)
+        of_group = asking.of(group)
+        part = part_of(of_group)
         parts.append(part)
-        tasks, cpus = task_processors(one, part)
-        options, spans = _slots(one, part, tasks, None)
-        words = [*select(one), *spans, *_rusage(one, part, cpus or 1, options)]
+        tasks, cpus = task_processors(of_group, part)
+        options, spans = _slots(of_group, part, tasks, None)
+        words = [*select(of_group), *spans, *_rusage(of_group, part, cpus or 1, options)]
         words += [f"affinity[core({cpus})*1]"] if cpus is not None and cpus > 1 else []
         if part.gpus is not None:
-            one.dropped(part.gpus.entry, "-gpu is the same for all parts of a job")
+            of_group.dropped(part.gpus.entry, "-gpu is the same for all parts of a job")
         count = tasks or next((int(value or 1) for name, value in options if name == "-n"), 1)
         slots += count
         texts.append(f"{count}*{{{' '.join(words)}}}")
-        join(asking, one)
+        join(asking, of_group)
     of_whole_job(asking, parts)
     for e in asking.said("Disk"):
         if e.level == JOB and e.attributes.get("metric", "Total") == "Total":
@@ -490,7 +491,7 @@ def _unitless(marked: str, value: int) -> str:
     return marked.removeprefix("M ") if same else ""
 
 
-def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
+def _rusage(asking: Asking, part: Part, cpus: int, options: Written) -> list[str]:
     """Memory and scratch space."""
     words = []
     if part.memory is not None:
@@ -499,7 +500,7 @@ def _rusage(asking: Asking, part: Part, cpus: int, made: Written) -> list[str]:
         if raw.startswith("mem="):
             words.append(raw)
         elif marked is not None and part.memory.per == "task":
-            made.append(("-M", raw or _number(asking, part.memory.value)))
+            options.append(("-M", raw or _number(asking, part.memory.value)))
         else:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
         for e in part.beside:

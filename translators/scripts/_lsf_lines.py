@@ -46,8 +46,8 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.findings.add(APPROXIMATED, "script", "DOS line breaks, which a shell does not take; plain ones are put",
                              line=broken.number, column=len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, taken = Scan(), 0
-    options = made.components[0]
+    scan_result, taken = Scan(), 0
+    options = scan_result.components[0]
     for index, line in enumerate(lines):
         if index < taken:
             continue
@@ -64,16 +64,16 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         if begin is None:
             if "BSUB" in line.text and (shown := _SHOWN.match(line.text)) is not None and shown[1] in "–—−":     # noqa: RUF001
                 reading.dead(line, "what follows begins with another dash than -", shown.start(1) + 1)
-            made.rest.append(line)
+            scan_result.rest.append(line)
             continue
         text, taken = _continued(lines, index) if line.text.endswith("\\") else (line.text, index + 1)
         try:
-            found = quoted_words(text, line.number, begin.end())
+            words_found = quoted_words(text, line.number, begin.end())
         except Refusal as error:
             reading.refuse(str(error), line.number, error.column, "directive", line.text)
             continue
-        options += _parse(reading, found, line.text)
-    return made
+        options += _parse(reading, words_found, line.text)
+    return scan_result
 
 
 def _continued(lines: list[Line], index: int) -> tuple[str, int]:
@@ -91,9 +91,9 @@ def arguments(reading: Reading, text: str) -> list[Option]:
     return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
 
 
-def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
+def _parse(reading: Reading, words_found: list[Word], text: str) -> Iterator[Option]:
     """Options out of words; a value may be glued to an option of one letter."""
-    queue = list(reversed(found))
+    queue = list(reversed(words_found))
     while queue:
         at = queue.pop()
         name = at.text[1:]

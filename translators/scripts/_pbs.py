@@ -106,8 +106,8 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
             if not dos:
                 reading.refuse("DOS line breaks, which qsub refuses", broken.number, len(broken.text) + 1)
             lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-        made, taken, late = Scan(), 0, False
-        options, rest = made.components[0], made.rest
+        result, taken, late = Scan(), 0, False
+        options, rest = result.components[0], result.rest
         for index, line in enumerate(lines):
             number, whole, _ = line
             if number <= taken:
@@ -132,7 +132,7 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
             else:
                 whole, taken = _continued(lines, index)
                 options += _options(reading, line, whole, letters, strict)
-        return made
+        return result
     return scan
 
 
@@ -288,8 +288,8 @@ def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_mail(asking: Asking) -> Written:
     words, address = mail(asking, _LETTERS, {"fail": "abort"})
     letters = sorted(set(words), key="abejn".index)
-    made: Written = [("-m", "".join(letters))] if letters else []
-    return [*made, ("-M", address)] if address else made
+    options: Written = [("-m", "".join(letters))] if letters else []
+    return [*options, ("-M", address)] if address else options
 
 
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -300,9 +300,9 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_environment(asking: Asking) -> Written:
-    made = variables(asking)
+    words = variables(asking)
     return ([("-V", None)] if asking.export() else []) + (
-        [("-v", ",".join(made))] if made else [])
+        [("-v", ",".join(words))] if words else [])
 
 
 @cache
@@ -337,9 +337,9 @@ def _write_files(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
                     "-j oe says so", "info", "ErrorFile")
         join = "oe"
-    made: Written = [("-j", join)] if join else []
-    made += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
-    return made
+    options: Written = [("-j", join)] if join else []
+    options += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
+    return options
 
 
 _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected)
@@ -413,8 +413,8 @@ def special_array(letter: str, *, lists: bool, step: bool) -> Special:
 
 
 def _array(lists: bool, step: bool) -> Callable[[str], str]:
-    one = r"\d+-\d+(?::\d+)?" if step else r"\d+(?:-\d+)?"
-    pattern = re.compile(rf"{one}{f'(?:,{one})*' if lists else ''}(?:%\d+)?", re.ASCII)
+    indices = r"\d+-\d+(?::\d+)?" if step else r"\d+(?:-\d+)?"
+    pattern = re.compile(rf"{indices}{f'(?:,{indices})*' if lists else ''}(?:%\d+)?", re.ASCII)
 
     def read(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -450,15 +450,15 @@ def _read_family(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_family(asking: Asking) -> Written:
     """Those that the other one of the family kept."""
-    made: Written = []
+    options: Written = []
     kin = _KIN.get(asking.dialect.name, "")
     for name, values in _FAMILY.items():
         entry = asking.extension(name.lstrip("-"), kin) if (name.lstrip("-"), kin) in asking.keys else None
         if entry is not None and values.fullmatch(entry.text):
-            made.append((name, None if entry.text == "true" else entry.text))
+            options.append((name, None if entry.text == "true" else entry.text))
         elif entry is not None:
             entry.used = False
-    return made
+    return options
 
 
 ROWS: Final[tuple[AnyRow, ...]] = table((

@@ -46,12 +46,12 @@ _AFTER: Final = re.compile(r"[ \t]-[A-Za-z]")
 
 def _prefix(reading: Reading) -> str:
     """That of ``-C`` on the command line; empty: nothing is read."""
-    said = reading.context.options.get("set")
-    if not said:
+    options_text = reading.context.options.get("set")
+    if not options_text:
         return PREFIX
-    given = shlex.split(said)
-    at = max((i for i, text in enumerate(given[:-1]) if text == "-C"), default=-1)
-    return PREFIX if at < 0 else given[at + 1]
+    words_given = shlex.split(options_text)
+    at = max((i for i, text in enumerate(words_given[:-1]) if text == "-C"), default=-1)
+    return PREFIX if at < 0 else words_given[at + 1]
 
 
 def live(lines: list[Line]) -> list[Line]:
@@ -66,8 +66,8 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.findings.add(APPROXIMATED, "script", "qsub takes DOS line breaks, a shell does not; plain ones are put",
                              line=broken.number, column=len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, prefix = Scan(), _prefix(reading)
-    options, rest, ours = made.components[0], made.rest, prefix == PREFIX
+    result, prefix = Scan(), _prefix(reading)
+    options, rest, ours = result.components[0], result.rest, prefix == PREFIX
     for line in lines:
         number, text, _ = line
         hit = _PLAIN.fullmatch(text) if ours else None
@@ -84,17 +84,17 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
             found = _line(reading, line, prefix)
             options += found
             if any(o.name == "-clear" for o in found):
-                _cleared(reading, made)
+                _cleared(reading, result)
             continue
         rest.append(line)
         if text[:1].isspace() and (bare_text := text.lstrip()).startswith(PREFIX + " -"):
             reading.dead(line, "blanks stand before it", len(text) - len(bare_text) + 1)
-    return made
+    return result
 
 
-def _cleared(reading: Reading, made: Scan) -> None:
+def _cleared(reading: Reading, result: Scan) -> None:
     """``-clear`` discards what was said before it."""
-    options = made.components[0]
+    options = result.components[0]
     at = max(i for i, o in enumerate(options) if o.name == "-clear")
     if any(o.name != "-clear" for o in options[:at]):
         reading.tell(APPROXIMATED, options[at], f"qsub forgets {at} options that were said before it")
@@ -108,7 +108,7 @@ def words(text: str, line: int, start: int) -> tuple[list[Word], int]:
         return parted(text, line, start), 0
     end = text.find("#", start)
     text = text.rstrip() if end < 0 else text[:end].rstrip()
-    made: list[Word] = []
+    words_read: list[Word] = []
     at = start
     while at < len(text):
         if text[at] in " \t":
@@ -120,29 +120,29 @@ def words(text: str, line: int, start: int) -> tuple[list[Word], int]:
         if at < len(text) and text[at] in "\"'":
             closed = text.find(text[at], at + 1)
             after = _AFTER.search(text, closed + 1) if closed > 0 else None
-            made.append(Word(re.sub("[\"']", "", text[begin:]), line, begin + 1))
-            return made, after.start() + 2 if after else 0
-        made.append(Word(text[begin:at], line, begin + 1))
-    return made, 0
+            words_read.append(Word(re.sub("[\"']", "", text[begin:]), line, begin + 1))
+            return words_read, after.start() + 2 if after else 0
+        words_read.append(Word(text[begin:at], line, begin + 1))
+    return words_read, 0
 
 
 def _line(reading: Reading, line: Line, prefix: str) -> list[Option]:
-    found, swallowed = words(line.text, line.number, len(prefix))
+    words_read, swallowed = words(line.text, line.number, len(prefix))
     if swallowed:
         reading.findings.add(APPROXIMATED, "directive", "after a quote the rest of the line belongs to the value, for "
                              "qsub no option follows", line=line.number, column=swallowed, excerpt=line.text)
-    return list(_parse(reading, found, line.text))
+    return list(_parse(reading, words_read, line.text))
 
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """Options of the command line; what is soft stays so to the end of it."""
-    made = list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
-    return [o for o in made if o.name not in ("-C", "-clear")]
+    options = list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    return [o for o in options if o.name not in ("-C", "-clear")]
 
 
-def _parse(reading: Reading, found: list[Word], text: str) -> Iterator[Option]:
+def _parse(reading: Reading, words_read: list[Word], text: str) -> Iterator[Option]:
     """Options out of words."""
-    queue, soft = list(reversed(found)), False
+    queue, soft = list(reversed(words_read)), False
     while queue:
         at = queue.pop()
         name = at.text[1:]

@@ -82,16 +82,16 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _read_nodes(reading: Reading, option: Option) -> None:
-    found = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
+    match = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
     factors = {"": 1, "k": POWERS["K"], "m": POWERS["M"]}
-    if found is None:
+    if match is None:
         reading.misfit(option, "is no number of nodes", "a number or a range such as 2-4")
         return
-    least = int(found[1]) * factors[found[2].lower()]
-    if found[3] is None:
+    least = int(match[1]) * factors[match[2].lower()]
+    if match[3] is None:
         reading.put("Requested/NodeCount", least, option)
         return
-    most = int(found[3]) * factors[found[4].lower()]
+    most = int(match[3]) * factors[match[4].lower()]
     if most < least:
         reading.misfit(option, "the most is less than the least", "MIN-MAX")
         return
@@ -113,24 +113,24 @@ def _read_memory(reading: Reading, option: Option) -> None:
 
 
 def _read_gpus(reading: Reading, option: Option, where: str) -> None:
-    found = re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", option.value or "", re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", option.value or "", re.ASCII)
+    if match is None:
         reading.misfit(option, "is no number of GPUs", "[TYPE:]NUMBER")
         return
-    reading.put(where, int(found[2]), option, **({"type": found[1]} if found[1] else {}))
+    reading.put(where, int(match[2]), option, **({"type": match[1]} if match[1] else {}))
 
 
 def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
     for part in (option.value or "").split(","):
-        found = re.fullmatch(r"(?:gres:)?([A-Za-z_]\w*)(?::([A-Za-z][^:]*))?(?:[:=](\d{1,9}))?", part, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"(?:gres:)?([A-Za-z_]\w*)(?::([A-Za-z][^:]*))?(?:[:=](\d{1,9}))?", part, re.ASCII)
+        if match is None:
             reading.keep(option)
             return
-        if found[1] == "gpu" and gpus_said:
+        if match[1] == "gpu" and gpus_said:
             continue
-        name = "GPU" if found[1] == "gpu" else found[1]
-        reading.put("Requested/Resource", int(found[3] or 1), option, name=name, metric="PerNode",
-                    **({"type": found[2]} if found[2] else {}))
+        name = "GPU" if match[1] == "gpu" else match[1]
+        reading.put("Requested/Resource", int(match[3] or 1), option, name=name, metric="PerNode",
+                    **({"type": match[2]} if match[2] else {}))
 
 
 def write_layout(asking: Asking) -> Written:

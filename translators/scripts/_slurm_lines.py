@@ -85,8 +85,8 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         broken = next(line for line in lines if line.end == "\r\n")
         reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, words = Scan(), list[Word | Option]()
-    every, rest, late = texts_of(lines), made.rest, False
+    result, words = Scan(), list[Word | Option]()
+    every, rest, late = texts_of(lines), result.rest, False
     texts: Mapping[int, str] = dict(enumerate(every, first.number))
     for line in lines:
         number, text, _ = line
@@ -100,19 +100,19 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
                 _dead(reading, line, late)
             rest.append(line)
             continue
-        found = _words(reading, line)
-        if found and found[0].text in _PARTS:
-            made.components[-1] += parse(reading, words, texts)
-            made.components.append([])
+        words_read = _words(reading, line)
+        if words_read and words_read[0].text in _PARTS:
+            result.components[-1] += parse(reading, words, texts)
+            result.components.append([])
             words = []
         else:
-            words += found
-    made.components[-1] += parse(reading, words, texts)
+            words += words_read
+    result.components[-1] += parse(reading, words, texts)
     whole = "\n".join(("", *every))
     if any(f"\n{prefix}" in whole for prefix in _OTHERS) and not any(
-            o.name == "--ignore-pbs" for o in made.components[0]):
-        _foreign(reading, lines, _header(lines), made)
-    return made
+            o.name == "--ignore-pbs" for o in result.components[0]):
+        _foreign(reading, lines, _header(lines), result)
+    return result
 
 
 def _dead(reading: Reading, line: Line, late: bool) -> None:
@@ -148,7 +148,7 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
     """
     if Word not in map(type, words):
         return cast("list[Option]", list(words))
-    made: list[Option] = []
+    options: list[Option] = []
     queue = list(reversed(words))
 
     def add(name: str, value: str | None, at: Word) -> None:
@@ -158,7 +158,7 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
             reading.findings.add(APPROXIMATED, name, f"{name}: is empty, which sbatch takes as if it was not given",
                                  line=at.line, column=at.column, excerpt=texts.get(at.line, ""))
             return
-        made.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
+        options.append(Option(name, value, at.line, at.column, texts.get(at.line, "")))
 
     def refuse(message: str, at: Word) -> None:
         """Report what sbatch refuses, at its word."""
@@ -167,10 +167,10 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
     while queue:
         at = queue.pop()
         if isinstance(at, Option):
-            made.append(at)
+            options.append(at)
         elif at.text.startswith("--") and len(at.text) > 2:
-            said, sign, value = at.text[2:].partition("=")
-            name = _full(said, refuse, at)
+            name_given, sign, value = at.text[2:].partition("=")
+            name = _full(name_given, refuse, at)
             if name is None:
                 continue
             kind = LONG[name]
@@ -187,7 +187,7 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
             _short(at, queue, add, refuse)
         else:
             refuse(f"{at.text!r} is no option", at)
-    return made
+    return options
 
 
 def _text(word: Word | Option) -> str:
@@ -212,17 +212,17 @@ def _short(at: Word, queue: list[Word | Option], add: Callable[[str, str | None,
         add(name, None, at)
 
 
-def _full(said: str, refuse: Callable[[str, Word], None], at: Word) -> str | None:
+def _full(prefix: str, refuse: Callable[[str, Word], None], at: Word) -> str | None:
     """The long option of that name or that begins with it alone."""
-    if said in LONG:
-        return said
-    fits = [name for name in LONG if name.startswith(said)]
+    if prefix in LONG:
+        return prefix
+    fits = [name for name in LONG if name.startswith(prefix)]
     if len({SAME.get(name, name) for name in fits}) == 1:
         return fits[0]
     if fits:
-        refuse(f"--{said} may be {', '.join('--' + f for f in sorted(fits))}", at)
+        refuse(f"--{prefix} may be {', '.join('--' + f for f in sorted(fits))}", at)
     else:
-        refuse(f"--{said}: no such option", at)
+        refuse(f"--{prefix}: no such option", at)
     return None
 
 
@@ -234,16 +234,16 @@ _OTHERS: Final = {"#BSUB": _BSUB, "#PBS": _PBS}
 _LETTERS: Final = {"a": "FAIL", "b": "BEGIN", "e": "END", "n": "NONE"}
 
 
-def _foreign(reading: Reading, lines: list[Line], end: int, made: Scan) -> None:
+def _foreign(reading: Reading, lines: list[Line], end: int, result: Scan) -> None:
     """Lines of LSF, else of PBS, anywhere in the file; they win over #SBATCH."""
     for prefix, names in _OTHERS.items():
         hit = [(i, line) for i, line in enumerate(lines) if line.text.startswith(prefix)]
         for index, line in hit:
             reading.findings.add(CONTRADICTORY, prefix, f"sbatch obeys lines of {prefix} too, and they win",
                                  line=line.number, column=1, excerpt=line.text)
-            made.components[0] += _foreign_options(reading, line, prefix, names)
+            result.components[0] += _foreign_options(reading, line, prefix, names)
             if index < end:
-                made.rest.remove(line)
+                result.rest.remove(line)
         if hit:
             return
 
@@ -255,31 +255,31 @@ def _foreign_options(reading: Reading, line: Line, prefix: str, names: Mapping[s
         reading.findings.add(SITE, prefix, f"{error}; what sbatch makes of the line depends on its release",
                              line=line.number, column=error.column or 1, excerpt=line.text)
         return []
-    made: list[Option] = []
+    options: list[Option] = []
     queue = list(reversed([w.text for w in words]))
     while queue:
-        said = queue.pop()
-        letter, value = said[1:2], said[2:] or (queue.pop() if queue else "")
+        word = queue.pop()
+        letter, value = word[1:2], word[2:] or (queue.pop() if queue else "")
         pairs = [(names[letter], value)] if letter in names else []
         if prefix == "#PBS" and letter == "m":
             pairs = [("mail-type", ",".join(_LETTERS[c] for c in value if c in _LETTERS))]
         if prefix == "#PBS" and letter == "l":
             pairs = [p for part in value.split(",") for p in _resource(part)]
-        made += [Option(f"--{n}", v, line.number, 1, line.text) for n, v in pairs]
+        options += [Option(f"--{n}", v, line.number, 1, line.text) for n, v in pairs]
         if not pairs:
-            reading.findings.add(SITE, prefix, f"{said} {value}: what sbatch makes of it depends on its release",
+            reading.findings.add(SITE, prefix, f"{word} {value}: what sbatch makes of it depends on its release",
                                  line=line.number, column=1, excerpt=line.text)
-    return made
+    return options
 
 
 def _resource(text: str) -> list[tuple[str, str]]:
     name, _, value = text.partition("=")
     if name in ("walltime", "mem"):
         return [("time" if name == "walltime" else name, value)]
-    found = re.fullmatch(r"(\d+)(?::ppn=(\d+))?", value) if name == "nodes" else None
-    if found is None:
+    match = re.fullmatch(r"(\d+)(?::ppn=(\d+))?", value) if name == "nodes" else None
+    if match is None:
         return []
-    return [("nodes", found[1])] + ([("ntasks", str(int(found[1]) * int(found[2])))] if found[2] else [])
+    return [("nodes", match[1])] + ([("ntasks", str(int(match[1]) * int(match[2])))] if match[2] else [])
 
 
 def arguments(reading: Reading, text: str) -> list[Option]:

@@ -49,10 +49,10 @@ def read_constraint(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def write_constraint(asking: Asking) -> Written:
     """What sbatch holds of an expression: alternatives, each some features joined by ``&``."""
-    wanted = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_feature)]
-    groups = groups_of(Every(tuple(wanted)))
+    choices_written = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_feature)]
+    groups = groups_of(Every(tuple(choices_written)))
     if groups is None:
-        for choice in wanted:
+        for choice in choices_written:
             drop(asking, choice, "it comes to too many alternatives")
         return []
     texts = ["&".join(dict.fromkeys(term.name for term in group)) for group in groups if group]
@@ -107,15 +107,15 @@ def write_nodelist(asking: Asking) -> Written:
     for choice in choices(asking, "Node"):
         if not sayable(asking, choice, _no_node):
             continue
-        unwanted, wanted = none_of(choice), any_of(choice)
+        unwanted, any_terms = none_of(choice), any_of(choice)
         if unwanted is not None:
             excluded += unwanted
-        elif wanted is not None and _all_needed(asking, wanted):
-            asked.append((choice, wanted))
+        elif any_terms is not None and _all_needed(asking, any_terms):
+            asked.append((choice, any_terms))
         else:
             drop(asking, choice, "Slurm asks for all nodes of a list, and the job for any of them")
-    names = [term.name for _, wanted in asked for term in wanted]
-    if asking.source != "slurm" and _too_many(asking, [term for _, wanted in asked for term in wanted]):
+    names = [term.name for _, any_terms in asked for term in any_terms]
+    if asking.source != "slurm" and _too_many(asking, [term for _, any_terms in asked for term in any_terms]):
         for choice, _ in asked:
             drop(asking, choice, "Slurm takes a list of nodes only where all of them are asked for")
         names = []
@@ -139,15 +139,16 @@ def _hosts(texts: list[str]) -> str:
         return ",".join(texts)
 
 
-def _all_needed(asking: Asking, wanted: list[Term]) -> bool:
+def _all_needed(asking: Asking, any_terms: list[Term]) -> bool:
     """Whether nodes of which any will do are all needed: one alone, or as many as the job has nodes."""
-    if len(wanted) == 1 and wanted[0].kind == "name":
+    if len(any_terms) == 1 and any_terms[0].kind == "name":
         return True
-    count = _counted(wanted)
+    count = _counted(any_terms)
     if count is None or (count > 1 and count not in _node_counts(asking)):
         return False
     if count > 1:
-        asking.note(APPROXIMATED, wanted[0].entry, f"all of {names_in(wanted)[:80]} are asked for, as many as the job "
+        asking.note(APPROXIMATED, any_terms[0].entry,
+                    f"all of {names_in(any_terms)[:80]} are asked for, as many as the job "
                     "has nodes", "info")
     return True
 

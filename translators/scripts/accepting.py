@@ -34,14 +34,14 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
         for _ in range(_MOST):
             own = [(name, value) for name, value, of in options if of is asking and name != dialect.separator]
             refusals = [r for r in judge.refusals(own, partial=partial) if not _templated(r, own)]
-            gone = {r.option: r for r in refusals if not r.missing}
-            if not gone:
+            refused = {r.option: r for r in refusals if not r.missing}
+            if not refused:
                 break
-            for refusal in gone.values():
+            for refusal in refused.values():
                 value = next((value for name, value in own if name == refusal.option), None)
                 asking.note(DROPPED, said_by(asking, refusal.option, value), f"{_shown(refusal, own)}: {judge.command} "
                             f"refuses it: {refusal.why}", subject=subject_of(asking, refusal.option, value))
-            options = [(name, value, of) for name, value, of in options if of is not asking or name not in gone]
+            options = [(name, value, of) for name, value, of in options if of is not asking or name not in refused]
         for refusal in refusals:
             if refusal.missing:
                 asking.note(INVENTED, None, f"{refusal.option}: {judge.command} of {dialect.title} refuses a job "
@@ -62,14 +62,14 @@ def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:
     """The property that an option was written from; None where it is not the only one that may have been."""
     row = asking.dialect.known.get(option)
     places = (row.place,) if isinstance(row, Row) else () if row is None else row.of or ()
-    there = [e for p in map(place, filter(None, places)) for e in asking.said(p.tag)
-             if p.attributes.items() <= e.attributes.items()]
-    if len(there) > 1:
-        there = [e for e in there if value is not None and e.text and e.text in value]
-    if len(there) > 1:      # one file for both streams: every manager has an option that begins as the stream does
+    entries = [e for p in map(place, filter(None, places)) for e in asking.said(p.tag)
+               if p.attributes.items() <= e.attributes.items()]
+    if len(entries) > 1:
+        entries = [e for e in entries if value is not None and e.text and e.text in value]
+    if len(entries) > 1:      # one file for both streams: every manager has an option that begins as the stream does
         letter = option.lstrip("-")[:1].upper()
-        there = [e for e in there if e.tag in STREAMS and e.tag[0] == letter]
-    return there[0] if len(there) == 1 else None
+        entries = [e for e in entries if e.tag in STREAMS and e.tag[0] == letter]
+    return entries[0] if len(entries) == 1 else None
 
 
 def subject_of(asking: Asking, option: str, value: str | None = None) -> str:

@@ -63,8 +63,8 @@ class Asking(Asked):
         self.source_dialect = dialect_of(self.source)
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
-            said = e.attributes
-            key = said.get("name"), said.get("type")
+            attributes = e.attributes
+            key = attributes.get("name"), attributes.get("type")
             if key in self._extensions:
                 self._extensions[key].append(e)
             else:
@@ -135,8 +135,8 @@ class Asking(Asked):
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""
-        said = self._origins.get(id(entry.item))
-        return None if said is None else said[1]
+        origin = self._origins.get(id(entry.item))
+        return None if origin is None else origin[1]
 
     def _carried(self) -> set[int]:
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
@@ -176,12 +176,12 @@ class Asking(Asked):
         return self._at(place(where))
 
     def _at(self, where: Place) -> Entry | None:
-        there = self._tagged.get(where.tag)
-        if there is None:
+        entries = self._tagged.get(where.tag)
+        if entries is None:
             return None
         carried = _UNITS if where.bytes else ()
-        if len(there) == 1:
-            return self._only(there[0], where.levels, carried, where.attributes)
+        if len(entries) == 1:
+            return self._only(entries[0], where.levels, carried, where.attributes)
         return self.one(where.tag, where.levels, carried=carried, **where.attributes)
 
     def says(self, name: str) -> bool:
@@ -194,13 +194,13 @@ class Asking(Asked):
 
     def extension(self, name: str, kind: str = "Scheduler") -> Entry | None:
         """An Extension by name."""
-        there = self._extensions.get((name, kind))
-        if there is None:
+        entries = self._extensions.get((name, kind))
+        if entries is None:
             return None
-        if len(there) == 1 and not there[0].slot:
-            there[0].used = True
-            there[0].understood |= _NAMED
-            return there[0]
+        if len(entries) == 1 and not entries[0].slot:
+            entries[0].used = True
+            entries[0].understood |= _NAMED
+            return entries[0]
         return self.one("Extension", NEAREST, name=name, type=kind)
 
     def extensions(self, name: str, kind: str = "Scheduler") -> list[Entry]:
@@ -296,10 +296,10 @@ class Asking(Asked):
                 e.understood |= {"name", "type"}
                 yield f"-{name}", None if e.text == f"-{name}" else e.text
 
-    def kept(self, row: AnyRow, said: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    def kept(self, row: AnyRow, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         """Options of a row that were kept as they are, but for those that are said already."""
         for name in row.names:
-            if name.lstrip("-") in self.own and name not in said:
+            if name.lstrip("-") in self.own and name not in names:
                 entry = self.extension(name.lstrip("-"), self.dialect.name)
                 if entry is None:
                     continue

@@ -75,10 +75,11 @@ def choices(asking: Asking, tag: str, levels: Sequence[str] | None = None) -> li
     if levels is not None or tag not in SETS:
         return _at_nearest(asking, tag, levels or NEAREST)
     stated = {e.level for e in asking.said(tag)}
-    made = [choice for some in _REQUESTS if not stated.isdisjoint(some) for choice in _at_nearest(asking, tag, some)]
-    if len(made) < 2:
-        return made
-    return list({_meaning(choice): choice for choice in reversed(made)}.values())[::-1]
+    all_choices = [choice for some in _REQUESTS if not stated.isdisjoint(some)
+                   for choice in _at_nearest(asking, tag, some)]
+    if len(all_choices) < 2:
+        return all_choices
+    return list({_meaning(choice): choice for choice in reversed(all_choices)}.values())[::-1]
 
 
 #: The levels of a request, each with where it is said: in what stands nearest, or in its defaults.
@@ -94,23 +95,23 @@ def _meaning(choice: Choice) -> object:
 
 def _at_nearest(asking: Asking, tag: str, levels: Sequence[str]) -> list[Choice]:
     """What is asked of a property where it is said nearest."""
-    found = asking.find(tag, levels)
-    for e in found:
+    entries = asking.find(tag, levels)
+    for e in entries:
         e.understood |= _UNDERSTOOD
-    if not found:
+    if not entries:
         return []
-    if not found[0].slot or asking.demands(found[0].level):
-        return [_of_property(e, True) for e in found]
-    by_item = {id(e.item): e for e in found}
-    made = []
-    for node in _demanded(asking.expression(found[0])):
+    if not entries[0].slot or asking.demands(entries[0].level):
+        return [_of_property(e, True) for e in entries]
+    by_item = {id(e.item): e for e in entries}
+    choices_made = []
+    for node in _demanded(asking.expression(entries[0])):
         tags = {p.tag for p in properties_of(node)}
         if tag in tags and len(tags) > 1:
             for e in _entries(node, by_item):
                 asking.dropped(e, f"only an alternative asks for {e.text}: {node}")
         elif tag in tags and (choice := _choice(asking, node, by_item)) is not None:
-            made.append(choice)
-    return made
+            choices_made.append(choice)
+    return choices_made
 
 
 def _demanded(node: Node) -> tuple[Node, ...]:
@@ -142,19 +143,19 @@ def _one(parts: Sequence[Choice], kind: type[Every | Either]) -> Choice:
     return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
 
-def _of_property(entry: Entry, wanted: bool) -> Choice:
+def _of_property(entry: Entry, positive: bool) -> Choice:
     """One property: of a List or Range any name is meant, or none."""
     op, how = entry.attributes.get("op", "EQ"), entry.attributes.get("aggregation")
-    wanted = wanted is (op != "NE")
+    positive = positive is (op != "NE")
     if op not in ("EQ", "NE") or how not in (None, "List", "Range"):
-        return Term(entry.text, wanted, "other", entry)
+        return Term(entry.text, positive, "other", entry)
     if how == "Range":
-        return Term(entry.text, wanted, "set", entry)
+        return Term(entry.text, positive, "set", entry)
     if how is None:
-        return Term(entry.text.strip(), wanted, "name", entry)
+        return Term(entry.text.strip(), positive, "name", entry)
     parts = entry.text.split(entry.attributes.get("delimiter") or ",")
-    names = [Term(part.strip(), wanted, "name", entry) for part in parts if part.strip()]
-    return _one(names, Either if wanted else Every) if names else Term(entry.text, wanted, "other", entry)
+    names = [Term(part.strip(), positive, "name", entry) for part in parts if part.strip()]
+    return _one(names, Either if positive else Every) if names else Term(entry.text, positive, "other", entry)
 
 
 # -- shapes
@@ -200,24 +201,24 @@ def groups_of(choice: Choice) -> list[list[Term]] | None:
     if len(some) < len(parts):
         return None
     if isinstance(choice, Either):
-        made = [group for part in some for group in part]
+        alternatives = [group for part in some for group in part]
     else:
         count = 1
         for part in some:
             count *= len(part)
         if count > MOST:
             return None
-        made = [[term for group in combined for term in group] for combined in product(*some)]
-    return made if len(made) <= MOST else None
+        alternatives = [[term for group in combined for term in group] for combined in product(*some)]
+    return alternatives if len(alternatives) <= MOST else None
 
 
-def infix(choice: Choice, said: Callable[[Term], str], both: str, either: str, inner: bool = False) -> str:
+def infix(choice: Choice, spell: Callable[[Term], str], both: str, either: str, inner: bool = False) -> str:
     """As text with two operators, of which ``both`` binds closer, and round brackets."""
     if isinstance(choice, Term):
-        return said(choice)
+        return spell(choice)
     sign = both if isinstance(choice, Every) else either
     closer = isinstance(choice, Every) and len(choice.items) > 1
-    text = sign.join(infix(item, said, both, either, closer) for item in choice.items)
+    text = sign.join(infix(item, spell, both, either, closer) for item in choice.items)
     return f"({text})" if inner and isinstance(choice, Either) else text
 
 
@@ -267,25 +268,25 @@ def names_in(found: Iterable[Term]) -> str:
 
 def simple_features(asking: Asking) -> list[Entry]:
     """Features that are all simply wanted, for a target whose lists hold no other condition; others are told."""
-    made = []
+    entries = []
     for choice in choices(asking, "Feature"):
         if isinstance(choice, Term) and choice.wanted and choice.kind == "name" and choice.entry is not None:
-            made.append(choice.entry)
+            entries.append(choice.entry)
         else:
             drop(asking, choice, f"{asking.dialect.title} takes features that are all wanted, no alternatives of them")
-    return made
+    return entries
 
 
 def one_host(asking: Asking, why: str) -> Entry | None:
     """The one host that is asked for by name; other conditions on nodes are told with the reason."""
-    made: Entry | None = None
+    host: Entry | None = None
     for choice in choices(asking, "Node"):
-        if made is None and isinstance(choice, Term) and choice.wanted and choice.kind == "name" \
+        if host is None and isinstance(choice, Term) and choice.wanted and choice.kind == "name" \
                 and choice.entry is not None and is_name(choice.name):
-            made = choice.entry
+            host = choice.entry
         else:
             drop(asking, choice, why)
-    return made
+    return host
 
 
 def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[str]:
@@ -295,10 +296,10 @@ def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[s
     stated = asking.said("Node")
     if len(stated) < 2 and (not stated or nodes in (None, 1) or asking.source != "slurm"):
         return []
-    wanted = choices(asking, "Node")
-    names = [c.name for c in wanted if isinstance(c, Term) and c.wanted and c.kind == "name" and is_name(c.name)]
+    conditions = choices(asking, "Node")
+    names = [c.name for c in conditions if isinstance(c, Term) and c.wanted and c.kind == "name" and is_name(c.name)]
     fit = len(names) <= nodes if nodes else tasks in (None, len(names))
-    return names if fit and len(names) == len(wanted) else []
+    return names if fit and len(names) == len(conditions) else []
 
 
 # -- into a job
@@ -315,17 +316,17 @@ def parsed(text: str, term: Callable[[str], Choice | None], *, mixed: bool = Tru
     tokens: list[tuple[str, str]] = []
     at, text = 0, text.strip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             return None
-        tokens.append((found["sign"][0] if found["sign"] else "", (found["atom"] or "").strip()))
-        at = found.end()
+        tokens.append((match["sign"][0] if match["sign"] else "", (match["atom"] or "").strip()))
+        at = match.end()
     try:
         parser = _Parser(tokens, term, mixed)
-        made = parser.either(0)
+        expression = parser.either(0)
     except ValueError:
         return None
-    return made if parser.at == len(tokens) else None
+    return expression if parser.at == len(tokens) else None
 
 
 class _Parser:
@@ -364,10 +365,10 @@ class _Parser:
         if self.take("!"):
             return negated(self.one(depth + 1))
         if self.take("("):
-            made = self.either(depth + 1)
+            expression = self.either(depth + 1)
             if not self.take(")"):
                 raise ValueError("a bracket is not closed")
-            return made
+            return expression
         made_of = self.term(self.tokens[self.at][1]) if self.at < len(self.tokens) and not self.tokens[self.at][0] \
             else None
         if made_of is None:
@@ -386,15 +387,15 @@ def put(reading: Reading, where: str, choice: Choice, option: Option) -> None:
 def _flat(choice: Choice) -> Iterator[tuple[str, str, dict[str, str]]]:
     rows: list[tuple[Term, str, list[int]]] = []
 
-    def walk(one: Choice, conj: str) -> None:
+    def walk(part: Choice, conj: str) -> None:
         """Add the terms of a choice in order, each with its conjunction and the brackets that it opens and closes."""
-        if isinstance(one, Term):
-            rows.append((one, conj, [0]))
+        if isinstance(part, Term):
+            rows.append((part, conj, [0]))
             return
         first = len(rows)
-        for number, item in enumerate(one.items):
-            walk(item, conj if number == 0 else "And" if isinstance(one, Every) else "Or")
-        if isinstance(one, Either):
+        for number, item in enumerate(part.items):
+            walk(item, conj if number == 0 else "And" if isinstance(part, Every) else "Or")
+        if isinstance(part, Either):
             rows[first][2][0] += 1
             rows[-1][2][0] -= 1
 
@@ -415,19 +416,20 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
 
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
         """The names that the option lists: any of them will do."""
-        given = options[option] if join is None else join(reading)
-        text = given.value or ""
+        given_option = options[option] if join is None else join(reading)
+        text = given_option.value or ""
         names = [text] if "{{" in text else [name for name in parting.split(text) if name]
         if len(names) < 2:
-            reading.put(tag, names[0] if names else text, given)
+            reading.put(tag, names[0] if names else text, given_option)
         else:
-            put(reading, f"Requested/{tag}", Either(tuple(Term(name) for name in dict.fromkeys(names))), given)
+            put(reading, f"Requested/{tag}", Either(tuple(Term(name) for name in dict.fromkeys(names))), given_option)
 
     def write(asking: Asking) -> list[tuple[str, str | None]]:
         """The option for names of which any will do; other conditions are dropped."""
-        wanted = [c for c in choices(asking, tag, at.levels) if sayable(asking, c, lambda t: _no_name(t, parting))]
+        choices_written = [c for c in choices(asking, tag, at.levels)
+                           if sayable(asking, c, lambda t: _no_name(t, parting))]
         texts: list[str] = []
-        for choice in wanted:
+        for choice in choices_written:
             names = any_of(choice)
             if names is None:
                 drop(asking, choice, f"{asking.dialect.title} takes any of several names, and no other condition")

@@ -69,12 +69,12 @@ def live(lines: list[Line]) -> list[Line]:
     """The lines that qsub takes for directives: those that follow the first one, without a gap."""
     if not lines or not lines[0].text.startswith("#!"):
         return []
-    made = []
+    directives = []
     for line in lines[1:]:
         if not line.text.startswith(PREFIX + " "):
             break
-        made.append(line)
-    return made
+        directives.append(line)
+    return directives
 
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
@@ -84,20 +84,20 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.refuse("DOS line breaks: the last word of each directive would end in one", broken.number,
                        len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    made, found = Scan(), {line.number for line in live(lines)}
+    result, live_numbers = Scan(), {line.number for line in live(lines)}
     for line in lines:
-        if line.number in found:
+        if line.number in live_numbers:
             words = [Word(hit[0], line.number, hit.start() + 1)
                      for hit in _WORD.finditer(line.text, len(PREFIX))]
-            made.components[0] += _parse(reading, words, line.text)
+            result.components[0] += _parse(reading, words, line.text)
             continue
-        made.rest.append(line)
+        result.rest.append(line)
         text = line.text.lstrip()
         if text.startswith(PREFIX) and text[len(PREFIX):len(PREFIX) + 1] in ("", " ", "-"):
             why = "qsub wants a blank after #COBALT" if text[len(PREFIX):len(PREFIX) + 1] == "-" else \
                 "qsub reads only the lines that follow #! without a gap"
             reading.dead(line, why, len(line.text) - len(text) + 1)
-    return made
+    return result
 
 
 def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
@@ -110,8 +110,8 @@ def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
     while queue:
         at = queue.pop()
         if at.text.startswith("--") and len(at.text) > 2:
-            said, sign, value = at.text[2:].partition("=")
-            fits_ = [said] if said in _LONG else [name for name in _LONG if name.startswith(said)]
+            name_given, sign, value = at.text[2:].partition("=")
+            fits_ = [name_given] if name_given in _LONG else [name for name in _LONG if name.startswith(name_given)]
             if len(fits_) != 1:
                 refuse(f"{at.text[:80]}: {'may be several options' if fits_ else 'no such option'}", at)
             elif not _LONG[fits_[0]]:
@@ -192,25 +192,25 @@ _MASKED: Final = re.compile(r"\\([:=\\])")
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """``a=1:b=2``; a backslash keeps the sign that follows."""
-    made = []
+    pairs = []
     for part in _PAIRS.findall(text):
         name, _, value = part.partition("=")
-        made.append((name, _MASKED.sub(r"\1", value)))
-    return made
+        pairs.append((name, _MASKED.sub(r"\1", value)))
+    return pairs
 
 
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
     """All ``--env`` are taken together, the last of a name counts."""
-    said: dict[str, tuple[str, Option]] = {}
-    given = _every(reading, "--env")
-    if bad := [o for o in given if not re.fullmatch(r"(?:[^\\:=]+=(?:\\.|[^\\:])*(?::|\Z))+", o.value or "")]:
+    by_name: dict[str, tuple[str, Option]] = {}
+    options_given = _every(reading, "--env")
+    if bad := [o for o in options_given if not re.fullmatch(r"(?:[^\\:=]+=(?:\\.|[^\\:])*(?::|\Z))+", o.value or "")]:
         reading.misfit(bad[-1], "is no list of variables", "NAME=VALUE:NAME=VALUE")
-        given = []
-    for option in given:
+        options_given = []
+    for option in options_given:
         for name, value in _pairs(option.value or ""):
-            said[name] = (value, option)
+            by_name[name] = (value, option)
     assert isinstance(reading.scope(("Environment",)), Environment)
-    for name, (value, option) in said.items():
+    for name, (value, option) in by_name.items():
         reading.put("Environment/Variable", value, option, name=name)
 
 
@@ -219,17 +219,17 @@ _TO_MASK: Final = re.compile(r"([:=\\])")
 
 
 def _write_environment(asking: Asking) -> Written:
-    made = []
+    texts = []
     for e in named_variables(asking):
         if _BLANK.search(e.text) or not e.text:
             asking.unsaid.append((e, f"the value of {e.attributes.get('name')} is empty or holds a blank"))
             continue
         text = _TO_MASK.sub(r"\\\1", e.text)
-        made.append(f"{e.attributes.get('name')}={text}")
+        texts.append(f"{e.attributes.get('name')}={text}")
     names = asking.extension("ExportNames")
     if names is not None:
         asking.dropped(names, "Cobalt cannot pass the submitter's variables on")
-    return [("--env", ":".join(made))] if made else []
+    return [("--env", ":".join(texts))] if texts else []
 
 
 # -- layout
@@ -251,11 +251,11 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _read_mode(reading: Reading, option: Option) -> None:
     """``cN`` of Blue Gene/Q is N ranks on each node; other modes are kept."""
-    found = re.fullmatch(r"c([1-9]\d{0,4})", option.value or "", re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"c([1-9]\d{0,4})", option.value or "", re.ASCII)
+    if match is None:
         reading.keep(option)
     else:
-        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", found[1], option)
+        reading.put("TaskGroup/TaskDistribution[type=TasksPerNode]", match[1], option)
 
 
 def _write_layout(asking: Asking) -> Written:
@@ -325,13 +325,13 @@ def _read_attrs(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_attrs(asking: Asking) -> Written:
-    made = []
+    attributes = []
     for e in simple_features(asking):
         name, _, value = e.text.partition("=")
         if not _NAME.fullmatch(name) or not re.fullmatch(r"[^\s=:]+", value) or name == "location":
             asking.dropped(e, f"{e.text[:80]} is no attribute with a value")
         else:
-            made.append(e.text)
+            attributes.append(e.text)
     places: list[str] = []
     several = 0
     for choice in choices(asking, "Node"):
@@ -343,8 +343,8 @@ def _write_attrs(asking: Asking) -> Written:
             several += 1
     if several > 1 and asking.source != "cobalt":
         asking.note(APPROXIMATED, None, "Node: any of the nodes, not all of them", subject="Node")
-    made += [f"location={','.join(places)}"] if places else []
-    return [("--attrs", ":".join(made))] if made else []
+    attributes += [f"location={','.join(places)}"] if places else []
+    return [("--attrs", ":".join(attributes))] if attributes else []
 
 
 # -- dependencies
@@ -353,26 +353,26 @@ _ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
 
 def _read_dependencies(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["--dependencies"]
-    found = re.findall(r"@JOBID:[^@]*@|[^:@]+", option.value or "")
+    ids = re.findall(r"@JOBID:[^@]*@|[^:@]+", option.value or "")
     if (option.value or "").lower() == "none":
         reading.keep(option)
-    elif not found or not all(_ID.fullmatch(text) for text in found):
+    elif not ids or not all(_ID.fullmatch(text) for text in ids):
         reading.misfit(option, "is no list of jobs", "ID:ID")
     else:
-        for text in found:
+        for text in ids:
             reading.put("Dependency", text, option, condition="OnSuccess")
 
 
 def _write_dependencies(asking: Asking) -> Written:
-    made = []
+    ids = []
     for e in asking.find("Dependency"):
         e.understood |= {"condition", "designator", "code"}
         if e.attributes.get("condition", "OnSuccess") != "OnSuccess" or "code" in e.attributes or e.attributes.get(
                 "designator", "JobId") != "JobId" or not _ID.fullmatch(text := foreign_id(asking, e)):
             asking.dropped(e, "Cobalt waits only for the success of jobs")
         else:
-            made.append(text)
-    return [("--dependencies", ":".join(made))] if made else []
+            ids.append(text)
+    return [("--dependencies", ":".join(ids))] if ids else []
 
 
 # -- files, mail
@@ -410,10 +410,10 @@ def _write_files(asking: Asking) -> Written:
         err = out
     prefix = (out or "").removesuffix(".output")
     if out and err and out == f"{prefix}.output" and err == f"{prefix}.error" and prefix:
-        made: Written = [("--outputprefix", prefix)]
+        options: Written = [("--outputprefix", prefix)]
     else:
-        made = [(name, text) for name, text in (("--output", out), ("--error", err)) if text]
-    return [("--inputfile", source), *made] if source else made
+        options = [(name, text) for name, text in (("--output", out), ("--error", err)) if text]
+    return [("--inputfile", source), *options] if source else options
 
 
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -90,7 +90,7 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
         return False
     try:
         words = shlex.split(hit[3])
-        if not words or " ".join(str(word(one)) for one in words) != hit[3]:
+        if not words or " ".join(str(word(argument)) for argument in words) != hit[3]:
             return False
     except (ValueError, QuotingError):
         return False

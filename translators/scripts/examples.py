@@ -328,6 +328,6 @@ def script(dialect: str, options: str) -> str:
     """A script with options of a dialect and nothing else."""
     if dialect == "htcondor":
         return f"executable = a\n{options}\nqueue {2 if 'max_materialize' in options else 1}\n"
-    known = dialect_of(dialect)
-    assert known is not None
-    return f"#!/bin/sh\n{known.prefix} {options}\n./a\n"
+    dialect_ = dialect_of(dialect)
+    assert dialect_ is not None
+    return f"#!/bin/sh\n{dialect_.prefix} {options}\n./a\n"

@@ -68,10 +68,10 @@ def _pbs_date(text: str) -> int:
     return _stamp(_PBS_DATE.fullmatch(text))
 
 
-def _stamp(found: re.Match[str] | None) -> int:
-    if found is None:
+def _stamp(match: re.Match[str] | None) -> int:
+    if match is None:
         raise Kept("depends on the day of submission")
-    year, month, day, hour, minute, second = map(int, found.groups("0"))
+    year, month, day, hour, minute, second = map(int, match.groups("0"))
     return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp())
 
 
@@ -99,19 +99,19 @@ YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n"
 
 def file_reader(tokens: Mapping[str, str], pattern: str) -> Callable[[str], str]:
     """Read a file name: native tokens become canonical ones, literal braces are doubled."""
-    found = re.compile(pattern, re.ASCII)
+    token_pattern = re.compile(pattern, re.ASCII)
 
     def read(text: str) -> str:
         """The name of a file with the tokens of the job object in place of the dialect's."""
-        made, at = [], 0
-        for hit in found.finditer(text):
+        pieces, at = [], 0
+        for hit in token_pattern.finditer(text):
             token = tokens.get(hit["name"])
             if token is None:
                 continue
             width = hit.groupdict().get("width")
-            made += [literal_name(text[at:hit.start()]), token.replace("}", f":{width}}}") if width else token]
+            pieces += [literal_name(text[at:hit.start()]), token.replace("}", f":{width}}}") if width else token]
             at = hit.end()
-        return _text("".join(made) + literal_name(text[at:]))
+        return _text("".join(pieces) + literal_name(text[at:]))
 
     return read
 
@@ -127,15 +127,15 @@ FILE_TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+
 
 def file_writer(text: str, tokens: Mapping[str, str], literal: Callable[[str], str] = str) -> str:
     """Write a file name with canonical tokens. tokens: ``{jobid}`` -> native text; LookupError for one not there."""
-    made, at = [], 0
+    pieces, at = [], 0
     for hit in FILE_TOKEN.finditer(text):
-        made.append(literal(text[at:hit.start()]))
+        pieces.append(literal(text[at:hit.start()]))
         at = hit.end()
         if hit["token"] is None:
-            made.append(literal(hit[0][0]))
+            pieces.append(literal(hit[0][0]))
         else:
             native = tokens["{" + hit["token"] + "}"]
             if hit["width"] and not native.startswith("%"):
                 raise LookupError(hit[0])
-            made.append(f"%{hit['width']}{native[1:]}" if hit["width"] else native)
-    return "".join(made) + literal(text[at:])
+            pieces.append(f"%{hit['width']}{native[1:]}" if hit["width"] else native)
+    return "".join(pieces) + literal(text[at:])

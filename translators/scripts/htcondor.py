@@ -85,22 +85,22 @@ def read(data: bytes, context: ReadContext) -> Document:
     reading = Reading(DIALECT, context)
     text = _text(reading, data)
     more = _given(context.options.get("set") or "")
-    made: list[Job] = []
+    jobs: list[Job] = []
     origins: dict[int, tuple[Property, Option]] = {}
-    found = submissions(reading, list(lines_of(text)), more)
+    all_submissions = submissions(reading, list(lines_of(text)), more)
     context.findings.raise_if_rejected()
-    alone = len(found) == 1 and found[0].items is None
-    for one in found:
-        for number, item in enumerate(one.items or [()]):
+    alone = len(all_submissions) == 1 and all_submissions[0].items is None
+    for submission in all_submissions:
+        for number, item in enumerate(submission.items or [()]):
             each = Reading(DIALECT, context)
-            made.append(_job(each, one, number, item, alone))
+            jobs.append(_job(each, submission, number, item, alone))
             origins |= each.origins
     context.findings.raise_if_rejected()
-    if alone or not made:
-        return ScriptDocument(made[0] if made else Job(), {}, context.path, context.profile, context.findings, origins)
+    if alone or not jobs:
+        return ScriptDocument(jobs[0] if jobs else Job(), {}, context.path, context.profile, context.findings, origins)
     name = context.path.rpartition("/")[2] or "-"
     context.findings.add(INVENTED, "Id", f"Id: the group is named after its source, {name}", path="/JobGroup/Id")
-    return ScriptDocument(JobGroup([new_property("Id", name), *made]), {}, context.path, context.profile,
+    return ScriptDocument(JobGroup([new_property("Id", name), *jobs]), {}, context.path, context.profile,
                           context.findings, origins)
 
 
@@ -127,29 +127,31 @@ def _given(text: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, sign, value in pairs if sign}
 
 
-def _job(reading: Reading, one: Submission, number: int, item: tuple[str, ...], alone: bool) -> Job:
+def _job(reading: Reading, submission: Submission, number: int, item: tuple[str, ...], alone: bool) -> Job:
     """The job, or array, of one item."""
-    values = dict(zip(one.names, item, strict=False)) | ({"itemindex": str(number), "row": str(number)} if item else {})
-    first = one.first + number * one.count
-    if not alone and one.count == 1 and not one.unread:
+    values = dict(zip(submission.names, item, strict=False)) | ({"itemindex": str(number), "row": str(number)}
+                                                                if item else {})
+    first = submission.first + number * submission.count
+    if not alone and submission.count == 1 and not submission.unread:
         values |= {"process": str(first), "procid": str(first), "step": "0"}
-    macros = Macros(one.commands)
-    if one.unread:
-        macros.late = macros.late | set(one.names)
+    macros = Macros(submission.commands)
+    if submission.unread:
+        macros.late = macros.late | set(submission.names)
     options: dict[str, Option] = {}
-    for command in one.commands.values():
+    for command in submission.commands.values():
         option = _option(reading, command, macros, values)
-        if option is not None and (command.name == option.name or option.name not in one.commands):
+        if option is not None and (command.name == option.name or option.name not in submission.commands):
             options[option.name] = option
     for refusal in JUDGE.refusals((name, option.value) for name, option in options.items()):
         at = options.get(refusal.option)
-        reading.refuse(f"{refusal.option}: {refusal.why}", one.line.number if at is None else at.line, 1,
-                       refusal.option, one.line.text if at is None else at.text)
-    _macros_told(reading, one, options, macros)
-    if one.unread:
-        options["queue from"] = Option("queue from", one.unread, one.line.number, 1, one.line.text)
-    elif one.count > 1 or (alone and _shift(one) is not None):
-        options["queue"] = Option("queue", _range(one, first, alone, options), one.line.number, 1, one.line.text)
+        reading.refuse(f"{refusal.option}: {refusal.why}", submission.line.number if at is None else at.line, 1,
+                       refusal.option, submission.line.text if at is None else at.text)
+    _macros_told(reading, submission, options, macros)
+    if submission.unread:
+        options["queue from"] = Option("queue from", submission.unread, submission.line.number, 1, submission.line.text)
+    elif submission.count > 1 or (alone and _shift(submission) is not None):
+        options["queue"] = Option("queue", _range(submission, first, alone, options), submission.line.number, 1,
+                                  submission.line.text)
     job = understand(reading, [list(options.values())])
     job.items.sort(key=lambda i: isinstance(i, Container))
     return job
@@ -158,20 +160,20 @@ def _job(reading: Reading, one: Submission, number: int, item: tuple[str, ...], 
 _SHIFT: Final = re.compile(r"\$\(Process\)(?: \* (\d{1,9}))?(?: \+ (\d{1,9}))?", re.IGNORECASE | re.ASCII)
 
 
-def _shift(one: Submission) -> re.Match[str] | None:
+def _shift(submission: Submission) -> re.Match[str] | None:
     """How ``array_index`` is made of the number of a job, where it is written as here."""
-    shift = one.commands.get("array_index")
+    shift = submission.commands.get("array_index")
     return _SHIFT.fullmatch(shift.value) if shift is not None else None
 
 
-def _range(one: Submission, first: int, alone: bool, options: dict[str, Option]) -> str:
+def _range(submission: Submission, first: int, alone: bool, options: dict[str, Option]) -> str:
     """The indices of an array; ``array_index`` shifts them, ``max_materialize`` says how many at once."""
-    found = _shift(one)
+    shift = _shift(submission)
     most = options.pop("max_materialize", None)
     options.pop("array_index", None)
-    step = int(found[1] or 1) if found is not None else 1
-    begin = int(found[2] or 0) if found is not None else 0 if alone else first
-    text = f"{begin}-{begin + (one.count - 1) * step}" + (f":{step}" if step != 1 else "")
+    step = int(shift[1] or 1) if shift is not None else 1
+    begin = int(shift[2] or 0) if shift is not None else 0 if alone else first
+    text = f"{begin}-{begin + (submission.count - 1) * step}" + (f":{step}" if step != 1 else "")
     if most is not None and re.fullmatch(r"\d{1,9}", most.value or "", re.ASCII):
         return f"{text}%{most.value}"
     if most is not None:
@@ -195,26 +197,26 @@ def _option(reading: Reading, command: Command, macros: Macros, values: dict[str
     return Option(name, value.strip(), command.line.number, 1, command.line.text)
 
 
-def _macros_told(reading: Reading, one: Submission, options: dict[str, Option], macros: Macros) -> None:
+def _macros_told(reading: Reading, submission: Submission, options: dict[str, Option], macros: Macros) -> None:
     """Takes out what only other commands use; what nothing uses is kept and told."""
     for name in list(options):
         if name in _KNOWN or name.startswith("MY."):
             if not options[name].value and not name.startswith("MY."):
                 del options[name]
-        elif (found := re.fullmatch(r"request_([a-z]\w*)", name)) is not None:
+        elif (match := re.fullmatch(r"request_([a-z]\w*)", name)) is not None:
             option = options.pop(name)
             if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII):
-                reading.put("Requested/Resource", int(option.value or ""), option, name=found[1])
+                reading.put("Requested/Resource", int(option.value or ""), option, name=match[1])
             else:
                 kept_as_it_is(reading, option)
-        elif name in one.used or name == "array_index":
+        elif name in submission.used or name == "array_index":
             del options[name]
         else:
             option = options[name]
             reading.tell(APPROXIMATED, option, "no command that is known here, and nothing uses it as a macro; kept")
     for name in sorted(macros.undefined):
         reading.findings.add(APPROXIMATED, name, f"$({name}) is not defined; nothing stands for it",
-                             line=one.line.number, severity="info")
+                             line=submission.line.number, severity="info")
 
 
 # -- writing
@@ -225,7 +227,7 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
     if not jobs:
         asking_for(DIALECT, document, context)      # refuses
     texts: list[str] = []
-    said: set[str] = set()
+    reported: set[str] = set()
     scripts: dict[str, str] = {}
     policy = context.policy or (Policy.WARN if isinstance(document, ScriptDocument) else Policy.REJECT)
     for group in document.groups():
@@ -244,8 +246,8 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
         scripts |= more
         *lines, queue = text.splitlines()
         names = {line.partition(" = ")[0] for line in lines}
-        texts += [*lines, *(f"{n} =" for n in sorted(said - names)), queue, ""]
-        said |= names
+        texts += [*lines, *(f"{n} =" for n in sorted(reported - names)), queue, ""]
+        reported |= names
     return "\n".join(texts[:-1]) + "\n", scripts
 
 

@@ -187,16 +187,16 @@ class Page:
     def _with_tails(self, placed: list[_Placed], tails: dict[int, str]) -> list[_Placed]:
         """The directives with the comments behind those whose places they have, by line: behind the first of each line
         where the target takes one there, else before it."""
-        made: list[_Placed] = []
+        rows: list[_Placed] = []
         for at, (text, _) in placed:
             tail = tails.pop(at // 2, "") if at % 2 == 0 else ""
             if tail and self._holds(text, tail):
-                made.append((at, (f"{text[:-1]}{tail}\n", True)))
+                rows.append((at, (f"{text[:-1]}{tail}\n", True)))
                 continue
-            made += [*([(at, (f"{tail.lstrip()}\n", False))] if tail else []), (at, (text, True))]
+            rows += [*([(at, (f"{tail.lstrip()}\n", False))] if tail else []), (at, (text, True))]
         if self.own:
-            return made
-        return [*((2 * line, (f"{tail.lstrip()}\n", False)) for line, tail in tails.items()), *made]
+            return rows
+        return [*((2 * line, (f"{tail.lstrip()}\n", False)) for line, tail in tails.items()), *rows]
 
     def _tails(self, last: int) -> dict[int, str]:
         """The comments behind directives, with the blanks before them."""
@@ -246,9 +246,9 @@ def _same(dialect: Dialect, bare: str, text: str, *, grudging: bool = True) -> b
     from sssjob.translators.scripts.reading import Reading
 
     seen = []
-    for one in (bare, text):
+    for form in (bare, text):
         reading = Reading(dialect, ReadContext())
-        scan = dialect.scan(reading, [Line(1, "#!/bin/sh"), Line(2, one)])
+        scan = dialect.scan(reading, [Line(1, "#!/bin/sh"), Line(2, form)])
         seen.append([(option.name, option.value) for option in scan.components[0]])
     return seen[0] == seen[1] and not reading.findings.rejected and (grudging or not list(reading.findings))
 
@@ -291,10 +291,10 @@ def page_of(asked: Sequence[Asking], document: Document, context: WriteContext) 
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"{OPTION} is {' or '.join(LAYOUTS)}")
     source = asked[0].source_dialect
-    came = isinstance(document, ScriptDocument) and document.lines and source is not None
-    if layout == "in-place" and not came:
+    from_script = isinstance(document, ScriptDocument) and document.lines and source is not None
+    if layout == "in-place" and not from_script:
         raise ValueError(f"{OPTION} in-place is for scripts: no directive stands anywhere in what is read")
-    if layout == "canonical" or not came:
+    if layout == "canonical" or not from_script:
         return None
     assert isinstance(document, ScriptDocument) and source is not None
     file = document.files.get(SCRIPT)

@@ -117,8 +117,9 @@ def _starts_tasks(asking: Asking) -> bool:
 
 def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:
     """Take a count of the job where it is greater than that of its one task group."""
-    said = asking.said(tag)
-    if len(said) < 2 or all(e.level == said[0].level for e in said) or not any(e.level == JOB for e in said):
+    entries = asking.said(tag)
+    if (len(entries) < 2 or all(e.level == entries[0].level for e in entries)
+            or not any(e.level == JOB for e in entries)):
         return
     entry = asking.one(tag, (JOB,))
     if entry is not None and entry.text.isdigit() and int(entry.text) > (getattr(part, name) or 0):
@@ -220,11 +221,11 @@ def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount |
     return Amount(int(value.to_integral_value(ROUND_CEILING)), per, entry, kind)
 
 
-def join(asking: Asking, one: Asking) -> None:
+def join(asking: Asking, part: Asking) -> None:
     """What a part has carried is carried for the job; what stands in defaults is an item of each group that has it."""
-    if one is asking:
+    if part is asking:
         return
-    carried = {e.place: e.understood for e in one.entries if e.used}
+    carried = {e.place: e.understood for e in part.entries if e.used}
     for e in asking.entries:
         if (understood := carried.get(e.place)) is not None:
             e.used = True
@@ -238,9 +239,9 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     if len(groups) < 2:
         return part_of(asking, ranges=ranges)
     many = [asking.of(group) for group in groups]
-    parts = [part_of(one) for one in many]
-    for one in many:
-        join(asking, one)
+    parts = [part_of(part_asking) for part_asking in many]
+    for part_asking in many:
+        join(asking, part_asking)
     first = parts[0]
     if all(_alike(part) == _alike(first) for part in parts):
         first = _together(parts)

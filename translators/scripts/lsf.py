@@ -62,12 +62,12 @@ _HOURS: Final = re.compile(r"(?:(\d{1,7}):)?(\d{1,9})(/.+)?", re.ASCII)
 
 def _minutes(text: str) -> int:
     """Seconds of ``[hour:]minute``; of a host or model after a slash the time depends on it."""
-    found = _HOURS.fullmatch(text)
-    if found is None:
+    match = _HOURS.fullmatch(text)
+    if match is None:
         raise ValueError("is no time of LSF")
-    if found[3]:
+    if match[3]:
         raise Kept("counted on a host of that speed")
-    return total((int(found[1] or 0), int(found[2]), 0))
+    return total((int(match[1] or 0), int(match[2]), 0))
 
 
 def _shown(text: str) -> str:
@@ -101,12 +101,12 @@ def _write_limit(asking: Asking) -> Written:
 
 
 def _date(text: str) -> int:
-    found = re.fullmatch(r"(?:(?:(?:(\d{4}):)?(\d{1,2}):)?(\d{1,2}):)?(\d{1,2}):(\d{1,2})", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(?:(?:(?:(\d{4}):)?(\d{1,2}):)?(\d{1,2}):)?(\d{1,2}):(\d{1,2})", text, re.ASCII)
+    if match is None:
         raise ValueError("is no time of LSF")
-    if not found[1]:
+    if not match[1]:
         raise Kept("depends on the day of submission")
-    year, month, day, hour, minute = (int(f) for f in found.groups())
+    year, month, day, hour, minute = (int(f) for f in match.groups())
     return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp())
 
 
@@ -133,18 +133,18 @@ _INDICES: Final = re.compile(f"{_RANGE}(?:,{_RANGE})*", re.ASCII)
 
 def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["-J"]
-    found = _NAMED.fullmatch(option.value or "")
-    indices = "".join((found["list"] or "").split()) if found is not None else ""
-    if found is None or (found["list"] is not None and not _INDICES.fullmatch(indices)):
+    match = _NAMED.fullmatch(option.value or "")
+    indices = "".join((match["list"] or "").split()) if match is not None else ""
+    if match is None or (match["list"] is not None and not _INDICES.fullmatch(indices)):
         reading.misfit(option, "is no name with a list of indices", "NAME[1-10:2,20]%4")
         return
     if any(int(n) == 0 for n in re.findall(r"\d+", indices)):
         reading.misfit(option, "indices are counted from 1", "NAME[1-10]")
         return
-    if found["name"]:
-        reading.put("Name", found["name"], option)
+    if match["name"]:
+        reading.put("Name", match["name"], option)
     if indices:
-        reading.put(SCHEDULER.format("Array"), indices + (f"%{found['most']}" if found["most"] else ""), option)
+        reading.put(SCHEDULER.format("Array"), indices + (f"%{match['most']}" if match["most"] else ""), option)
 
 
 def _write_name(asking: Asking) -> Written:
@@ -202,16 +202,16 @@ def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
     except ValueError as error:
         reading.misfit(option, str(error), "done(ID) && ended(NAME) ...")
         return
-    made = [_term(*term) for term in terms or ()]
-    if terms is None or any(one is None for one in made):
+    dependencies = [_term(*term) for term in terms or ()]
+    if terms is None or any(dependency is None for dependency in dependencies):
         reading.keep(option)
         return
-    for one in filter(None, made):
-        if "after" in one:
-            reading.put(SCHEDULER.format("DependencyOther"), f"after:{one['after']}", option)
+    for dependency in filter(None, dependencies):
+        if "after" in dependency:
+            reading.put(SCHEDULER.format("DependencyOther"), f"after:{dependency['after']}", option)
         else:
-            more = {k: v for k, v in one.items() if k != "job"}
-            reading.put("Dependency", one["job"], option, **more)
+            more = {k: v for k, v in dependency.items() if k != "job"}
+            reading.put("Dependency", dependency["job"], option, **more)
 
 
 def _term(state: str, job: str, number: str) -> dict[str, str] | None:
@@ -226,12 +226,12 @@ def _term(state: str, job: str, number: str) -> dict[str, str] | None:
         return None
     if not number or re.fullmatch(r"!=\s*0", number):
         return {"job": name, "condition": _CONDITIONS[state], **by_name}
-    found = re.fullmatch(r"(?:==)?\s*(\d{1,3})", number, re.ASCII)
-    return None if found is None else {"job": name, "condition": "OnExit", "code": found[1], **by_name}
+    match = re.fullmatch(r"(?:==)?\s*(\d{1,3})", number, re.ASCII)
+    return None if match is None else {"job": name, "condition": "OnExit", "code": match[1], **by_name}
 
 
 def _write_depend(asking: Asking) -> Written:
-    made = []
+    terms = []
     for e in asking.find("Dependency"):
         e.understood |= {"condition", "designator", "code"}
         job = _job(asking, e)
@@ -239,19 +239,19 @@ def _write_depend(asking: Asking) -> Written:
             continue
         code = e.attributes.get("code")
         state = _STATES.get(e.attributes.get("condition", "OnSuccess"), "done")
-        made.append(f"exit({job},{code})" if code is not None and state == "ended" else f"{state}({job})")
+        terms.append(f"exit({job},{code})" if code is not None and state == "ended" else f"{state}({job})")
     for e in asking.extensions("DependencyOther"):
         kind, _, ids = e.text.partition(":")
         if kind != "after" or not re.fullmatch(r"\d+(?::\d+)*", ids):
             asking.dropped(e, f"LSF cannot say {e.text}")
             continue
-        made += [f"started({one if asking.source == 'lsf' else f'@JOBID:{one}@'})" for one in ids.split(":")]
+        terms += [f"started({ident if asking.source == 'lsf' else f'@JOBID:{ident}@'})" for ident in ids.split(":")]
         if asking.source != "lsf":
             asking.note(SITE, e, f"{ids} are ids of another system; @JOBID:...@ stands for a successor")
     kept = asking.extension("w", "lsf")
     if kept is not None:
-        made.append(f"({kept.text})" if made else kept.text)
-    return [("-w", " && ".join(made))] if made else []
+        terms.append(f"({kept.text})" if terms else kept.text)
+    return [("-w", " && ".join(terms))] if terms else []
 
 
 def _job(asking: Asking, e: Entry) -> str:
@@ -315,11 +315,11 @@ def _write_files(asking: Asking) -> Written:
     elif output[0] is not None and error[0] is None and asking.source not in ("", "lsf") and not source_merges(asking):
         asking.note(APPROXIMATED, None, "ErrorFile: without a file of its own the error stream goes into that of the "
                     "output", subject="ErrorFile")
-    made: Written = [("-i", source)] if source is not None else []
+    options: Written = [("-i", source)] if source is not None else []
     for letter, (text, how) in (("o", output), ("e", error)):
         if text is not None:
-            made.append((f"-{letter}" if "Append" in how else f"-{letter}o", text))
-    return made
+            options.append((f"-{letter}" if "Append" in how else f"-{letter}o", text))
+    return options
 
 
 # -- environment, mail
@@ -334,26 +334,26 @@ def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_environment(asking: Asking) -> Written:
-    made = variables(asking)
+    words = variables(asking)
     export = asking.export()
-    if export is None and not made:
+    if export is None and not words:
         return []
     if export is None:
         asking.note(APPROXIMATED, None, "Environment: the submitter's other variables go along too", "info",
                     "Environment")
-    return [("-env", ", ".join(["none" if export is False else "all", *made]))]
+    return [("-env", ", ".join(["none" if export is False else "all", *words]))]
 
 
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
-    said = [(event, options[name]) for name, event in (("-B", "begin"), ("-N", "end"), ("-Ne", "fail"))
-            if name in options]
-    read_mail(reading, [event for event, _ in said], options.get("-u"), said[0][1] if said else None)
+    events = [(event, options[name]) for name, event in (("-B", "begin"), ("-N", "end"), ("-Ne", "fail"))
+              if name in options]
+    read_mail(reading, [event for event, _ in events], options.get("-u"), events[0][1] if events else None)
 
 
 def _write_mail(asking: Asking) -> Written:
     words, address = mail(asking, {"begin": "-B", "end": "-N", "fail": "-Ne"}, {"abort": "fail"})
-    made: Written = [(word, None) for word in words]
-    return [*made, ("-u", address)] if address else made
+    options: Written = [(word, None) for word in words]
+    return [*options, ("-u", address)] if address else options
 
 
 # -- priority, hold, signal
@@ -382,14 +382,14 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_signal(asking: Asking) -> Written:
     entry = asking.extension("Signal")
-    found = re.fullmatch(r"([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
-    if entry is not None and found is None:
+    match = re.fullmatch(r"([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
+    if entry is not None and match is None:
         asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
-    if entry is None or found is None:
+    if entry is None or match is None:
         return []
-    if int(found[2]) % 60:
+    if int(match[2]) % 60:
         asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
-    return [("-wa", found[1]), ("-wt", _shown(found[2]))]
+    return [("-wa", match[1]), ("-wt", _shown(match[2]))]
 
 
 def _read_rerun(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -41,7 +41,7 @@ def argument(asking: Asking, text: str) -> str:
     if not asking.values:
         asking.values = {name: _value(asking, meaning) for name, meaning in asking.macros.items()}
     values = asking.values
-    made, at = [], 0
+    pieces, at = [], 0
     for hit in _MACRO.finditer(text):
         if hit[1].lower() not in values:
             continue
@@ -51,9 +51,9 @@ def argument(asking: Asking, text: str) -> str:
                         subject="Arguments")
             continue
         asking.note(_APPROXIMATED, None, f"Arguments: {hit[0]} became {value.text}", "info", "Arguments")
-        made += [str(word(text[at:hit.start()])) if at < hit.start() else "", f'"{value.text}"']
+        pieces += [str(word(text[at:hit.start()])) if at < hit.start() else "", f'"{value.text}"']
         at = hit.end()
-    return "".join(made) + (str(word(text[at:])) if at < len(text) or not text else "")
+    return "".join(pieces) + (str(word(text[at:])) if at < len(text) or not text else "")
 
 
 def _value(asking: Asking, meaning: str) -> Given | None:
@@ -81,7 +81,7 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
         return body
     if kept:
         return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) else body
-    shim = next((one for one in found(body) if one.start == 0), None)
+    shim = next((shim_found for shim_found in found(body) if shim_found.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
     lines = [*exports, *(commands(asking, shebang) if limits else ()), *_directory(asking, body[at:]), *_input(asking)]
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
@@ -128,8 +128,8 @@ def _unsaid(asking: Asking, tag: str) -> Entry | None:
     """The property of the job that no option said."""
     if tag not in asking.tags:
         return None
-    there = [e for e in asking.said(tag) if e.slot == "" and e.level == "Job"]
-    return there[0] if len(there) == 1 and not there[0].used and there[0].text else None
+    entries = [e for e in asking.said(tag) if e.slot == "" and e.level == "Job"]
+    return entries[0] if len(entries) == 1 and not entries[0].used and entries[0].text else None
 
 
 def _closed(asking: Asking) -> Entry | None:

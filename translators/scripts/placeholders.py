@@ -34,20 +34,20 @@ def scanned(dialect: Dialect, reading: Reading, lines: list[Line], text: str) ->
         return dialect.scan(reading, lines)
     findings, reading.findings = reading.findings, Findings(reading.findings.file, reading.findings.limits)
     try:
-        made = dialect.scan(reading, hidden)
+        scan = dialect.scan(reading, hidden)
     finally:
         for f in reading.findings:
             findings.add(f.rule, _shown(f.subject), _shown(f.message), severity=f.severity, line=f.line,
                          column=f.column, path=f.path, hint=_shown(f.hint), excerpt=_shown(f.excerpt))
         reading.findings = findings
-    made.rest = [line._replace(text=_shown(line.text)) for line in made.rest]
-    made.components = [[o._replace(name=_shown(o.name), text=_shown(o.text), value=None if o.value is None else
-                                   _shown(o.value)) for o in part] for part in made.components]
-    return made
+    scan.rest = [line._replace(text=_shown(line.text)) for line in scan.rest]
+    scan.components = [[o._replace(name=_shown(o.name), text=_shown(o.text), value=None if o.value is None else
+                                   _shown(o.value)) for o in part] for part in scan.components]
+    return scan
 
 
 def _hidden(line: Line) -> Line:
-    text = _PLACEHOLDER.sub(lambda found: found[0].translate(_HIDE), line.text)
+    text = _PLACEHOLDER.sub(lambda match: match[0].translate(_HIDE), line.text)
     return line if text == line.text else line._replace(text=text)
 
 

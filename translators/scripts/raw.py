@@ -140,18 +140,18 @@ def quoted_words(text: str, line: int, start: int) -> list[Word]:
     with ``#`` ends the line (LSF)."""
     if not _QUOTED_SIGN.search(text, start):
         return parted(text, line, start)
-    made: list[Word] = []
+    words: list[Word] = []
     at = start
     while True:
         at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]      # it matches nothing, too
         if at == len(text) or text[at] == "#":
-            return made
+            return words
         hit = _QUOTED_WORD.match(text, at)
         end = at if hit is None else hit.end()
         if end < len(text) and not text[end].isspace():
             raise Refusal(f"a {text[end]} is not closed", at + 1)
         word = text[at:end]
-        made.append(Word(_QUOTES.sub(r"\1\2", word) if '"' in word or "'" in word else word, line, at + 1))
+        words.append(Word(_QUOTES.sub(r"\1\2", word) if '"' in word or "'" in word else word, line, at + 1))
         at = end
 
 
@@ -183,29 +183,29 @@ def slurm_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
 
 def _slurm_word(text: str, start: int) -> tuple[str, int, bool]:
     """A word, where it ends, and whether a comment begins there."""
-    made: list[str] = []
+    characters: list[str] = []
     quote, at = "", start
     while at < len(text):
         c = text[at]
         if quote and c == "\\" and at + 1 < len(text):
             at += 1
-            made.append(text[at])
+            characters.append(text[at])
         elif quote and c == quote:
             quote = ""
         elif quote:
-            made.append(c)
+            characters.append(c)
         elif c in "\"'":
             quote = c
         elif c == "#":
-            return "".join(made), at, True
+            return "".join(characters), at, True
         elif c.isspace():
-            return "".join(made), at, False
+            return "".join(characters), at, False
         elif c != "\\":
-            made.append(c)
+            characters.append(c)
         at += 1
     if quote:
         raise Refusal(f"a {quote} is not closed", start + 1)
-    return "".join(made), at, False
+    return "".join(characters), at, False
 
 
 def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
@@ -219,22 +219,22 @@ def pbs_words(text: str, line: int, start: int) -> tuple[list[Word], str]:
         if text[at].isspace():
             at += 1
             continue
-        begin, quote, made = at, "", []
+        begin, quote, characters = at, "", []
         while at < len(text) and (quote or not text[at].isspace()):
             c = text[at]
             if c == "\\" and at + 1 < len(text):
                 at += 1
-                made.append(text[at])
+                characters.append(text[at])
             elif quote and c == quote:
                 quote = ""
             elif not quote and c in "\"'":
                 quote = c
             else:
-                made.append(c)
+                characters.append(c)
             at += 1
         if quote:
             raise Refusal(f"a {quote} is not closed", begin + 1)
-        words.append(Word("".join(made), line, begin + 1))
+        words.append(Word("".join(characters), line, begin + 1))
     return words, ""
 
 
@@ -263,7 +263,7 @@ _ESCAPED: Final = re.compile(r'\\(["\\])')
 
 def shell_words(text: str) -> list[str]:
     """Words as ``shlex.split`` gives them, in time that grows with the text alone. ValueError where quotes are open."""
-    made: list[str] = []
+    words: list[str] = []
     pieces: list[str] = []
     at = 0
     while at < len(text):
@@ -272,9 +272,9 @@ def shell_words(text: str) -> list[str]:
             raise ValueError("No escaped character" if text[at] == "\\" else "No closing quotation")
         at = hit.end()
         if hit.lastgroup != "blank":
-            said = hit[hit.lastgroup or 0]
-            pieces.append(_ESCAPED.sub(r"\1", said) if hit.lastgroup == "double" else said)
+            text_part = hit[hit.lastgroup or 0]
+            pieces.append(_ESCAPED.sub(r"\1", text_part) if hit.lastgroup == "double" else text_part)
         elif pieces:
-            made.append("".join(pieces))
+            words.append("".join(pieces))
             pieces = []
-    return [*made, "".join(pieces)] if pieces else made
+    return [*words, "".join(pieces)] if pieces else words

@@ -103,10 +103,10 @@ class Reading:
         """The container at a path; TaskGroup is that of the part being read."""
         if self.several and self._group is not None and path[:1] != ("TaskGroup",):
             path = ("TaskGroup", *path)
-        found = self._found.get(path)
-        if found is None:
-            found = self._found[path] = self._made(path)
-        return found
+        container = self._found.get(path)
+        if container is None:
+            container = self._found[path] = self._made(path)
+        return container
 
     def _made(self, path: tuple[str, ...]) -> Container:
         above, tag = path[:-1], path[-1]
@@ -120,9 +120,9 @@ class Reading:
         for item in items:
             if item.tag == tag and isinstance(item, Container):
                 return item
-        made = CLASSES[tag]()
-        items.append(made)
-        return made
+        container = CLASSES[tag]()
+        items.append(container)
+        return container
 
 
     def every(self, name: str) -> list[Option]:
@@ -137,13 +137,13 @@ class Reading:
         """The same at a place that was looked up."""
         if at.special and type(value) is not str:
             value = _fitting(at, value)
-        made = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
+        prop = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
         scope = None if self.several else self._found.get(at.path)
         if scope is None:
             scope = self.scope(at.path)
-        scope.items.append(made)
-        self.origins[id(made)] = (made, option)
-        return made
+        scope.items.append(prop)
+        self.origins[id(prop)] = (prop, option)
+        return prop
 
     def top(self, where: str, value: Value, option: Option, **more: str) -> Property:
         """A property of the whole job, whatever part is being read."""
@@ -227,8 +227,8 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     text, encoded = _text_of(reading, data)
     reading.lines = lines = list(lines_of(text))
     scan = scanned(dialect, reading, lines, text)
-    if given := context.options.get("set"):
-        scan.components[0] += dialect.arguments(reading, given)
+    if set_text := context.options.get("set"):
+        scan.components[0] += dialect.arguments(reading, set_text)
     if dialect.late and "<<" in text and not encoded:
         _keep_inner(reading, scan, lines)
     scan.rest = taken(reading, scan.rest)
@@ -317,27 +317,28 @@ def _component(reading: Reading, options: list[Option], number: int) -> None:
     reading.options = options
     last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=False))
     places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
-    found: dict[int, dict[str, Option]] = {}        # by place of the row
+    options_by_row: dict[int, dict[str, Option]] = {}        # by place of the row
     others: list[Option] = []
     for name, option in last.items():
         at = places.get(name)
         if at is None:
             others.append(option)
-        elif at in found:
-            found[at][name] = option
+        elif at in options_by_row:
+            options_by_row[at][name] = option
         else:
-            found[at] = {name: option}
-    for at in sorted(found):
-        row, there = rows[at], found[at]
+            options_by_row[at] = {name: option}
+    for at in sorted(options_by_row):
+        row, of_row = rows[at], options_by_row[at]
         if several:
             reading.several = of_part(row)
             if number and not reading.several:
-                _shared(reading, there.values())
+                _shared(reading, of_row.values())
                 continue
         if isinstance(row, Row):
-            reading.row(row, there[row.name])
+            reading.row(row, of_row[row.name])
         else:
-            row.read(reading, there if len(there) == 1 else {name: there[name] for name in row.names if name in there})
+            row.read(reading, of_row if len(of_row) == 1
+                     else {name: of_row[name] for name in row.names if name in of_row})
     reading.several = several
     for option in others:
         reading.keep(option)
@@ -345,6 +346,6 @@ def _component(reading: Reading, options: list[Option], number: int) -> None:
 
 def _shared(reading: Reading, options: Iterable[Option]) -> None:
     for option in options:
-        said = [o for p, o in reading.origins.values() if o.name == option.name]
-        if not any(o.value == option.value for o in said):
+        stated = [o for p, o in reading.origins.values() if o.name == option.name]
+        if not any(o.value == option.value for o in stated):
             reading.tell(DROPPED, option, "only the first part of a heterogeneous job can say this")

@@ -70,13 +70,14 @@ def _say(entry: Entry) -> None:
 def limits_of(asking: Asking, name: str, kinds: Sequence[str] = ("", "Hard", "Soft"), whole: int = 1) -> list[int]:
     """The value of a limit of those kinds, which counts as carried by that; none where there is none. whole: what the
     target counts in, and rounds up to."""
-    for one in _limits(asking):
-        if one.name == name and one.kind in kinds:
-            _say(one.entry)
-            if one.value % whole:
-                asking.note(APPROXIMATED, one.entry, f"ResourceLimit {name}: {one.value} is rounded up to a multiple "
+    for limit_ in _limits(asking):
+        if limit_.name == name and limit_.kind in kinds:
+            _say(limit_.entry)
+            if limit_.value % whole:
+                asking.note(APPROXIMATED, limit_.entry,
+                            f"ResourceLimit {name}: {limit_.value} is rounded up to a multiple "
                             f"of {whole}")
-            return [one.value]
+            return [limit_.value]
     return []
 
 
@@ -85,17 +86,17 @@ def limit(option: str, name: str, grammar: Grammar, *kinds: str, whole: int = 1)
     and soft at once); whole: what it counts in."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
         """The ResourceLimit of an option; one that the grammar keeps is kept."""
-        given = options[option]
+        given_option = options[option]
         try:
-            value = grammar.read(given.value or "")
+            value = grammar.read(given_option.value or "")
         except Kept:
-            reading.keep(given)
+            reading.keep(given_option)
             return
         except ValueError as error:
-            reading.misfit(given, str(error), grammar.expected)
+            reading.misfit(given_option, str(error), grammar.expected)
             return
         more = {"type": kinds[0]} if kinds[0] else {}
-        reading.put("ResourceLimit", str(value), given, name=name, **more)
+        reading.put("ResourceLimit", str(value), given_option, name=name, **more)
 
     def write(asking: Asking) -> list[tuple[str, str | None]]:
         """The limits of a job by that name."""
@@ -108,21 +109,22 @@ def limit(option: str, name: str, grammar: Grammar, *kinds: str, whole: int = 1)
 def commands(asking: Asking, shebang: str) -> list[str]:
     """The lines of ``ulimit`` for the limits that no option said, in the units of the script's shell."""
     shell = interpreter(shebang)
-    made = []
-    for one in _limits(asking):
-        letter, unit = _ULIMIT[one.name]
+    lines = []
+    for limit_ in _limits(asking):
+        letter, unit = _ULIMIT[limit_.name]
         if shell not in SHELLS or (letter == "u" and shell not in _COUNTS_PROCESSES):
             continue
         unit = unit or _BLOCK.get(shell, 512)
-        flag = {"Hard": "-H ", "Soft": "-S "}.get(one.kind, "")
-        line = f"ulimit {flag}-{letter} {-(-one.value // unit)}"
-        _say(one.entry)
-        more = ", rounded up" if one.value % unit else ""
+        flag = {"Hard": "-H ", "Soft": "-S "}.get(limit_.kind, "")
+        line = f"ulimit {flag}-{letter} {-(-limit_.value // unit)}"
+        _say(limit_.entry)
+        more = ", rounded up" if limit_.value % unit else ""
         again = asking.source == asking.dialect.name and not more
-        asking.note(APPROXIMATED, one.entry, f"ResourceLimit {one.name}: {asking.dialect.title} has no option for it; "
+        asking.note(APPROXIMATED, limit_.entry,
+                    f"ResourceLimit {limit_.name}: {asking.dialect.title} has no option for it; "
                     f"the script begins with {line}{more}", "info" if again else None)
-        made.append(line)
-    return made
+        lines.append(line)
+    return lines
 
 
 def stood(asking: Asking) -> bool:

@@ -249,13 +249,13 @@ class Dialect:
         """The rows that may say something of a job with properties of these keys, in their order. kept: options that
         are in it as they are, without dashes."""
         always, by_key = self._said
-        found = set(always)
+        places = set(always)
         for key in keys:
             if key in by_key:
-                found.update(by_key[key])
-        found.update([self._of_name[name] for name in kept if name in self._of_name])
+                places.update(by_key[key])
+        places.update([self._of_name[name] for name in kept if name in self._of_name])
         rows = self.rows
-        return [rows[at] for at in sorted(found)]
+        return [rows[at] for at in sorted(places)]
 
 
 def harmless(*, costs: str = "", looks: str = "") -> dict[str, Consequence]:
@@ -271,9 +271,9 @@ def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = ""
     merged = {row.name: row for row in parent}
     new = [row for row in rows if merged.get(row.name) is None]
     merged |= {row.name: row for row in rows if row.name in merged}
-    made = list(merged.values())
-    at = 1 + [row.name for row in made].index(after) if after else len(made)
-    return (*made[:at], *new, *made[at:])
+    rows_merged = list(merged.values())
+    at = 1 + [row.name for row in rows_merged].index(after) if after else len(rows_merged)
+    return (*rows_merged[:at], *new, *rows_merged[at:])
 
 
 class DirectivePlaces:
@@ -326,8 +326,8 @@ class ScriptDocument(Document):
 
     def origin(self, item: object) -> Option | None:
         """The directive that said a property."""
-        found = self.origins.get(id(item))
-        return None if found is None else found[1]
+        pair = self.origins.get(id(item))
+        return None if pair is None else pair[1]
 
 
 def of_part(row: AnyRow) -> bool:

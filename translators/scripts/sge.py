@@ -56,9 +56,9 @@ __all__ = ["DIALECT", "TRANSLATOR"]
 
 def _joined(options: list[Option], *, wins: bool = False) -> Option:
     """Options that add up as one. wins: those of the command line replace those of the script."""
-    told = [o for o in options if not o.line] if wins else []
+    of_line = [o for o in options if not o.line] if wins else []
     last = options[-1]
-    return Option(last.name, ",".join(o.value or "" for o in told or options), last.line, last.column, last.text)
+    return Option(last.name, ",".join(o.value or "" for o in of_line or options), last.line, last.column, last.text)
 
 
 # -- times and sizes
@@ -71,10 +71,10 @@ def _seconds(text: str) -> int:
 
 def _date(text: str) -> int:
     """``[[CC]YY]MMDDhhmm[.SS]``; years below 70 are of this century (sge_types(5))."""
-    found = re.fullmatch(r"(?:(\d\d)?(\d\d))?(\d{8})(?:\.(\d\d))?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d\d)?(\d\d))?(\d{8})(?:\.(\d\d))?", text, re.ASCII)
+    if match is None:
         raise ValueError("is no date of Grid Engine")
-    century, year, rest, seconds = found.groups()
+    century, year, rest, seconds = match.groups()
     if year is None:
         PBS_TIME.read(f"2000{rest}.{seconds or '00'}")
         raise Kept("depends on the day of submission")
@@ -125,7 +125,7 @@ def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_hold(asking: Asking) -> Written:
-    made = []
+    ids = []
     for e in asking.find("Dependency"):
         e.understood |= {"condition", "designator", "code"}
         condition = e.attributes.get("condition", "OnSuccess")
@@ -136,10 +136,10 @@ def _write_hold(asking: Asking) -> Written:
             continue
         if condition != "OnExit":
             asking.note(APPROXIMATED, e, "Grid Engine waits for the end of the job, not for its success")
-        made.append(e.text if named else foreign_id(asking, e))
+        ids.append(e.text if named else foreign_id(asking, e))
     kept = asking.extension("hold_jid", "sge")
-    made += [kept.text] if kept is not None else []
-    return [("-hold_jid", ",".join(made))] if made else []
+    ids += [kept.text] if kept is not None else []
+    return [("-hold_jid", ",".join(ids))] if ids else []
 
 
 def _adding(name: str) -> Special:
@@ -266,9 +266,9 @@ def _write_files(asking: Asking) -> Written:
                     "says so", "info", "ErrorFile")
         join = "oe"
     hosts = asking.source in ("", "sge", "pbspro", "torque")      # a colon parts a host from the path
-    made: Written = [(name, text if hosts or ":" not in text else f":{text}")
-                     for name, text in (("-i", source), ("-o", out), ("-e", err)) if text is not None]
-    return [*made, ("-j", "y")] if join else made
+    options: Written = [(name, text if hosts or ":" not in text else f":{text}")
+                        for name, text in (("-i", source), ("-o", out), ("-e", err)) if text is not None]
+    return [*options, ("-j", "y")] if join else options
 
 
 def _appended(asking: Asking, files: Mapping[str, tuple[str | None, set[str]]]) -> None:
@@ -307,24 +307,24 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
     if "-V" in options:
         reading.scope(("Environment",)).attributes = {"export": "true"}
-    said: dict[str, tuple[str | None, Option]] = {}
+    by_name: dict[str, tuple[str | None, Option]] = {}
     for option in reading.every("-v"):
         for part in (option.value or "").split(","):
             name, sign, value = part.partition("=")
             if name:
-                said.pop(name, None)
-                said[name] = (value if sign else None, option)
+                by_name.pop(name, None)
+                by_name[name] = (value if sign else None, option)
     if "-V" in options:
-        for name, (text, option) in said.items():
+        for name, (text, option) in by_name.items():
             if text is not None:
                 reading.tell(APPROXIMATED, option, f"-V goes before it: where the submitter has {name}, that value "
                              "counts")
-    strange = {name: name if text is None else f"{name}={text}" for name, (text, _) in said.items()
+    strange = {name: name if text is None else f"{name}={text}" for name, (text, _) in by_name.items()
                if not _VARIABLE.fullmatch(name)}
-    for name, (text, option) in said.items():
+    for name, (text, option) in by_name.items():
         if text is not None and name not in strange:
             reading.put("Environment/Variable", text, option, name=name)
-    names = [name for name, (text, _) in said.items() if text is None]
+    names = [name for name, (text, _) in by_name.items() if text is None]
     for where, some in (("Extension[name=ExportNames,type=Scheduler]", [n for n in names if n not in strange]),
                         ("Extension[name=v,type=sge]", list(strange.values()))):
         if some:
@@ -335,18 +335,18 @@ _UNQUOTED: Final = re.compile(r"[,\"'#\x00-\x1f\x7f]")
 
 
 def _write_environment(asking: Asking) -> Written:
-    made = []
+    variables_written = []
     for e in named_variables(asking):
         if _UNQUOTED.search(e.text) or e.text != e.text.rstrip():
             asking.unsaid.append((e, f"the value of {e.attributes.get('name')} cannot stand in a directive"))
         else:
-            made.append(f"{e.attributes.get('name')}={e.text}")
+            variables_written.append(f"{e.attributes.get('name')}={e.text}")
     names = asking.extension("ExportNames")
-    made += [] if names is None else names.text.split(",")
+    variables_written += [] if names is None else names.text.split(",")
     odd = asking.extension("v", "sge")
-    made += [] if odd is None else [odd.text]
+    variables_written += [] if odd is None else [odd.text]
     return ([("-V", None)] if asking.export() else []) + (
-        [("-v", ",".join(made))] if made else [])
+        [("-v", ",".join(variables_written))] if variables_written else [])
 
 
 # -- mail, priority, times
@@ -357,11 +357,11 @@ _LETTERS: Final = {v: k for k, v in _EVENTS.items()}
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
     """Letters add up; ``n`` takes them all away."""
     letters = ""
-    given = reading.every("-m")
-    if bad := [o for o in given if not re.fullmatch("[abens]+", o.value or "")]:
+    options_given = reading.every("-m")
+    if bad := [o for o in options_given if not re.fullmatch("[abens]+", o.value or "")]:
         reading.misfit(bad[-1], "is no list of events", "letters of abens")
-        given = []
-    for option in given:
+        options_given = []
+    for option in options_given:
         value = option.value or ""
         letters = "n" if "n" in value else letters.replace("n", "") + value
     events = [_EVENTS[c] for c in _EVENTS if c in letters]
@@ -373,8 +373,8 @@ def _write_mail(asking: Asking) -> Written:
     letters = sorted(set(words), key="beasn".index)
     if "n" in letters and len(letters) > 1:
         letters.remove("n")
-    made: Written = [("-m", "".join(letters))] if letters else []
-    return [*made, ("-M", address)] if address else made
+    options: Written = [("-m", "".join(letters))] if letters else []
+    return [*options, ("-M", address)] if address else options
 
 
 def _write_priority(asking: Asking) -> Written:
@@ -424,9 +424,9 @@ def _read_queues(reading: Reading, options: Mapping[str, Option]) -> None:
     """``-q``: queues, some perhaps on a host or a group of hosts alone, which the site knows."""
     _QUEUES.read(reading, options)
     option, site = options["-q"], reading.context.site
-    known = {} if site is None else site.map.get("Queue", {})
+    queues = {} if site is None else site.map.get("Queue", {})
     for name in (option.value or "").split(","):
-        if "@" in name and name not in known:
+        if "@" in name and name not in queues:
             reading.tell(SITE, option, f"{name} is a queue on some hosts alone; what that is elsewhere map.Queue of a "
                          "site profile says")
 

@@ -34,18 +34,18 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> 
     first = asked[0]
     native = len(asked) > 1
     groups = list(asked) if native else [first.of(g) for g in first.groups]
-    own = [e for one in groups if (e := _own(one, "Executable")) is not None]
+    own = [e for group_asking in groups if (e := _own(group_asking, "Executable")) is not None]
     if len(own) < len(groups) or any(e.text.startswith("#") or not e.text for e in own):
         return None
     if not native and first.dialect.name not in _BY_MPIRUN:
         _alone(first, groups)
         return None
-    parts = [_part(one, number, argument, native) for number, one in enumerate(groups)]
+    parts = [_part(group_asking, number, argument, native) for number, group_asking in enumerate(groups)]
     if not native:
-        for one in groups:
-            _shared(one)
-            first.leave_out(e for e in (_own(one, _WHERE),) if e is not None)
-            join(first, one)
+        for group_asking in groups:
+            _shared(group_asking)
+            first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
+            join(first, group_asking)
     line = f"{'srun' if native else 'mpirun'} {' : '.join(parts)}"
     first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {line[:200]}", "info",
                "TaskGroup")
@@ -59,12 +59,13 @@ def _own(asking: Asking, tag: str) -> Entry | None:
 
 def _alone(asking: Asking, groups: Sequence[Asking]) -> None:
     """One finding for each further group where only one command is started."""
-    for number, one in enumerate(groups[1:], 2):
-        lost = [e for tag in ("Executable", "Arguments", _WHERE, *dict(_STREAMS)) if (e := _own(one, tag)) is not None]
-        lost += _variables(one)
+    for number, group_asking in enumerate(groups[1:], 2):
+        lost = [e for tag in ("Executable", "Arguments", _WHERE, *dict(_STREAMS))
+                if (e := _own(group_asking, tag)) is not None]
+        lost += _variables(group_asking)
         names = ", ".join(f"{e.tag} {e.attributes.get('name') or e.text[:80]}" for e in lost)
-        one.note(DROPPED, lost[0], f"TaskGroup {number}: {one.dialect.title} starts the command of the first group "
-                 f"alone; what is not carried: {names}", subject="TaskGroup")
+        group_asking.note(DROPPED, lost[0], f"TaskGroup {number}: {group_asking.dialect.title} starts the command of "
+                          f"the first group alone; what is not carried: {names}", subject="TaskGroup")
         asking.leave_out(lost)
 
 
@@ -97,7 +98,7 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], n
     words.append(str(word(executable.text)))
     if arguments is not None:
         try:
-            words += [argument(asking, one) for one in shell_words(arguments.text)]
+            words += [argument(asking, argument_) for argument_ in shell_words(arguments.text)]
         except ValueError:
             words.append(str(word(arguments.text)))
     return " ".join(words)

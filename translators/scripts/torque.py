@@ -79,25 +79,25 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_layout(asking: Asking) -> Written:
     groups = asking.groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
-    parts = [(one, part_of(one)) for one in many]
-    for one, part in parts:
-        spread(one, part)
-        started(one, part)
+    parts = [(part_asking, part_of(part_asking)) for part_asking in many]
+    for part_asking, part in parts:
+        spread(part_asking, part)
+        started(part_asking, part)
     if len(parts) > 1:
         of_whole_job(asking, [part for _, part in parts], memory=True)
     first = parts[0][1]
-    features = any(one.find(tag) for one in many for tag in ("Feature", "Node"))
+    features = any(part_asking.find(tag) for part_asking in many for tag in ("Feature", "Node"))
     options: Written = []
     if len(parts) > 1 or first.node_total or first.per_node or first.chunks or first.cpus or first.gpus or features \
             or (first.tasks and first.processors and first.tasks != first.processors):
-        options.append(("-l nodes", "+".join(_nodes(one, part) for one, part in parts)))
+        options.append(("-l nodes", "+".join(_nodes(part_asking, part) for part_asking, part in parts)))
     elif first.task_total is not None:
         options.append(("-l procs", str(first.task_total)))
     elif first.processors is not None:
         options.append(("-l ncpus", str(first.processors)))
     options += _memories(asking, parts)
-    for one, _ in parts:
-        join(asking, one)
+    for part_asking, _ in parts:
+        join(asking, part_asking)
     if (exclusive := asking.extension("ExclusiveNodeUse")) is not None and exclusive.text != "false":
         options.append(("-n", None))
     return options
@@ -122,8 +122,8 @@ def _nodes(asking: Asking, part: Part) -> str:
                         "tasks", subject="TaskCount")
         words = ([f"ppn={ppn}"] if ppn is not None else []) + _more(asking, part, kind)
         named, hosts = hosts[:kind.count], hosts[kind.count:]
-        left = [str(kind.count - len(named))] if len(named) < kind.count else []
-        texts += [":".join([first, *words]) for first in named + ([host.text] if host is not None else left)]
+        rest = [str(kind.count - len(named))] if len(named) < kind.count else []
+        texts += [":".join([first, *words]) for first in named + ([host.text] if host is not None else rest)]
     return "+".join(texts)
 
 
@@ -146,9 +146,9 @@ def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
 def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
     """The amounts of all parts: that of the job where any part has one, else that of a process of each part."""
     stated: dict[tuple[str, int], list[tuple[Asking, Part, Amount]]] = {}       # the parts that one Memory is about
-    for one, part in parts:
+    for part_asking, part in parts:
         if part.memory is not None:
-            stated.setdefault(part.memory.entry.place, []).append((one, part, part.memory))
+            stated.setdefault(part.memory.entry.place, []).append((part_asking, part, part.memory))
     written = [(same, *_memory(*same[0])) for same in stated.values()]
     of_job = max([memory_of_job(asking) if len(parts) > 1 else 0] + [beside(*same[0][:2]) for same in stated.values()])
     if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):

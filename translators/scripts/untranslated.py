@@ -31,10 +31,10 @@ _LINE: Final = re.compile(r"^# untranslated \((?P<name>[\w.-]{1,100})\): (?P<tex
 
 def wanted(asking: Asking) -> bool:
     """Whether the option ``comments`` is given; ValueError for anything but yes and no."""
-    said = asking.context.options.get(OPTION, "no")
-    if said not in ("yes", "no"):
-        raise ValueError(f"{OPTION} is yes or no, not {said!r}")
-    return said == "yes"
+    value = asking.context.options.get(OPTION, "no")
+    if value not in ("yes", "no"):
+        raise ValueError(f"{OPTION} is yes or no, not {value!r}")
+    return value == "yes"
 
 
 def comments(asked: Sequence[Asking]) -> list[tuple[int, str]]:
@@ -59,12 +59,12 @@ def _said(asking: Asking, entry: Entry, origin: Option | None) -> str:
     return f"{entry.path.removeprefix('/Job/')}{more}: {getattr(entry.item, 'text', '')}"
 
 
-def restored(asking: Asking, said: Sequence[str], body: str) -> tuple[list[tuple[str, str | None]], str]:
+def restored(asking: Asking, names: Sequence[str], body: str) -> tuple[list[tuple[str, str | None]], str]:
     """Options out of such lines of the dialect, but for those that are said already, and the body without them."""
     from sssjob.translators.scripts.base import Reading
 
     dialect = asking.dialect
-    made: dict[str, str | None] = {}
+    restored_options: dict[str, str | None] = {}
 
     def taken(hit: re.Match[str]) -> str:
         """The directive that a comment was before; the comment itself where it is of another dialect or cannot be read.
@@ -78,8 +78,8 @@ def restored(asking: Asking, said: Sequence[str], body: str) -> tuple[list[tuple
             return hit[0]
         if not options or reading.findings.rejected:
             return hit[0]
-        made.update((o.name, o.value) for o in options if o.name not in said)
+        restored_options.update((o.name, o.value) for o in options if o.name not in names)
         return ""
 
     body = _LINE.sub(taken, body)
-    return list(made.items()), body
+    return list(restored_options.items()), body

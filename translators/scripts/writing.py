@@ -82,9 +82,9 @@ def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> l
         context.findings.add("SSS505", "Document", f"{len(jobs)} jobs, a script holds one (--out writes one file each)")
         context.findings.raise_if_rejected()
     job, defaults = jobs[0]
-    came = isinstance(document, ScriptDocument)
+    from_script = isinstance(document, ScriptDocument)
     policy = policy_of(document.root if isinstance(document.root, Container) else job,
-                       context.policy or (Policy.WARN if came else Policy.REJECT))
+                       context.policy or (Policy.WARN if from_script else Policy.REJECT))
     if isinstance(defaults, JobDefaults):
         from sssjob.document.inherit import effective
 
@@ -233,7 +233,7 @@ def _default_files(asking: Asking, source: Dialect) -> None:
             source.files and (target.files or target.unfiled)):
         return
     if "ErrorFile" in asking.tags:          # joined, or somewhere else
-        source, target = (replace(one, files=one.files[:1]) for one in (source, target))
+        source, target = (replace(dialect, files=dialect.files[:1]) for dialect in (source, target))
     name = asking.job.value("Name")
     begins = [re.escape(text.replace("{name}", str(name)).partition("{")[0]) for text in source.files
               if name is not None or not text.startswith("{name}")]
@@ -301,18 +301,18 @@ def leftovers(asked: Sequence[Asking]) -> None:
     for asking in asked:
         asking.forget()
         for e in asking.entries:
-            found = e if e.used else None
-            if found is not None and not many and (not e.attributes or e.attributes.keys() <= e.understood) and (
+            same_place = e if e.used else None
+            if same_place is not None and not many and (not e.attributes or e.attributes.keys() <= e.understood) and (
                     (e.tag not in SUSPECT and e.slot != "Delivered") or not is_fact(e)):
                 continue                # most are carried whole
             if many:
                 if e.place in seen:
                     continue
                 seen.add(e.place)
-                found = used.get(e.place)
+                same_place = used.get(e.place)
             if (e.slot == "Delivered" or e.tag in SUSPECT) and is_fact(e):
                 asking.note(DROPPED, e, "results of a run are no part of a request", "warning", e.tag)
-            elif found is None:
+            elif same_place is None:
                 name = e.attributes.get("name") if e.tag != "Variable" else None
                 if e.tag == "Name" and e.level != JOB:
                     asking.note(DROPPED, e, f"the name of a {e.path.split('/')[-2].partition('[')[0]} has no place in "
@@ -322,8 +322,8 @@ def leftovers(asked: Sequence[Asking]) -> None:
                                 f"{e.tag} {name}")
                 elif not (e.tag == "Interactive" and e.value is False):
                     asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
-            elif found.attributes and not found.attributes.keys() <= found.understood:
-                for attribute in sorted(found.attributes.keys() - found.understood - {"awarenessPolicy"}):
+            elif same_place.attributes and not same_place.attributes.keys() <= same_place.understood:
+                for attribute in sorted(same_place.attributes.keys() - same_place.understood - {"awarenessPolicy"}):
                     asking.dropped(e, f"attribute {attribute} is not carried", f"{e.tag}/@{attribute}")
 
 

@@ -113,10 +113,10 @@ def _no_number(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key stands twice in one object")
-    return made
+    return members
 
 
 def _yaml(text: str, depth: int) -> Any:
@@ -130,8 +130,8 @@ def _yaml(text: str, depth: int) -> Any:
         """The types of JSON: days stay text."""
 
     Loader.yaml_implicit_resolvers = {
-        sign: [(tag, form) for tag, form in found if not tag.endswith((":timestamp", ":merge", ":value"))]
-        for sign, found in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+        sign: [(tag, form) for tag, form in resolvers if not tag.endswith((":timestamp", ":merge", ":value"))]
+        for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
     level = 0
     try:
         for event in yaml.parse(text, Loader):
@@ -140,14 +140,14 @@ def _yaml(text: str, depth: int) -> Any:
             level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if level > depth:
                 raise ValueError(f"more than {depth} levels (limit depth)")
-        made = yaml.load(text, Loader)
+        value = yaml.load(text, Loader)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
         raise ValueError(f"no YAML: {getattr(error, 'problem', None) or 'malformed'}{where}") from None
-    if not _is_json(made):
+    if not _is_json(value):
         raise ValueError("a value is of no type of JSON")
-    return made
+    return value
 
 
 def _is_json(value: object) -> bool:
@@ -170,8 +170,8 @@ def write(document: Document, context: WriteContext) -> str:
     options = [(name, value) for name, value, _ in accepted(asked, express(asked), of_own=True) if name != "--urgency"]
     asking.extension("Dialect")
     leftovers(asked)
-    made = Fold(asking, options, command, script).jobspec()
-    return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+    jobspec = Fold(asking, options, command, script).jobspec()
+    return json.dumps(jobspec, ensure_ascii=False, indent=2) + "\n"
 
 
 def _command(asking: Asking) -> tuple[list[str], File | None]:
@@ -190,10 +190,10 @@ _YAML: Final = re.compile(r"(?ms)(?=.*^resources:\s*$)(?=.*^tasks:\s*$)(?=.*^ver
 
 
 def _recognise(sample: Sample) -> Fit | None:
-    found = by_keys(sample, frozenset(("version", "resources", "tasks")))
-    if found is None and _YAML.match(sample.head):
+    fit = by_keys(sample, frozenset(("version", "resources", "tasks")))
+    if fit is None and _YAML.match(sample.head):
         return Fit("YAML with version, resources and tasks")
-    return found
+    return fit
 
 
 TRANSLATOR = Translator("flux-jobspec", "Flux jobspec V1 (JSON, YAML)", "spec", read, write, (".jobspec",), _recognise)
