@@ -38,16 +38,16 @@ def term(since: str | None, until: str | None, zone: str | None) -> dict[str, in
 def balance(account: str | None, place: str | None, as_json: bool) -> int:
     """Print all accounts, or ACCOUNT, as they stand."""
     with opened_ledger(place, create=False) as ledger:
-        found = ledger.standings() if account is None else [
+        standings = ledger.standings() if account is None else [
             ledger.standing(account, a.currency) for a in ledger.accounts() if a.account == account]
-    if account is not None and not found:
+    if account is not None and not standings:
         raise UsageError(f"there is no account {account!r}")
     if as_json:
-        emit("".join(json.dumps(s.record()) + "\n" for s in found))
+        emit("".join(json.dumps(s.record()) + "\n" for s in standings))
     else:
         rows = [(escape(s.account.account), *(f"{amount:f}" for amount in (
             s.account.balance, s.account.held, s.account.credit, s.available)), s.account.currency or "credits")
-            for s in found]
+            for s in standings]
         emit("".join(f"{line}\n" for line in table(rows, ("account", "balance", "held", "credit", "available", "in"))))
     return 0
 
@@ -144,8 +144,8 @@ def enforce(currency: str, cluster: str | None, runs: bool, place: str | None, a
     """Print the sacctmgr commands by which Slurm takes no more jobs of accounts of which nothing is available, or that
     are closed, and takes those of the others again."""
     with opened_ledger(place, create=False) as ledger:
-        found = [s for s in ledger.standings() if s.account.currency == currency]
-    for standing in found:
+        standings = [s for s in ledger.standings() if s.account.currency == currency]
+    for standing in standings:
         name = standing.account.account
         if "," in name or not name.isprintable():
             raise UsageError(f"account {name!r} is no name that sacctmgr takes")
@@ -167,9 +167,9 @@ def _run(words: list[str]) -> None:
                               stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AccessError(words[0], getattr(error, "strerror", None) or f"gave no answer in {_PATIENCE_S} s") from None
-    said = " ".join((done.stdout + done.stderr).split())
-    if done.returncode and "Nothing modified" not in said:
-        raise AccessError(shlex.join(words), escape(said, 300) or f"status {done.returncode}")
+    output = " ".join((done.stdout + done.stderr).split())
+    if done.returncode and "Nothing modified" not in output:
+        raise AccessError(shlex.join(words), escape(output, 300) or f"status {done.returncode}")
 
 
 COMMANDS = (balance, account, expire, enforce)

@@ -139,7 +139,7 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
     from sssjob.translators.registry import get
 
     reader = get(source)
-    given = options_of(reader, options)
+    read_options = options_of(reader, options)
     rates = load(session, rates_file)
     if rates is None:
         return 1
@@ -152,13 +152,13 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
                 context = ReadContext(name, Findings(name), session.profile, session.policy,
-                                      options=given.view(session.defaults(reader)))
+                                      options=read_options.view(session.defaults(reader)))
                 work = _Charging(session, ledger, rates, how, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
                     _records(work, reader.stream, context, source, looked)
                 else:
                     before = session.errors
-                    document = session.read(name, looked.whole(name), source=source, options=given, facts=True)
+                    document = session.read(name, looked.whole(name), source=source, options=read_options, facts=True)
                     if session.errors == before:
                         work.post(document.jobs(), name)
         for account in list(tally.overdrawn):       # unless the accounts above it have it
@@ -238,12 +238,12 @@ class _Charging:
 
 
 def _posted(ident: str, posted: Posted) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "posted", "id": ident, "outcome": posted.outcome}
+    row: dict[str, Any] = {"type": "posted", "id": ident, "outcome": posted.outcome}
     if posted.entry is not None:
-        made["entry"] = posted.entry.record()
+        row["entry"] = posted.entry.record()
     if posted.reason:
-        made |= {"reason": posted.reason, "detail": posted.detail}
-    return made
+        row |= {"reason": posted.reason, "detail": posted.detail}
+    return row
 
 
 def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: str, looked: Looked) -> None:
@@ -296,13 +296,13 @@ def _same_machine(ledger: Ledger, name: str, read: Read, machine: str) -> None:
 
     if not machine or name == "-":
         return
-    known = [os.path.abspath(name)]
+    names_of_log = [os.path.abspath(name)]
     if os.path.isfile(name):
         with suppress(OSError), open(name, "rb") as raw:
             first = unpacked(raw).read(_FIRST).split(b"\n")
             if len(first) > _BEGINNING:
-                known.append("sha256:" + hashlib.sha256(b"\n".join(first[:_BEGINNING])).hexdigest())
-    ledger.same_machine(known, read, machine)
+                names_of_log.append("sha256:" + hashlib.sha256(b"\n".join(first[:_BEGINNING])).hexdigest())
+    ledger.same_machine(names_of_log, read, machine)
 
 
 def _taken(work: _Charging, name: str, counts: Counts) -> bool:

@@ -153,16 +153,17 @@ def _objects(response: Response) -> list[object]:
     from sssjob.query._results import object_of
 
     data = response.data
-    return [] if data is None else [object_of(one) or {} for one in etree.fromstring(f"<Data>{data.content}</Data>")]
+    return [] if data is None else [object_of(child) or {}
+                                    for child in etree.fromstring(f"<Data>{data.content}</Data>")]
 
 
 def _records(response: Response) -> str:
-    return "".join(json.dumps(one) + "\n" for one in _objects(response))
+    return "".join(json.dumps(obj) + "\n" for obj in _objects(response))
 
 
 def _table(request: Request, response: Response) -> str:
     """A row an object, a column a property; below a property what stands in it, by path."""
-    rows = [dict(_cells(one)) for one in _objects(response)]
+    rows = [dict(_cells(obj)) for obj in _objects(response)]
     if not rows:
         return ""
     titles = list(dict.fromkeys(name for row in rows for name in row))
@@ -180,8 +181,8 @@ def _cells(value: object, path: str = "") -> Iterator[tuple[str, str]]:
             yield path, " ".join(filter(None, (str(inner), value.get("@units"))))
         elif not name.startswith("@"):
             below = f"{path}/{name}" if path else name
-            if isinstance(inner, list) and not any(isinstance(one, dict) for one in inner):
+            if isinstance(inner, list) and not any(isinstance(member, dict) for member in inner):
                 yield below, ",".join(map(str, inner))
             else:
-                for number, one in enumerate(inner if isinstance(inner, list) else [inner], 1):
-                    yield from _cells(one, f"{below}[{number}]" if isinstance(inner, list) else below)
+                for number, member in enumerate(inner if isinstance(inner, list) else [inner], 1):
+                    yield from _cells(member, f"{below}[{number}]" if isinstance(inner, list) else below)

@@ -73,7 +73,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
          output: str, dry_run: bool, on_end: tuple[str, ...]) -> int:
     from sssjob.run.configuring import complete
 
-    wanted = hooks(on_end)
+    end_hooks = hooks(on_end)
     settings = settings_of(session, stated_executor)
     executor = str(settings.get("executor").value)
     document = submitted(session, file, fail_fast, expand_arrays)
@@ -95,7 +95,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     complete(document, executor, settings, findings)
     outcome = _ran(document, executor, _journal(executor, session), findings=findings, progress=progress,
                    retries=retries, max_queued=max_queued, settings=settings, timeout=timeout, resume=resume,
-                   policy=session.policy or Policy.REJECT, planned=planned, on_end=wanted,
+                   policy=session.policy or Policy.REJECT, planned=planned, on_end=end_hooks,
                    site=None if session.site is None else session.site.name)
     session.report_together(outcome.findings, document)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:

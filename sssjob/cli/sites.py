@@ -96,9 +96,9 @@ def check(name: str, timeout: float, as_json: bool) -> int:
     assert site is not None
     missing = [*_missing(site), *filter(None, [_unreachable(site, timeout) if site.manager else ""])]
     if as_json:
-        emit("".join(json.dumps({"site": site.name, "file": path, "missing": what}) + "\n" for what in missing))
+        emit("".join(json.dumps({"site": site.name, "file": path, "missing": fault}) + "\n" for fault in missing))
     else:
-        emit("".join(f"{escape(site.name)}: {what}\n" for what in missing))
+        emit("".join(f"{escape(site.name)}: {fault}\n" for fault in missing))
     return 1 if missing else 0
 
 
