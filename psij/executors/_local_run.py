@@ -260,14 +260,14 @@ class Run:
     def ended(self, outcome: Outcome) -> None:
         """Called by the engine: stage out and clean up, if there is something to; set the final status."""
         trouble, output = None, b""
-        left = self._leave()
+        leavings = self._leave()
         try:
             if self.spawned is not None:
                 trouble, output = self.spawned.launch_error(), self.spawned.launcher_output()
         finally:
             self.release()
         status = self._final(outcome, trouble, output)
-        status.metadata = {**(status.metadata or {}), **left}
+        status.metadata = {**(status.metadata or {}), **leavings}
         if self.staging is None or not (self.staging.stage_out or self.staging.cleanup):
             self._close(status)
         else:
@@ -328,13 +328,13 @@ class Run:
             end = find(self.watched.pid, self.watched.started_s())
             return outcome if end is None else outcome_of(end, outcome.why)
         for _ in range(_RECORD_TRIES):
-            found = read(self.record)
-            if found is None or found.wait_status is not None:
+            record = read(self.record)
+            if record is None or record.wait_status is not None:
                 break
             time.sleep(_RECORD_S)
-        if found is None or found.wait_status is None:
+        if record is None or record.wait_status is None:
             return outcome
-        return Outcome(found.wait_status, found.cpu_s, found.peak, found.wall_s, outcome.why)
+        return Outcome(record.wait_status, record.cpu_s, record.peak, record.wall_s, outcome.why)
 
     def _measured(self, outcome: Outcome) -> dict[str, Any]:
         machine = socket.gethostname()

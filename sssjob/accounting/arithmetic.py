@@ -228,18 +228,18 @@ def _read(text: str, of: _Kind) -> Any:
 
 def _tokens(text: str) -> list[str]:
     """The tokens, the first one last."""
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise ValueError(f"no arithmetic: {text[at:at + 20]!r}")
         at = token.end()
-        found.append(token[1])
-    return [t for t in reversed(found) if t]
+        tokens.append(token[1])
+    return [t for t in reversed(tokens) if t]
 
 
-def _take(tokens: list[str], *wanted: str) -> str | None:
-    return tokens.pop() if tokens and tokens[-1] in wanted else None
+def _take(tokens: list[str], *choices: str) -> str | None:
+    return tokens.pop() if tokens and tokens[-1] in choices else None
 
 
 def _sum(tokens: list[str], of: _Kind) -> Any:

@@ -119,22 +119,22 @@ class Charging(Accounts):
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
             while some := [self._known(job, defaults, work) for job, defaults in islice(pending, _TOGETHER)]:
-                self._look_up({known[0][:2] for known in some if not isinstance(known, Posted)})
-                posted += [known if isinstance(known, Posted) else self._charge(*known, work) for known in some]
+                self._look_up({keyed[0][:2] for keyed in some if not isinstance(keyed, Posted)})
+                posted += [keyed if isinstance(keyed, Posted) else self._charge(*keyed, work) for keyed in some]
             self._lessen_holds()
             return posted
 
     def _known(self, job: Job, defaults: JobDefaults | None, work: _Work) -> tuple[Key, _Record] | Posted:
         """What a record is charged under and what it says, or that nobody can tell."""
-        said = Said(whole_of(job, defaults))
+        statement = Said(whole_of(job, defaults))
         try:
-            key, account = said.key, self._owner(said, work.owner)
+            key, account = statement.key, self._owner(statement, work.owner)
         except LedgerError as error:
             return Posted("not", reason="no-key", detail=str(error))
         if work.read is not None:
             self._same_zone(key[0], work.read)
-        text = None if work.read is None or said.text("Charge") else self._plain.text(said.job)
-        return key, _Record(said, account, document_of(said.job) if text is None else text)
+        text = None if work.read is None or statement.text("Charge") else self._plain.text(statement.job)
+        return key, _Record(statement, account, document_of(statement.job) if text is None else text)
 
     def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
         """Find the charges in force of some jobs (Machine, id)."""
@@ -279,16 +279,16 @@ class Charging(Accounts):
     def _overlapping(self, job: Job, key: Key, runs: _Runs) -> list[Entry]:
         """Charges in force of runs that cannot be others: a job runs once at a time. Without a StartTime nobody can
         tell which run it was."""
-        found, new = [], span(job)
+        overlapping, new = [], span(job)
         for start, (number, *_) in sorted(runs.items()):
             if NEVER in (start, key[2]):
-                found.append(self.entry(number))
+                overlapping.append(self.entry(number))
             elif new is not None:
                 entry = self.entry(number)
-                there = span(job_of(entry.document["job"]))
-                if there is not None and there[0] < new[1] and new[0] < there[1]:
-                    found.append(entry)
-        return found
+                other_span = span(job_of(entry.document["job"]))
+                if other_span is not None and other_span[0] < new[1] and new[0] < other_span[1]:
+                    overlapping.append(entry)
+        return overlapping
 
     def _reverse(self, number: int, key: Key, why: str) -> Decimal:
         """Take a charge back, less what was refunded of it, which is given."""
@@ -339,18 +339,18 @@ class Charging(Accounts):
         """Refuse a log that was read for another machine before. names: what it is known by. Raises LedgerError."""
         with self.store.transaction():
             for name in names:
-                known = f"machine {read.format} {name}"
-                before = self.source(known)
+                source_key = f"machine {read.format} {name}"
+                before = self.source(source_key)
                 if before is None:
-                    self._note(known, machine)
+                    self._note(source_key, machine)
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
 
 
-def _ended(said: Said) -> dict[str, int]:
+def _ended(statement: Said) -> dict[str, int]:
     """When a run ended, as its entries keep it: EndTime, else StartTime and Duration; nothing where none says so."""
-    end, start, ran = said.number("EndTime"), said.number("StartTime"), said.number("Duration")
+    end, start, ran = statement.number("EndTime"), statement.number("StartTime"), statement.number("Duration")
     if end is None and start is not None and ran is not None:
         end = seconds(start) + ran
     return {} if end is None or seconds(end) >= NUMBERS else {"end": seconds(end)}

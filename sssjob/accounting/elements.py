@@ -145,19 +145,20 @@ def _repeated(items: Iterable[Item], count: int) -> Iterator[Item]:
         yield replace(item, arithmetic=_times(count, item.arithmetic), value=item.value * count)
 
 
-def repeated(one: Charge, text: str) -> Charge | Uncharged:
-    """What an array will cost. one: what an element will; text: that of the array."""
+def repeated(of_element: Charge, text: str) -> Charge | Uncharged:
+    """What an array will cost. of_element: what an element will; text: that of the array."""
     try:
         array = Array.of(text)
     except ValueError as error:
-        return Uncharged(Reason.NOT_A_NUMBER, str(error), one.notes)
+        return Uncharged(Reason.NOT_A_NUMBER, str(error), of_element.notes)
     if array.size > LIMITS.array_elements:
         return Uncharged(Reason.TOO_LARGE, f"the array has more elements than the limit array_elements "
-                         f"({LIMITS.array_elements})", one.notes)
+                         f"({LIMITS.array_elements})", of_element.notes)
     count = len(array.indices)
     if count == 1:
-        return one
+        return of_element
     with localcontext(prec=200):
-        amount = one.amount * count
-    return replace(one, amount=amount, exact=one.exact * count, rounding=f"{one.rounding}, of each element",
-                   arithmetic=_times(count, one.arithmetic))
+        amount = of_element.amount * count
+    return replace(of_element, amount=amount, exact=of_element.exact * count,
+                   rounding=f"{of_element.rounding}, of each element",
+                   arithmetic=_times(count, of_element.arithmetic))

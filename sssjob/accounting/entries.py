@@ -129,13 +129,13 @@ class Entry(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
-        made = {"number": self.number, "time": self.time, "kind": self.kind, "account": self.account,
-                "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
-                "job": self.job or None, "start": None if self.start == NEVER else self.start,
-                "refers": self.refers or None, "token": self.token, "user": self.user_name or None,
-                "document": {k: dict(v) if isinstance(v, Encoded) else v for k, v in self.document.items()},
-                "hash": self.hash}
-        return {k: v for k, v in made.items() if v is not None}
+        record = {"number": self.number, "time": self.time, "kind": self.kind, "account": self.account,
+                  "currency": self.currency, "amount": plain(self.amount), "machine": self.machine or None,
+                  "job": self.job or None, "start": None if self.start == NEVER else self.start,
+                  "refers": self.refers or None, "token": self.token, "user": self.user_name or None,
+                  "document": {k: dict(v) if isinstance(v, Encoded) else v for k, v in self.document.items()},
+                  "hash": self.hash}
+        return {k: v for k, v in record.items() if v is not None}
 
 
 @dataclass(slots=True)
@@ -273,8 +273,8 @@ class Said:
         if not machine:
             raise LedgerError("it names no Machine, which is part of what it is charged under; the option machine of "
                               "records does")
-        said = self.job.value("StartTime")
-        start = seconds(said) if isinstance(said, int) else NEVER
+        stamp = self.job.value("StartTime")
+        start = seconds(stamp) if isinstance(stamp, int) else NEVER
         if start >= NUMBERS:
             raise LedgerError("its StartTime is beyond all calendars")
         return machine, ident, start
@@ -307,8 +307,8 @@ def end_of(charge: Entry) -> dict[str, int]:
 
 def stated(job: Job, tag: str) -> str:
     """What was delivered, else what stands bare (decisions 4, 5)."""
-    found = delivered(job, tag)
-    return "" if found is None else found.text.strip()
+    property_ = delivered(job, tag)
+    return "" if property_ is None else property_.text.strip()
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
@@ -364,24 +364,24 @@ def entry_of(row: Any) -> Entry:
         values[5], values[12] = Decimal(values[5]), json.loads(values[12])
     except (ArithmeticError, RecursionError, TypeError, ValueError):
         values[12] = None
-    made = Entry(**dict(zip(NAMES, values, strict=True)))
-    if made.kind not in KINDS or not isinstance(made.document, dict) or not made.amount.is_finite() or not all(
-            isinstance(n, int) for n in (made.number, made.time, made.start, made.refers)) or not all(
-            isinstance(t, str) for t in (made.account, made.currency, made.machine, made.job, made.user_name,
-                                          made.hash)):
-        raise LedgerError(f"entry {escape(str(made.number), 30)} is not what was written")
-    return made
+    entry = Entry(**dict(zip(NAMES, values, strict=True)))
+    if entry.kind not in KINDS or not isinstance(entry.document, dict) or not entry.amount.is_finite() or not all(
+            isinstance(n, int) for n in (entry.number, entry.time, entry.start, entry.refers)) or not all(
+            isinstance(t, str) for t in (entry.account, entry.currency, entry.machine, entry.job, entry.user_name,
+                                          entry.hash)):
+        raise LedgerError(f"entry {escape(str(entry.number), 30)} is not what was written")
+    return entry
 
 
 def account_of(name: str, currency: str, amounts: Iterable[Any]) -> Account:
     """Raises LedgerError for amounts that are none."""
     try:
-        made = [Decimal(amount) for amount in amounts]
+        decimals = [Decimal(amount) for amount in amounts]
     except (ArithmeticError, TypeError, ValueError):
-        made = [Decimal("NaN")]
-    if not all(amount.is_finite() for amount in made):
+        decimals = [Decimal("NaN")]
+    if not all(amount.is_finite() for amount in decimals):
         raise LedgerError(f"account {escape(str(name), 60)}: what is kept of it is no amount")
-    return Account(name, currency, *made)
+    return Account(name, currency, *decimals)
 
 
 # --- what may be posted ---------------------------------------------------------------------------------------------
@@ -400,10 +400,10 @@ def bounded(amount: Decimal) -> Decimal:
     return amount
 
 
-def named(text: str, what: str) -> None:
-    """Raises LedgerError for a text that is no name. what: of what."""
+def named(text: str, kind: str) -> None:
+    """Raises LedgerError for a text that is no name. kind: of what."""
     if not _TOKEN.fullmatch(text) or not text.isprintable() or text != text.strip():
-        raise LedgerError(f"{escape(text, 60)!r} is no {what} (1 to 200 printable characters)")
+        raise LedgerError(f"{escape(text, 60)!r} is no {kind} (1 to 200 printable characters)")
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def content_of(account: str, text: str) -> str:
 
 def job_of(text: object) -> Job:
     """The job that an entry holds. Raises LedgerError."""
-    made = read_document(str(text).encode(), policy=Policy.IGNORE).root
-    if not isinstance(made, Job):
+    job = read_document(str(text).encode(), policy=Policy.IGNORE).root
+    if not isinstance(job, Job):
         raise LedgerError("what is stored is no job")
-    return made
+    return job

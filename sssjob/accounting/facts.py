@@ -151,14 +151,14 @@ class Facts:
         """The same where what is asked for in the task groups is said at the job."""
         if self.asked is None:
             return self
-        made = copy(self)
-        made.asked = self.asked.entire
-        return made
+        whole = copy(self)
+        whole.asked = self.asked.entire
+        return whole
 
     def note(self, rule: str, subject: str, message: str) -> None:
         """Say what was assumed, once."""
-        if (made := Note(rule, subject, message)) not in self.notes:
-            self.notes.append(made)
+        if (new_note := Note(rule, subject, message)) not in self.notes:
+            self.notes.append(new_note)
 
     # -- names
     def named(self, name: str) -> list[_Found]:
@@ -171,8 +171,8 @@ class Facts:
     def texts(self, name: str) -> list[str]:
         """Every value that a name has as text; of a Resource its type. A task group without one says its job's."""
         self.lookups.texts.add(name)
-        found = [t for i in self.named(name) if (t := _text(i))]
-        return found if found or self.outer is None else self.outer.texts(name)
+        texts = [t for i in self.named(name) if (t := _text(i))]
+        return texts if texts or self.outer is None else self.outer.texts(name)
 
     def value(self, name: str) -> Value | None:
         """The value of the first property of a name."""
@@ -189,26 +189,26 @@ class Facts:
     def native_state(self) -> str:
         """The first word of the manager's own state, empty where none is said."""
         self.lookups.texts.add("State")
-        found = (i for i in self.named("State") if i.tag == "Extension" and i.attributes.get("type") == "LRM")
-        return next((_text(i).partition(" ")[0] for i in found), "")
+        states = (i for i in self.named("State") if i.tag == "Extension" and i.attributes.get("type") == "LRM")
+        return next((_text(i).partition(" ")[0] for i in states), "")
 
     def _index(self, slot: str) -> dict[str, list[_Found]]:
         """What stands in a slot, by name."""
-        found = self._slots.get(slot)
-        if found is None:
-            found = self._slots[slot] = {}
+        by_name = self._slots.get(slot)
+        if by_name is None:
+            by_name = self._slots[slot] = {}
             for p in self._properties(slot):
                 name = p.attributes.get("name", "") if p.tag in _BY_NAME else p.tag
-                if name in found:
-                    found[name].append(p)
+                if name in by_name:
+                    by_name[name].append(p)
                 else:
-                    found[name] = [p]
+                    by_name[name] = [p]
             own = self.view.container
             for holder in (own,) if slot == "bare" else own.containers(slot):
                 for raw in holder.items:
                     if isinstance(raw, Raw) and not raw.children:
-                        found.setdefault(raw.tag, []).append(raw)
-        return found
+                        by_name.setdefault(raw.tag, []).append(raw)
+        return by_name
 
     def _properties(self, slot: str) -> list[Property]:
         if slot == "Requested" and self.asked is not None:
@@ -228,10 +228,11 @@ class Facts:
     def spelled(self, name: str, kind: str | None) -> tuple[str, str | None]:
         """A name and type of a Resource as this job writes them, found in any case."""
         own = self._properties(self.slot) if self.asked is None else self.asked.all_values
-        for p in (p for said in (own, self._properties("bare")) for p in said if p.tag == "Resource"):
-            here, there = p.attributes.get("name", ""), p.attributes.get("type")
-            if here.casefold() == name.casefold() and (kind is None or (there or "").casefold() == kind.casefold()):
-                return here, kind and there
+        for p in (p for properties in (own, self._properties("bare")) for p in properties if p.tag == "Resource"):
+            own_name, own_type = p.attributes.get("name", ""), p.attributes.get("type")
+            if own_name.casefold() == name.casefold() and (kind is None
+                                                           or (own_type or "").casefold() == kind.casefold()):
+                return own_name, kind and own_type
         return name, kind
 
     def chosen(self, name: str, kind: str | None = None, metric: str | None = None,
@@ -244,36 +245,36 @@ class Facts:
             a: want for a, want in (("type", kind), ("metric", metric), ("context", context)) if want is not None}
         by_type: dict[str | None, list[_Found]] = {}
         for item in self.named(name):
-            said = item.attributes
-            if not conditions or conditions.items() <= said.items():
-                by_type.setdefault(said.get("type"), []).append(item)
-        return [self._amount(name, one) for found in by_type.values() for one in self._only(name, found)]
+            attributes = item.attributes
+            if not conditions or conditions.items() <= attributes.items():
+                by_type.setdefault(attributes.get("type"), []).append(item)
+        return [self._amount(name, one) for items in by_type.values() for one in self._only(name, items)]
 
-    def _only(self, name: str, found: list[_Found]) -> list[_Found]:
+    def _only(self, name: str, items: list[_Found]) -> list[_Found]:
         """The one that counts; all, where each says how long it was held."""
-        if len(found) > 1:
-            choices = ([i for i in found if i.attributes.get("metric") in metrics] for metrics in _METRICS)
-            found = next(filter(None, choices), found)
-        if len(found) > 1 and not all("duration" in i.attributes for i in found):
-            raise NotChargeable(Reason.AMOUNT_AMBIGUOUS, f"{len(found)} {name}; let the rate say metric or context")
-        return found
+        if len(items) > 1:
+            choices = ([i for i in items if i.attributes.get("metric") in metrics] for metrics in _METRICS)
+            items = next(filter(None, choices), items)
+        if len(items) > 1 and not all("duration" in i.attributes for i in items):
+            raise NotChargeable(Reason.AMOUNT_AMBIGUOUS, f"{len(items)} {name}; let the rate say metric or context")
+        return items
 
     def _amount(self, name: str, item: _Found) -> Amount:
         value = decimal(name, item.value if isinstance(item, Property) else item.text)
-        said = item.attributes
-        rate, duration = said.get("consumptionRate"), said.get("duration")
-        per = _PER.get(said.get("metric", ""))
-        units = said.get("units") or None
+        attributes = item.attributes
+        rate, duration = attributes.get("consumptionRate"), attributes.get("duration")
+        per = _PER.get(attributes.get("metric", ""))
+        units = attributes.get("units") or None
         if units is None and isinstance(item, Property):
             units = _BYTES.get(item.tag)
         return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
                       None if duration is None else seconds_of(f"{name}/@duration", duration),
-                      None if per is None else self._factor(name, said["metric"], per))
+                      None if per is None else self._factor(name, attributes["metric"], per))
 
     def _factor(self, name: str, metric: str, per: str) -> Term:
         for facts in (self, self.outer):
-            if facts is not None and (found := facts.named(per)):
-                count = found[0]
+            if facts is not None and (counts := facts.named(per)):
+                count = counts[0]
                 return number(decimal(per, count.value if isinstance(count, Property) else count.text), per)
         raise NotChargeable(Reason.AMOUNT_MISSING, f"{name} is {metric}, and {per} is not said")
 
@@ -288,12 +289,12 @@ class Facts:
 
     def _time(self, name: str) -> int | None:
         self.lookups.times.add(name)
-        found = self._value(name)
-        if not isinstance(found, int):
+        value = self._value(name)
+        if not isinstance(value, int):
             return None
-        if found != seconds(found):
-            self.note("SSS202", name, f"{name}: {found} is taken as milliseconds")
-        return seconds(found)
+        if value != seconds(value):
+            self.note("SSS202", name, f"{name}: {value} is taken as milliseconds")
+        return seconds(value)
 
     @cached_property
     def duration(self) -> Decimal | None:
@@ -304,9 +305,9 @@ class Facts:
         asked = None if self.asked is None else self.asked.seconds
         if asked is not None:
             return asked
-        found = self.named("Duration")
-        if found:
-            first = found[0]
+        durations = self.named("Duration")
+        if durations:
+            first = durations[0]
             return seconds_of("Duration", first.value if isinstance(first, Property) else first.text)
         if start is None or end is None:
             return None
@@ -326,16 +327,16 @@ def _text(item: _Found) -> str:
 def decimal(name: str, value: Value) -> Decimal:
     """A value as an amount. Raises NotChargeable for what is none that can be charged."""
     try:
-        made = read_float(value) if isinstance(value, str) else Decimal(value)
+        amount = read_float(value) if isinstance(value, str) else Decimal(value)
     except (LexicalError, ArithmeticError):
         raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {str(value)[:40]!r}") from None
-    if not made.is_finite():
-        raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {made}")
-    if made < 0:
-        raise NotChargeable(Reason.NEGATIVE, f"{name} is {str(made)[:40]}")
-    if abs(made.adjusted()) > 40:
+    if not amount.is_finite():
+        raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {amount}")
+    if amount < 0:
+        raise NotChargeable(Reason.NEGATIVE, f"{name} is {str(amount)[:40]}")
+    if abs(amount.adjusted()) > 40:
         raise NotChargeable(Reason.TOO_LARGE, f"{name} has more than 40 digits")
-    return made
+    return amount
 
 
 def seconds_of(name: str, value: Value) -> Decimal:
@@ -353,30 +354,30 @@ def energy_units() -> tuple[str, ...]:
 
 def converted(amount: Amount, units: str | None) -> Term:
     """The amount in a unit of the rates; None: that of the specification. Raises NotChargeable."""
-    wanted = units or _BYTES.get(amount.name)
+    target_units = units or _BYTES.get(amount.name)
     shown = f"{amount.name} {amount.units}" if amount.units else amount.name
     term = number(amount.value, f"{shown}: {amount.origin}" if amount.origin else shown)
     if amount.factor is not None:
         term = product(term, amount.factor)
-    if amount.units is None or amount.units == wanted:
+    if amount.units is None or amount.units == target_units:
         return term
-    factor = _units_in(amount.units, wanted)
+    factor = _units_in(amount.units, target_units)
     if factor is None:
         raise NotChargeable(Reason.UNIT_UNKNOWN, f"{amount.name} in {amount.units}, the rate is for "
-                            f"{wanted or 'an amount without units'}")
-    how = f"{wanted}/{amount.units}"
+                            f"{target_units or 'an amount without units'}")
+    how = f"{target_units}/{amount.units}"
     if factor.numerator != 1:
         term = product(term, number(factor.numerator, how))
     return term if factor.denominator == 1 else ratio(term, number(factor.denominator, how))
 
 
-def _units_in(unit: str, wanted: str | None) -> Fraction | None:
+def _units_in(unit: str, target_units: str | None) -> Fraction | None:
     """How many of the wanted unit are in one; None where they do not measure the same."""
-    if wanted is None:
+    if target_units is None:
         return None
-    if unit in _JOULE and wanted in _JOULE:
-        return Fraction(_JOULE[unit], _JOULE[wanted])
+    if unit in _JOULE and target_units in _JOULE:
+        return Fraction(_JOULE[unit], _JOULE[target_units])
     try:
-        return Fraction(byte_factor(unit), byte_factor(wanted))
+        return Fraction(byte_factor(unit), byte_factor(target_units))
     except LookupError:
         return None

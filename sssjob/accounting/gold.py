@@ -84,9 +84,9 @@ def rows_of(text: str, name: str, file: str, findings: Findings) -> list[Row]:
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     columns = [cell.strip() for cell in lines[0].split("|")]
     lower = all(column.startswith("g_") for column in columns)
-    known = {column.lower().replace("_", ""): column for column in _COLUMNS}
-    columns = [known.get(column.removeprefix("g_").replace("_", "").lower(), column) if lower else
-               known.get(column.lower(), column) for column in columns]
+    columns_known = {column.lower().replace("_", ""): column for column in _COLUMNS}
+    columns = [columns_known.get(column.removeprefix("g_").replace("_", "").lower(), column) if lower else
+               columns_known.get(column.lower(), column) for column in columns]
     lacking = [column for column in TABLES[name] if column not in columns]
     if lacking or len(set(columns)) < len(columns):
         findings.add("SSS540", "header", f"the first line of {name} does not name {', '.join(lacking)}" if lacking else
@@ -263,13 +263,15 @@ def bring(ledger: Ledger, banks: list[Bank], currency: str) -> list[Entry]:
             reason, token = f"account {bank.ident} of Gold", f"gold {currency or 'credits'}"
             posted.append(ledger.credit(bank.name, bank.credit, currency, reason=reason,
                                         token=f"{token} account {bank.ident}", new=True))
-            for one in bank.allocations:
-                why = f"allocation {one.ident} of Gold" + (f": {one.description}" if one.description else "")
-                name = f"{token} allocation {one.ident}"
+            for allocation in bank.allocations:
+                why = f"allocation {allocation.ident} of Gold" + (f": {allocation.description}"
+                                                                  if allocation.description else "")
+                name = f"{token} allocation {allocation.ident}"
                 posted.append(
-                    ledger.deposit(bank.name, one.amount, currency, reason=why, token=name, new=True, since=one.since,
-                                   until=one.until) if one.amount > 0 else
-                    ledger.adjust(bank.name, one.amount, currency, reason=why, token=name, new=True))
+                    ledger.deposit(bank.name, allocation.amount, currency, reason=why, token=name, new=True,
+                                   since=allocation.since,
+                                   until=allocation.until) if allocation.amount > 0 else
+                    ledger.adjust(bank.name, allocation.amount, currency, reason=why, token=name, new=True))
         for bank in banks:
             if bank.settings != ledger.settings(bank.name, currency) and bank.settings != Settings():
                 posted.append(ledger.configure(
@@ -285,23 +287,23 @@ def rates_of(rows: list[Row], name: str, currency: str, precision: int, findings
     lines = [f"name = {_text(name)}", 'version = "1"', 'profile = "gold"', f"precision = {precision}"]
     lines += [f"currency = {_text(currency)}"] if currency else []
     for row in rows:
-        kind, what, instance, amount = (row.get(column) for column in ("Type", "Name", "Instance", "Amount"))
+        kind, subject, instance, amount = (row.get(column) for column in ("Type", "Name", "Instance", "Amount"))
         number = amount_in(amount)
-        if number is None or not kind or not what:
+        if number is None or not kind or not subject:
             findings.add("SSS540", "ChargeRate", f"Amount {escape(amount, 40)!r} is no rate", severity="error",
                          line=row.line)
             continue
-        rate: dict[str, str] = {"type": _text(kind), "name": _text(what)}
+        rate: dict[str, str] = {"type": _text(kind), "name": _text(subject)}
         if kind not in _TYPES:          # of several dimensions: what is multiplied, what selects, and its value
-            rate = {"type": '"VBR"', "name": _text(kind), "when": f"{{ {_text(what)} = {_text(instance)} }}"}
+            rate = {"type": '"VBR"', "name": _text(kind), "when": f"{{ {_text(subject)} = {_text(instance)} }}"}
         elif kind.startswith("NB"):
             rate["instance"] = _text(instance)
         elif instance:
-            findings.add("SSS545", "Instance", f"a {kind} of {escape(what, 40)} goes by no Instance: "
+            findings.add("SSS545", "Instance", f"a {kind} of {escape(subject, 40)} goes by no Instance: "
                          f"{escape(instance, 40)} is left out", severity="warning", line=row.line)
         if not instance and "name" in rate and (kind not in _TYPES or kind.startswith("NB")):
-            findings.add("SSS545", "Instance", f"a {escape(kind, 40)} of {escape(what, 40)} without Instance meets no "
-                         "job: it is left out", severity="warning", line=row.line)
+            findings.add("SSS545", "Instance", f"a {escape(kind, 40)} of {escape(subject, 40)} without Instance meets "
+                         "no job: it is left out", severity="warning", line=row.line)
             continue
         lines += ["", "[[rate]]", *(f"{key} = {value}" for key, value in rate.items()), f"rate = {number:f}"]
     return "\n".join(lines) + "\n"

@@ -98,37 +98,37 @@ class Postings:
         return self._post(Entry(0, 0, "release", held.account, held.currency, held.amount, held.machine, held.job,
                                 refers=number, user_name=held.user_name))
 
-    def _owner(self, said: Said, owner: str) -> str:
-        names = said.text(owner)
+    def _owner(self, statement: Said, owner: str) -> str:
+        names = statement.text(owner)
         if not names:
             raise LedgerError(f"it has no {owner}, which names the account (--account-by)")
         return names
 
-    def _guaranteed(self, said: Said, rates: RateSet) -> RateSet:
+    def _guaranteed(self, statement: Said, rates: RateSet) -> RateSet:
         """The rates that the job's Quote promises, if it is one of ours and holds; else those given."""
-        promise = said.text("Quote")
+        promise = statement.text("Quote")
         number = re.fullmatch(r"quote-([0-9]{1,18})", promise) if promise else None
         row = number and self.store.one(f"SELECT {COLUMNS} FROM entries WHERE number = ? AND kind = 'quote'",
                                         (int(number[1]),))
         if not row:
             return rates
         entry = entry_of(row)
-        if entry.account not in {said.text(owner) for owner in OWNERS}:
+        if entry.account not in {statement.text(owner) for owner in OWNERS}:
             return rates
-        start, expires = said.job.value("StartTime"), entry.document.get("expires")
+        start, expires = statement.job.value("StartTime"), entry.document.get("expires")
         at = seconds(start) if isinstance(start, int) else int(self._clock())
         return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
 
-    def _end_hold(self, key: Key, said: Said) -> None:
+    def _end_hold(self, key: Key, statement: Said) -> None:
         """End the hold of a job that has ended, under its native id or the Id that it had before. What is held for the
         array that it is an element of is lessened by ``_lessen_holds``."""
         if not self._held:
             return
-        if not self._held.isdisjoint((key[1], said.text("Id"))):
+        if not self._held.isdisjoint((key[1], statement.text("Id"))):
             for number, in self.store.execute("SELECT entry FROM holds WHERE machine = ? AND job IN (?, ?)",
-                                              (*key[:2], said.text("Id"))).fetchall():
+                                              (*key[:2], statement.text("Id"))).fetchall():
                 self._release(number)
-        of_lrm = {p.get("name"): p.text for p in said.job.all("Extension") if p.get("type") == "LRM"}
+        of_lrm = {p.get("name"): p.text for p in statement.job.all("Extension") if p.get("type") == "LRM"}
         array, index = of_lrm.get("ArrayId"), of_lrm.get("ArrayIndex", "")
         if array and index.isascii() and index.isdecimal() and len(index) < _LONG_INDEX:
             self._over.setdefault((key[0], array), set()).add(int(index))
@@ -144,12 +144,12 @@ class Postings:
                 if indices.isdisjoint(waiting):
                     continue
                 self._release(number)
-                if left := waiting - indices:
+                if remaining := waiting - indices:
                     with localcontext(EXACT):
-                        amount = held.amount / len(waiting) * len(left)
+                        amount = held.amount / len(waiting) * len(remaining)
                     self._hold(Entry(0, 0, "hold", held.account, held.currency, bounded(amount), machine, array,
                                      user_name=held.user_name,
-                                     document={**held.document, "elements": str(Idset.of(left))}), expires)
+                                     document={**held.document, "elements": str(Idset.of(remaining))}), expires)
 
     def _hold(self, hold: Entry, expires: int) -> Entry:
         """Post a hold. expires: epoch seconds, or NEVER."""

@@ -87,9 +87,9 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
     try:
         facts = Facts(view, slot, literal=rates.profile == "gold", lookups=lookups)
         notes = facts.notes
-        given = view.value("Charge") if rates.profile == "gold" else None
-        if isinstance(given, Decimal):
-            return _rounded(Term(f"{plain(given)} [Charge]", *given.as_integer_ratio()), rates, ())
+        stated_charge = view.value("Charge") if rates.profile == "gold" else None
+        if isinstance(stated_charge, Decimal):
+            return _rounded(Term(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
         made = _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(notes))
@@ -321,17 +321,17 @@ class _Pricing:
             resources = [call("max", *resources)]
         return total([*resources, *self._terms("U")])
 
-    def _terms(self, what: str) -> list[Term]:
+    def _terms(self, kind: str) -> list[Term]:
         """The terms of all rates of a kind: R, U, M, F."""
-        return [term for terms in self._by_rate(what) for term in terms]
+        return [term for terms in self._by_rate(kind) for term in terms]
 
-    def _by_rate(self, what: str) -> Iterator[list[Term]]:
+    def _by_rate(self, kind: str) -> Iterator[list[Term]]:
         category = self.shown if self.share is not None or self.rates.price_list else None
-        for rate in self.plan.kinds[what]:
+        for rate in self.plan.kinds[kind]:
             terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
-            if self.share is not None and what in "RU":
+            if self.share is not None and kind in "RU":
                 terms = [self._shared(t) for t in terms]
-            self.met = self.met or (bool(terms) and what != "M")
+            self.met = self.met or (bool(terms) and kind != "M")
             self.items += [Item(rate.label, t.text, t.value, category, rate) for t in terms]
             yield terms
 
@@ -378,10 +378,10 @@ class _Pricing:
     def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
         """The amounts that a rate prices, in its unit; the same in every category."""
         key = id(facts), id(rate)
-        found = self.held.get(key)
-        if found is None:
-            found = self.held[key] = self._converted(facts, rate)
-        return found
+        priced = self.held.get(key)
+        if priced is None:
+            priced = self.held[key] = self._converted(facts, rate)
+        return priced
 
     def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
         if rate.canonical == "Billing" and self.rates.billing is not None:

@@ -46,8 +46,8 @@ def unit_of(ledger: Ledger, account: str, currency: str | None) -> str:
     if currency is not None and currency not in kept:
         raise UsageError(f"there is no account {account!r} in {currency or 'credits'}")
     if currency is None and len(kept) != 1:
-        known = ", ".join(c or "credits" for c in kept)
-        raise UsageError(f"account {account!r} is kept in {known}; name one with --currency" if kept else
+        currencies = ", ".join(c or "credits" for c in kept)
+        raise UsageError(f"account {account!r} is kept in {currencies}; name one with --currency" if kept else
                          f"there is no account {account!r}")
     return kept[0] if currency is None else currency
 
@@ -105,10 +105,10 @@ def line(entry: Entry) -> str:
     if not entry.account:
         return f"{entry.number}: {entry.kind} of the books up to {when(entry.document['until'])}"
     if entry.kind == "account":
-        said = ", ".join(" ".join((name.replace("_", " "), *_words(value)))
-                         for name, value in entry.document["settings"].items())
+        details = ", ".join(" ".join((name.replace("_", " "), *_words(value)))
+                            for name, value in entry.document["settings"].items())
         return f"{entry.number}: account {escape(entry.account, 100)} in {entry.currency or 'credits'}" + (
-            f": {escape(said, 300)}" if said else "")
+            f": {escape(details, 300)}" if details else "")
     return f"{entry.number}: {entry.kind}{refers} {money(entry.amount, entry.currency)}, " \
            f"account {escape(entry.account, 100)}{job}"
 

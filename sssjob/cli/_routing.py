@@ -232,16 +232,17 @@ def _places(session: Session, file: str, data: bytes, name: str, choice: Choice,
     offers_there, offers = there
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
-    wanted = shaped(session.swept(session.read(file, data)), file)
+    document = shaped(session.swept(session.read(file, data)), file)
     if session.errors:
         return []
-    prices, currency, why = _prices(session, wanted)
-    findings = Findings(wanted.path)
-    answers = verdicts(wanted, offers, findings=findings)
+    prices, currency, why = _prices(session, document)
+    findings = Findings(document.path)
+    answers = verdicts(document, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
-    places = [Place(site, path, one.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer), wanted,
+    places = [Place(site, path, offer.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer),
+                    document,
                     verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
-              for one, verdict in zip(offers_there, answers, strict=True)]
+              for offer, verdict in zip(offers_there, answers, strict=True)]
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
@@ -306,7 +307,7 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
         return replace(place, why_no_start=str(error))
     if start is not None:
         return replace(place, start=start)
-    own = [Offer.of(one.given) for one in offered(idle, place.site.name, True)]
+    own = [Offer.of(idle_offer.given) for idle_offer in offered(idle, place.site.name, True)]
     free = [offer for offer in own if _queue_of(offer) == place.queue]
     if any(verdict.met for verdict in verdicts(place.wanted, Offers(free))):
         return replace(place, start=time.time())
@@ -344,9 +345,9 @@ class Terms:
     shaped: Callable[[Document, str], Document]
 
 
-def submit_routed(session: Session, files: Sequence[str], sites: str, given: tuple[str, ...], terms: Terms) -> int:
+def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tuple[str, ...], terms: Terms) -> int:
     """Submit each document to the best of several sites; the exit status."""
-    choice = Choice(session, sites, given)
+    choice = Choice(session, sites, offers)
     worst = 0
     with opened(retries=terms.retries, max_queued=terms.max_queued) as client:
         for number, file in enumerate(files, 1):

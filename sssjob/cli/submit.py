@@ -57,13 +57,13 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     if token is not None and ((len(names) > 1 and not (sites or given)) or not token or dry_run):
         raise UsageError("--token names the submission of one FILE, with --sites of all: it has to be a text, and goes "
                          "without --dry-run")
-    wanted = hooks(on_end)
+    end_hooks = hooks(on_end)
     if sites or given:
         if executor or session.site:
             raise UsageError("--sites and --offers say where jobs go, and go without --site and --executor")
         from sssjob.cli._routing import Terms, submit_routed
 
-        terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, wanted,
+        terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, end_hooks,
                       lambda document, name: shaped(session, document, name, fail_fast, expand_arrays))
         return submit_routed(session, names, sites, given, terms)
     if starts or reroute_after is not None:
@@ -86,16 +86,16 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
                 session.report_together(findings, document)
                 return session.status() == 0
 
-            made = client.submit(document, executor, policy=session.policy or Policy.REJECT, planned=planned,
-                                 request=token, on_end=wanted)
+            submission = client.submit(document, executor, policy=session.policy or Policy.REJECT, planned=planned,
+                                       request=token, on_end=end_hooks)
             session.report_together(client.findings, document)
-            if made is None:
+            if submission is None:
                 return 1
-            assert made.entry is not None
-            rows = client.journal.rows_of(made.entry.number)
+            assert submission.entry is not None
+            rows = client.journal.rows_of(submission.entry.number)
             emit(lines([r.record() for r in rows]) if session.as_json
                  else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
-            worst = stopped(client, max(worst, ended_badly([made], session.as_json, token is not None)))
+            worst = stopped(client, max(worst, ended_badly([submission], session.as_json, token is not None)))
             if client.stopped:
                 problem(f"{client.stopped}: what was not submitted yet is by the next client, unless it is cancelled",
                         as_json=session.as_json, status=worst)

@@ -161,7 +161,7 @@ class Settings:
         """The settings of an executor that somebody has stated."""
         values = {name: self.get(name, executor) for name, setting in {**SETTINGS, **OF_SITES}.items()
                   if not setting.general}
-        return {name: one.value for name, one in values.items() if one.source != "default"}
+        return {name: value.value for name, value in values.items() if value.source != "default"}
 
     def max_queued(self, executor: str) -> int | None:
         """The most jobs of an executor that may be submitted and not have ended at a time; None: any number."""
@@ -190,10 +190,10 @@ def checked(table: Mapping[str, Any], place: Callable[[Sequence[str]], str]) -> 
     """
     problems: list[str] = []
 
-    def taken(given: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Value]:
+    def taken(settings: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Value]:
         """The settings of one table, or of the table of a format below it; what is wrong with the others is noted."""
         values = {}
-        for name, value in given.items():
+        for name, value in settings.items():
             where = place((*path, name))
             setting = SETTINGS.get(name)
             if setting is None or (path and setting.general):
@@ -222,7 +222,8 @@ def checked(table: Mapping[str, Any], place: Callable[[Sequence[str]], str]) -> 
 
 
 def _hint(name: str, inside: bool) -> str:
-    settable = [one.name for one in SETTINGS.values() if not (inside and one.general)] + ([] if inside else [_TABLE])
+    settable = [setting.name for setting in SETTINGS.values() if not (inside and setting.general)]
+    settable += [] if inside else [_TABLE]
     close = difflib.get_close_matches(name, settable, 1)
     return f" (did you mean {close[0]!r}?)" if close else f" (known: {', '.join(settable)})"
 

@@ -290,8 +290,8 @@ class Asked:
     def _take_away(self, entries: Iterable[Entry]) -> None:
         """Take entries away from what can be asked for."""
         out = set(map(id, entries))
-        self._tagged = defaultdict(list, {tag: kept for tag, there in self._tagged.items()
-                                          if (kept := [e for e in there if id(e) not in out])})
+        self._tagged = defaultdict(list, {tag: kept for tag, tagged in self._tagged.items()
+                                          if (kept := [e for e in tagged if id(e) not in out])})
 
     # -- asking
     def said(self, tag: str) -> Sequence[Entry]:
@@ -317,8 +317,8 @@ class Asked:
             return fits
         nearest: dict[str | None, tuple[int, bool]] = {}
         for e in fits:
-            name, there = _name_of(e), (levels.index(e.level), not e.slot)
-            nearest[name] = min(nearest.get(name, there), there)
+            name, rank = _name_of(e), (levels.index(e.level), not e.slot)
+            nearest[name] = min(nearest.get(name, rank), rank)
         for e in fits:
             level, bare = nearest[_name_of(e)]
             if not e.slot and e.attributes and not bare and e.level == levels[level]:
@@ -335,11 +335,11 @@ class Asked:
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:
         """The one entry that a single value is taken from (decisions 12). carried: attributes that the target holds."""
-        there = self._tagged.get(tag)
-        if there is None:
+        tagged = self._tagged.get(tag)
+        if tagged is None:
             return None
-        if len(there) == 1:
-            return self._only(there[0], levels, carried, attributes)
+        if len(tagged) == 1:
+            return self._only(tagged[0], levels, carried, attributes)
         first = self.find(tag, levels, **attributes)
         if not first:
             return None
@@ -364,31 +364,31 @@ class Asked:
             return entry
         return entry if self._is_plain(entry.level) else self._least([entry], attributes)
 
-    def _least(self, found: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
+    def _least(self, entries: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
         """What the least request of a Requested says of a name; everything else that was said of it is told."""
-        if len(found) == 1 and self._is_plain(found[0].level):
-            return found[0]
-        tag, block = found[0].tag, self._block(found[0])
-        lost = [e for e in found if id(e.item) in block.dropped]
+        if len(entries) == 1 and self._is_plain(entries[0].level):
+            return entries[0]
+        tag, block = entries[0].tag, self._block(entries[0])
+        lost = [e for e in entries if id(e.item) in block.dropped]
         for e in lost:
             self._condition(e)
         singles = [v for v in block.least.values if v.property.tag == tag
                    and attributes.items() <= v.property.attributes.items()]
         if not singles:
             if not lost:
-                self.note("SSS502", found[0], f"{tag}: only an alternative that is not taken asks for it: {block}")
+                self.note("SSS502", entries[0], f"{tag}: only an alternative that is not taken asks for it: {block}")
             return None
-        entry = _source(singles[0], found)
+        entry = _source(singles[0], entries)
         entry.taken = singles[0].property
-        for e in found:
+        for e in entries:
             other = _kind(e) != _kind(entry) if len(singles) > 1 else (
                 singles[0].exact and isinstance(entry.value, str) and e.text != entry.text)
             if other and id(e.item) not in block.dropped:
                 self.dropped(e, f"{_said(e)} does not fit beside {entry.text}")
         if not singles[0].exact:
-            asked = found[0].item if len(found) == 1 and not _depends(block) else None
+            asked = entries[0].item if len(entries) == 1 and not _depends(block) else None
             plain = isinstance(asked, Property) and asked.value == entry.taken.value
-            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, found)}",
+            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, entries)}",
                       "info" if plain else None)      # what was asked for, to the letter
         return entry
 
@@ -465,14 +465,14 @@ def _demanded(item: Property | Raw | Container) -> bool:
     return whole and (not item.attributes or _CHOICE.isdisjoint(item.attributes))
 
 
-def _source(single: Single, found: list[Entry]) -> Entry:
+def _source(single: Single, entries: list[Entry]) -> Entry:
     """The entry that a value comes from: of those with its attributes the one with its text, else the first."""
     def like(e: Entry) -> tuple[bool, bool]:
         """The key to sort an entry by: whether its attributes differ from the value's, then whether its text does."""
         plain = {k: v for k, v in e.attributes.items() if k not in _CHOICE}
         return plain != single.property.attributes, e.text != single.property.text
 
-    return min(found, key=like)
+    return min(entries, key=like)
 
 
 def _kind(e: Entry) -> tuple[str | None, ...]:
@@ -488,17 +488,17 @@ def _said(e: Entry) -> str:
     return f"{no}{e.item.op} {e.item.text}{kind}"
 
 
-def _alternatives(block: _Block, found: list[Entry]) -> str:
+def _alternatives(block: _Block, entries: list[Entry]) -> str:
     """What there was to choose from: where names depend on each other the part of the expression that is about this
     one alone, else the whole."""
     if not _depends(block):
-        return ", ".join(map(_said, found))
+        return ", ".join(map(_said, entries))
     from sssjob.request.tree import AllOf, properties_of
 
     root = block.expression.root
     parts = [node for node in (root.items if isinstance(root, AllOf) else (root,))
-             if any(p.tag == found[0].tag for p in properties_of(node))]
-    alone = all(p.tag == found[0].tag for node in parts for p in properties_of(node))
+             if any(p.tag == entries[0].tag for p in properties_of(node))]
+    alone = all(p.tag == entries[0].tag for node in parts for p in properties_of(node))
     return " and ".join(map(str, parts)) if alone else str(block)
 
 

@@ -151,8 +151,8 @@ Values = Mapping[tuple[int | None, int | None], Sequence[Property]]
 def totals_of(request: Request) -> Totals:
     """The totals of a request, by the least request of each level."""
     least = request.least
-    totals = totals_from(request, {place: [v.property for v in one.values] for place, one in least.items()})
-    totals.possible = all(one.possible for one in least.values())
+    totals = totals_from(request, {place: [v.property for v in level.values] for place, level in least.items()})
+    totals.possible = all(level.possible for level in least.values())
     return totals
 
 
@@ -169,7 +169,7 @@ def totals_from(request: Request, values: Values) -> Totals:
         tags = {p.tag for p in own}
         stated = [*own, *(p for p in of_job if alone and p.tag not in tags)]
         misfits: list[Misfit] = []
-        layout, known = _layout(group, stated, tasks, misfits)
+        layout, certain = _layout(group, stated, tasks, misfits)
         if alone and tags & {"NodeCount", "Processors"}:        # the job may ask for more than its one group
             layout.nodes = _greatest(layout.nodes, _count(of_job, "NodeCount"))
             layout.processors = _greatest(layout.processors, _count(of_job, "Processors"))
@@ -178,7 +178,7 @@ def totals_from(request: Request, values: Values) -> Totals:
         if not misfits and (why := layout.sparse):
             misfits += [(p, why) for p in group.get("TaskCount")][:1]
         amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
-        parts.append(Part(number, layout, amounts, known, misfits))
+        parts.append(Part(number, layout, amounts, certain, misfits))
     whole = _whole(of_job, parts)
     of_all = _amounts(of_job, (), whole, partial(_gpus_of, parts))
     own_totals = dict(of_all)
@@ -243,19 +243,19 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequenc
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
     each = [_count(task, "Processors") for task in tasks]
-    if each and each[0] and all(one == each[0] for one in each):
+    if each and each[0] and all(count_of_task == each[0] for count_of_task in each):
         layout.cpus = each[0]
     uneven = any(each) and not layout.cpus
     distribution, why = group.first("TaskDistribution"), None
     with suppress(LexicalError):            # ``check`` tells of it
         why = None if distribution is None else spread(layout, distribution)
     layout.chunks = chunks_of(group)
-    layout.processors, known = _stated(properties, "Processors", layout)
+    layout.processors, certain = _stated(properties, "Processors", layout)
     if layout.processors is None and uneven:
-        layout.processors = sum(one or 1 for one in each)
+        layout.processors = sum(count_of_task or 1 for count_of_task in each)
     if distribution is not None and (why := why or layout.doubt(distribution_of(distribution)[0])):
         misfits.append((distribution, why))
-    return layout, known
+    return layout, certain
 
 
 def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
@@ -289,7 +289,7 @@ def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]]
         counts = _gpus(stated, tasks, layout)
         for other in () if other_gpus is None else other_gpus().values():
             _greater(counts, other)
-        gpus = sum((one.value for one in counts.values()), Fraction(0)) or None
+        gpus = sum((total_of_kind.value for total_of_kind in counts.values()), Fraction(0)) or None
     for p in stated:
         total = _total(p, layout, gpus)
         if total is not None:
@@ -317,8 +317,8 @@ def _gpus_of(parts: Iterable[Part]) -> dict[Identity, Total]:
 
 
 def _greater(totals: dict[Identity, Total], total: Total) -> None:
-    there = totals.get(total.identity)
-    if there is None or (there.units == total.units and there.value < total.value):
+    sum_before = totals.get(total.identity)
+    if sum_before is None or (sum_before.units == total.units and sum_before.value < total.value):
         totals[total.identity] = total
 
 
@@ -391,13 +391,14 @@ def _of_task(p: Property, factor: Fraction) -> Total | None:
 
 def _add(sums: dict[Identity, Total], total: Total, origin: str) -> None:
     """Add a total to a sum; one in another unit leaves the sum unknown."""
-    there = sums.get(total.identity)
-    if there is None:
+    sum_before = sums.get(total.identity)
+    if sum_before is None:
         sums[total.identity] = total
     else:
-        same = there.units == total.units
-        sums[total.identity] = Total(total.identity, there.value + (total.value if same else 0), there.units, origin,
-                                     there.known and total.known and same)
+        same = sum_before.units == total.units
+        sums[total.identity] = Total(total.identity, sum_before.value + (total.value if same else 0), sum_before.units,
+                                     origin,
+                                     sum_before.known and total.known and same)
 
 
 def _together(of_job: dict[Identity, Total], parts: Sequence[Part]) -> dict[Identity, Total]:
@@ -412,22 +413,22 @@ def _sums(parts: Iterable[Part]) -> dict[Identity, Total]:
     sums: dict[Identity, Total] = {}
     for part in parts:
         for identity, total in part.amounts.items():
-            there = sums.get(identity)
-            _add(sums, total, "" if there is None else f"{there.origin} + {total.origin}")
+            sum_before = sums.get(identity)
+            _add(sums, total, "" if sum_before is None else f"{sum_before.origin} + {total.origin}")
     return sums
 
 
 def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:
-    stated, known = _stated(of_job, "Processors", whole)
+    stated, certain = _stated(of_job, "Processors", whole)
     count = max(whole.processor_total or 0, stated or 0)
     if not count:
         return None
     if stated == count:
         plain = all(p.attributes.get("metric") in (None, "Total") for p in of_job if p.tag == "Processors")
-        return Total(_PROCESSORS, Fraction(count), None, f"Processors {count}", known, plain)
+        return Total(_PROCESSORS, Fraction(count), None, f"Processors {count}", certain, plain)
     totals = [total for part in parts if (total := part.processors) is not None]
     return Total(_PROCESSORS, Fraction(count), None, " + ".join(total.origin for total in totals),
-                 known and all(total.known for total in totals))
+                 certain and all(total.known for total in totals))
 
 
 def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:

@@ -63,7 +63,7 @@ def load_settings(site: tuple[Site, str] | None = None, options: Mapping[str, tu
     if site is not None:
         layers.append(site_layer(*site))
     if options:
-        layers.append(Layer({name: Value(*given) for name, given in options.items()}))
+        layers.append(Layer({name: Value(*setting) for name, setting in options.items()}))
     return Settings(layers[::-1])
 
 
@@ -114,9 +114,9 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
     members |= {name: stated[name] for name in own if name in stated}
     if not members and launcher is None:
         return None
-    made = kind(**members)
-    made.launcher = launcher
-    return made
+    config = kind(**members)
+    config.launcher = launcher
+    return config
 
 
 def reached(backend: BatchSchedulerExecutor) -> Host:
@@ -189,10 +189,10 @@ def pin(folder: Path, stated: Mapping[str, Any], backend: psij.JobExecutor | Non
 def following(folder: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with which a submission is followed: those that it was made with, as its folder tells, but for how
     its resource manager is asked, which the present ones say. stated: the present ones."""
-    made: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     with suppress(OSError, ValueError, AttributeError):
         with open(folder / _PINNED, encoding="utf-8") as file:
-            given = json.loads(file.read(_LONGEST))
-        known = {**SETTINGS, **OF_SITES}
-        made = {name: known[name].check(value) for name, value in given.items() if name in known}
-    return made | {name: value for name, value in stated.items() if name in _ASKING}
+            stored = json.loads(file.read(_LONGEST))
+        all_settings = {**SETTINGS, **OF_SITES}
+        settings = {name: all_settings[name].check(value) for name, value in stored.items() if name in all_settings}
+    return settings | {name: value for name, value in stated.items() if name in _ASKING}

@@ -99,12 +99,12 @@ def kind_of(source: str) -> str:
 def disagreements(status: JobStatus) -> Iterator[Disagreement]:
     """Where the sources of a status are further apart than 2 s (times), 2 s and 1 % (durations), 1 % (amounts); counts
     and names have to be the same."""
-    known = status.metadata or {}
-    sources: Mapping[str, str] = known.get("sources", {})
-    for key, others in known.get("others", {}).items():
-        value = {"exit_code": status.exit_code, "state": status.state.name}.get(key, known.get(key))
+    metadata = status.metadata or {}
+    sources: Mapping[str, str] = metadata.get("sources", {})
+    for key, others in metadata.get("others", {}).items():
+        value = {"exit_code": status.exit_code, "state": status.state.name}.get(key, metadata.get(key))
         for source, other in others.items():
-            if value is not None and not _agree(key, value, other, known):
+            if value is not None and not _agree(key, value, other, metadata):
                 yield Disagreement(key, value, str(sources.get(key, "status")), other, str(source))
 
 
@@ -113,25 +113,26 @@ def not_its_own(status: JobStatus) -> list[str]:
     return [f"left out, as about another job: {why}" for why in (status.metadata or {}).get("left_out", ())]
 
 
-def _agree(key: str, one: Any, other: Any, known: Mapping[str, Any]) -> bool:
-    if one == other:
+def _agree(key: str, value: Any, other: Any, metadata: Mapping[str, Any]) -> bool:
+    if value == other:
         return True
     if key in _TIMES | _SPANS | _AMOUNTS:
         try:
-            apart, share = abs(float(one) - float(other)), _SHARE * max(abs(float(one)), abs(float(other)))
+            apart, share = abs(float(value) - float(other)), _SHARE * max(abs(float(value)), abs(float(other)))
         except (TypeError, ValueError):
             return False
         if key in _TIMES:
-            return apart <= _SECONDS or _is_of_an_attempt(key, float(other), known)
+            return apart <= _SECONDS or _is_of_an_attempt(key, float(other), metadata)
         return apart <= (max(_SECONDS, share) if key in _SPANS else share)
     if key == "nodes":
-        return _short(one) == _short(other)
+        return _short(value) == _short(other)
     return False
 
 
-def _is_of_an_attempt(key: str, time: float, known: Mapping[str, Any]) -> bool:
+def _is_of_an_attempt(key: str, time: float, metadata: Mapping[str, Any]) -> bool:
     """Whether a time is that of an earlier run: an old word, not another one."""
-    return any(abs(float(attempt[key]) - time) <= _SECONDS for attempt in known.get("attempts", ()) if key in attempt)
+    return any(abs(float(attempt[key]) - time) <= _SECONDS for attempt in metadata.get("attempts", ())
+               if key in attempt)
 
 
 def _short(names: Any) -> set[str]:
@@ -147,8 +148,8 @@ def _shown(value: Any) -> str:
 
 def tell(findings: Findings, label: str, apart: Iterable[Disagreement], place: str) -> None:
     """Each disagreement as a finding about the job of that label, which stands at that place."""
-    for one in apart:
-        findings.add(one.rule, one.fact, f"{label}: {one.text}", path=place)
+    for disagreement in apart:
+        findings.add(disagreement.rule, disagreement.fact, f"{label}: {disagreement.text}", path=place)
 
 
 def is_annotation(item: Property) -> bool:
@@ -167,8 +168,8 @@ def annotate(job: Job, rows: Iterable[tuple[str, str, Source]]) -> None:
 
     rows: (fact, value, source). The value of the Extension is the kind of the source and its name.
     """
-    made = {fact: source for fact, _, source in rows}
+    sources = {fact: source for fact, _, source in rows}
     job.put_as_is("Extension", [*(p for p in job.all("Extension") if not is_annotation(p)),
                           *(new_property("Extension", str(source), {
                               "type": _TYPE, "name": _SOURCE + fact.replace("/", ".").replace(" ", ".")})
-                            for fact, source in made.items())])
+                            for fact, source in sources.items())])

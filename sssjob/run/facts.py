@@ -68,25 +68,25 @@ class Seen:
 
     def take(self, status: JobStatus) -> None:
         """Take over a new status."""
-        known = status.metadata or {}
-        self.native_id = known.get("native_id", self.native_id)
-        if known.get("requeued") or "start_time" in known:
-            self.put_back = bool(known.get("requeued"))
-        submitted = known.get("submit_time")
-        if submitted is not None and not self._is_put_back(known, submitted):
+        metadata = status.metadata or {}
+        self.native_id = metadata.get("native_id", self.native_id)
+        if metadata.get("requeued") or "start_time" in metadata:
+            self.put_back = bool(metadata.get("requeued"))
+        submitted = metadata.get("submit_time")
+        if submitted is not None and not self._is_put_back(metadata, submitted):
             self.submitted = submitted
-        self.started = known.get("start_time", self.started)
+        self.started = metadata.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
         self.began = self.started if self.began is None else self.began
         self.status = status
 
-    def _is_put_back(self, known: Mapping[str, Any], submitted: float) -> bool:
+    def _is_put_back(self, metadata: Mapping[str, Any], submitted: float) -> bool:
         """Whether a time of submission is the one at which a job was put back into the queue, in which it may have
         started anew within the same second: queue and controller, unlike accounting, have only the last one."""
-        source = known.get("sources", {}).get("submit_time")
+        source = metadata.get("sources", {}).get("submit_time")
         has_all = source is not None and kind_of(str(source)) == "accounting"
-        started_anew = int(known.get("starts", 1)) > 1 and source is not None and not has_all
+        started_anew = int(metadata.get("starts", 1)) > 1 and source is not None and not has_all
         later = self.began is not None and submitted > self.began
         return started_anew or (later and not (has_all and self.submitted is None))
 
@@ -114,9 +114,9 @@ class Origin:
     host: str
 
 
-def same_host(one: str, other: str) -> bool:
+def same_host(one_name: str, other: str) -> bool:
     """Whether two names are of one host, with or without its domain."""
-    first, second = one.lower(), other.lower()
+    first, second = one_name.lower(), other.lower()
     return first == second or (("." in first) != ("." in second) and first.split(".")[0] == second.split(".")[0])
 
 
@@ -196,11 +196,11 @@ def _state(parts: Sequence[Seen]) -> str:
 def standing(status: JobStatus) -> tuple[object, ...]:
     """What of a status is news when it changes: the state, whether the job was put back into the queue, what the
     resource manager does with it, and why it waits: that its turn has not come is not worth telling."""
-    known = status.metadata or {}
-    again = bool(known.get("requeued")) and not status.final
-    waits = known.get("waits") if again or status.state is JobState.QUEUED else None
+    metadata = status.metadata or {}
+    again = bool(metadata.get("requeued")) and not status.final
+    waits = metadata.get("waits") if again or status.state is JobState.QUEUED else None
     why = None if waits is None or waits == TURN else (waits, status.message)
-    return JobState.QUEUED if again else status.state, again, known.get("phase"), why
+    return JobState.QUEUED if again else status.state, again, metadata.get("phase"), why
 
 
 def is_put_back(seen: Seen, status: JobStatus) -> bool:
@@ -211,14 +211,14 @@ def is_put_back(seen: Seen, status: JobStatus) -> bool:
     """
     if status.state is not JobState.QUEUED or seen.status is None or seen.status.state is not JobState.ACTIVE:
         return False
-    known = status.metadata
-    if not known:
+    metadata = status.metadata
+    if not metadata:
         return False
-    submitted = known.get("submit_time")
-    if not (known.get("requeued") or seen.started is None or time.time() - seen.started > _BEHIND_S
+    submitted = metadata.get("submit_time")
+    if not (metadata.get("requeued") or seen.started is None or time.time() - seen.started > _BEHIND_S
             or (submitted is not None and submitted > seen.started)):
         return False
-    known["requeued"] = True
+    metadata["requeued"] = True
     return True
 
 
@@ -237,9 +237,9 @@ def keep_put_back(seen: Seen, status: JobStatus) -> None:
 
 def is_old_start(seen: Seen, status: JobStatus) -> bool:
     """Whether a status only says that a job has begun, by the record of a start that is known already."""
-    known = status.metadata or {}
-    return (status.state is JobState.ACTIVE and known.get("sources", {}).get("start_time") == START_RECORD
-            and seen.started is not None and known["start_time"] - seen.started <= _LATER_S)
+    metadata = status.metadata or {}
+    return (status.state is JobState.ACTIVE and metadata.get("sources", {}).get("start_time") == START_RECORD
+            and seen.started is not None and metadata["start_time"] - seen.started <= _LATER_S)
 
 
 def hopeless(parts: Sequence[Seen]) -> str | None:
@@ -260,15 +260,15 @@ def _waiting(parts: Sequence[Seen]) -> str | None:
     words."""
     for p in parts:
         if p.status is not None and not p.final and _state_of(p) in ("Idle", "Hold"):
-            told = [str(x) for x in (p.known.get("waits"), p.status.message) if x]
-            return ": ".join(told) or ("put back into the queue" if p.known.get("requeued") else None)
+            reasons = [str(x) for x in (p.known.get("waits"), p.status.message) if x]
+            return ": ".join(reasons) or ("put back into the queue" if p.known.get("requeued") else None)
     return None
 
 
 def _time(job: Job, tag: str, choose: Callable[[list[float]], float], values: Iterable[float | None]) -> None:
-    known = [v for v in values if v is not None]
-    if known:
-        job.set_as_is(tag, math.floor(choose(known)))
+    times_known = [v for v in values if v is not None]
+    if times_known:
+        job.set_as_is(tag, math.floor(choose(times_known)))
 
 
 def _native(job: Job, parts: Sequence[Seen]) -> None:
@@ -297,21 +297,23 @@ def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
     if [item.text for item in before if isinstance(item, Property)] == list(values):
         return
     at = scope.items.index(before[0]) if before else len(scope.items)
-    made = [new_property("Extension", v, {"type": "LRM", "name": name}) for v in values]
-    scope.items = [*(i for i in scope.items[:at] if not is_old(i)), *made,
+    new_items = [new_property("Extension", v, {"type": "LRM", "name": name}) for v in values]
+    scope.items = [*(i for i in scope.items[:at] if not is_old(i)), *new_items,
                    *(i for i in scope.items[at:] if not is_old(i))]
 
 
 def _tasks(parts: Sequence[Seen]) -> None:
     """Node, session and process of the only task of a task group, where the executor tells them."""
     for p in parts:
-        told = {"Node": p.known.get("nodes", ()), "Session": p.known.get("session"), "Process": p.known.get("process")}
-        if p.group is None or told["Process"] is None or len(told["Node"]) != 1 or not _is_single(p.group):
+        task_facts = {"Node": p.known.get("nodes", ()), "Session": p.known.get("session"),
+                      "Process": p.known.get("process")}
+        if p.group is None or task_facts["Process"] is None or len(task_facts["Node"]) != 1 or not _is_single(p.group):
             continue
         if not p.group.tasks:
             p.group.items.append(Task())
         task = p.group.tasks[0]
-        for tag, value in (("Node", told["Node"][0]), ("Session", told["Session"]), ("Process", told["Process"])):
+        for tag, value in (("Node", task_facts["Node"][0]), ("Session", task_facts["Session"]),
+                           ("Process", task_facts["Process"])):
             if value is not None and (tag != "Node" or task.first(tag) is None):
                 task.set_as_is(tag, value)
 
@@ -348,11 +350,11 @@ def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -
 
 def _pilots(job: Job, parts: Sequence[Seen]) -> None:
     """What a pilot said of its use of processors (Machine/Job Features); of several pilots nothing can be said."""
-    found = [p for p in parts if "pilot" in p.known]
-    if len(found) == 1 and len(parts) == 1:
+    pilots = [p for p in parts if "pilot" in p.known]
+    if len(pilots) == 1 and len(parts) == 1:
         from sssjob.mjf.job import record_pilot
 
-        record_pilot(job, found[0].known["pilot"], found[0].failed)
+        record_pilot(job, pilots[0].known["pilot"], pilots[0].failed)
 
 
 def outcome_of(parts: Sequence[Seen]) -> tuple[int | None, int | None]:
@@ -374,18 +376,18 @@ def _message(parts: Sequence[Seen]) -> str | None:
     return ": ".join(dict.fromkeys(str(x) for x in (reason, text) if x)) or None
 
 
-def _attempt(known: Mapping[str, Any]) -> str:
+def _attempt(metadata: Mapping[str, Any]) -> str:
     """One run in words: ``start=1795282977 end=1795282980 exit=0 state=REQUEUED nodes=node1,node2``; signal=N in place
     of exit where a signal ended it. Of several submissions of one job ``native=17`` stands before, and ``retry=CLAUSE``
     after it, where that clause began the next one. Only what is known is in it."""
-    said = {"start": known.get("start_time"), "end": known.get("end_time"), "exit": known.get("exit_code"),
-            "signal": known.get("signal")}
-    words = [f"{name}={math.floor(value)}" for name, value in said.items() if value is not None]
-    state = str(known.get("native_state") or "").split(" ")[0]
+    facts = {"start": metadata.get("start_time"), "end": metadata.get("end_time"), "exit": metadata.get("exit_code"),
+             "signal": metadata.get("signal")}
+    words = [f"{name}={math.floor(value)}" for name, value in facts.items() if value is not None]
+    state = str(metadata.get("native_state") or "").split(" ")[0]
     words += [f"state={state}"] if state else []
-    nodes = ",".join(map(str, known.get("nodes", ())))
+    nodes = ",".join(map(str, metadata.get("nodes", ())))
     words += [f"nodes={nodes}"] if nodes else []
-    before, after = ([f"{word}={known[key]}"] if known.get(key) is not None else []
+    before, after = ([f"{word}={metadata[key]}"] if metadata.get(key) is not None else []
                      for word, key in (("native", "native_id"), ("retry", "retry")))
     return " ".join([*before, *words, *after])
 
@@ -439,13 +441,13 @@ def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
 
 def _spans(parts: Sequence[Seen]) -> dict[int, int]:
     """Seconds -> processors that were held so long, where some were given back before the end."""
-    found: dict[int, int] = {}
+    spans: dict[int, int] = {}
     for p in parts:
         whole = [[p.known.get("processors", 0), _duration([p])]]
         for count, seconds in p.known.get("spans", whole):
             held = _half_up(Decimal(str(seconds)))
-            found[held] = found.get(held, 0) + int(count)
-    return found
+            spans[held] = spans.get(held, 0) + int(count)
+    return spans
 
 
 def _duration(parts: Sequence[Seen]) -> Decimal:
@@ -474,12 +476,12 @@ def _nodes(block: Delivered, parts: Sequence[Seen]) -> None:
 
 def _gpus(parts: Sequence[Seen]) -> dict[str, int]:
     """How many GPUs of each type; the type is empty where it is not named."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for p in parts:
         typed = p.known.get("gpu_types") or ({"": p.known["gpus"]} if p.known.get("gpus") else {})
         for model, count in typed.items():
-            found[str(model)] = found.get(str(model), 0) + int(count)
-    return found
+            counts[str(model)] = counts.get(str(model), 0) + int(count)
+    return counts
 
 
 def _held(parts: Sequence[Seen], total: int) -> int:
@@ -493,20 +495,20 @@ def _places(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) 
     a bare name, which says both, moves to Requested. Nothing is given to a job that never ran."""
     delivered = next(iter(job.containers("Delivered")), None)
     for tag, key in _PLACES.items():
-        given = next((str(p.known[key]) for p in parts if key in p.known), None)
-        if given is None and tag == "User" and origin is not None:
-            given = origin.user
-        wanted = [p.text for scope in (asked, *asked.containers("Requested")) for p in scope.all(tag)]
-        if given is None or delivered is None or wanted == [given] or (
-                tag == "Machine" and len(wanted) == 1 and same_host(wanted[0], given)):
+        actual = next((str(p.known[key]) for p in parts if key in p.known), None)
+        if actual is None and tag == "User" and origin is not None:
+            actual = origin.user
+        wanted_texts = [p.text for scope in (asked, *asked.containers("Requested")) for p in scope.all(tag)]
+        if actual is None or delivered is None or wanted_texts == [actual] or (
+                tag == "Machine" and len(wanted_texts) == 1 and same_host(wanted_texts[0], actual)):
             continue
-        delivered.set_as_is(tag, given)
-        if wanted and not any(scope.first(tag) for scope in job.containers("Requested")):
+        delivered.set_as_is(tag, actual)
+        if wanted_texts and not any(scope.first(tag) for scope in job.containers("Requested")):
             block = next(iter(job.containers("Requested")), None)
             if block is None:
                 block = Requested()
                 job.items.append(block)
-            block.items += job.all(tag) or [new_property(tag, text) for text in wanted]
+            block.items += job.all(tag) or [new_property(tag, text) for text in wanted_texts]
             job.set_as_is(tag, None)
 
 
@@ -516,23 +518,24 @@ def record_unstarted(job: Job, message: str) -> None:
     job.set_as_is("StatusMessage", message)
 
 
-def stated(job: Job, known: Mapping[str, Any] = _NOTHING) -> list[tuple[str, str, tuple[str, ...]]]:
+def stated(job: Job, metadata: Mapping[str, Any] = _NOTHING) -> list[tuple[str, str, tuple[str, ...]]]:
     """(fact, value, keys of the metadata it may be from) of every fact that a job holds.
 
-    known: the metadata. What a user has asked for is a fact where the resource manager says the same.
+    metadata: the metadata. What a user has asked for is a fact where the resource manager says the same.
     """
-    found = [(p.tag, p.text, _KEYS.get(p.tag, ())) for tag in RESULTS for p in job.all(tag)]
-    found += [(tag, p.text, (key,)) for tag, key in _PLACES.items() for p in job.all(tag) if known.get(key) == p.text]
+    facts = [(p.tag, p.text, _KEYS.get(p.tag, ())) for tag in RESULTS for p in job.all(tag)]
+    facts += [(tag, p.text, (key,)) for tag, key in _PLACES.items() for p in job.all(tag)
+              if metadata.get(key) == p.text]
     for p in job.all("Extension"):
         if p.get("type") == "LRM":
             name = str(p.get("name"))
             name = f"LRM/{name}" if name in RESULTS else name
-            found.append((name, p.text, _KEYS.get(name, ())))
+            facts.append((name, p.text, _KEYS.get(name, ())))
     for group in job.task_groups:
-        found += [("NativeId", p.text, _KEYS["NativeId"]) for p in group.all("Extension")
+        facts += [("NativeId", p.text, _KEYS["NativeId"]) for p in group.all("Extension")
                   if (p.get("type"), p.get("name")) == ("LRM", "NativeId")]
     for block in job.containers("Delivered"):
         for p in block.properties():
             name = " ".join(x for x in (p.tag, p.get("name") or p.get("metric")) if x)
-            found.append((f"Delivered/{name}", f"{p.text} {p.get('units') or ''}".strip(), _KEYS.get(name, ())))
-    return found
+            facts.append((f"Delivered/{name}", f"{p.text} {p.get('units') or ''}".strip(), _KEYS.get(name, ())))
+    return facts

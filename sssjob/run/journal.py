@@ -148,9 +148,9 @@ def stamp() -> dict[str, Any]:
 
 def status_record(status: JobStatus) -> dict[str, Any]:
     """A psij status as a JSON object."""
-    known = {"state": status.state.name, "time": status.time, "message": status.message,
-             "exit_code": status.exit_code, "metadata": status.metadata}
-    return {name: value for name, value in known.items() if value is not None}
+    record = {"state": status.state.name, "time": status.time, "message": status.message,
+              "exit_code": status.exit_code, "metadata": status.metadata}
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def status_of(data: Mapping[str, Any]) -> JobStatus:
@@ -178,12 +178,12 @@ class Journal:
     def _spend_reserve(self) -> bool:
         """Give the room back; whether there was any."""
         try:
-            found = self._reserve.stat().st_size
+            size = self._reserve.stat().st_size
             self._reserve.unlink()
         except OSError:                 # another client has spent it
             return False
         self.reserve_spent = True
-        return found > 0
+        return size > 0
 
     @property
     def _reserve(self) -> Path:
@@ -211,8 +211,8 @@ class Journal:
         gives that one, and nothing is written. site: the name of its profile."""
         client = stamp()
         with self._transaction():
-            if request is not None and (made := self.requested(request)) is not None:
-                return made
+            if request is not None and (earlier := self.requested(request)) is not None:
+                return earlier
             number = self._connection.execute(
                 "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
                 "request, site) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -231,8 +231,8 @@ class Journal:
 
     def requested(self, request: str) -> Entry | None:
         """The submission that its user calls so; None where there is none."""
-        found = self._ask("SELECT number FROM submissions WHERE request = ?", request)
-        return self.entry(found[0][0]) if found else None
+        numbers = self._ask("SELECT number FROM submissions WHERE request = ?", request)
+        return self.entry(numbers[0][0]) if numbers else None
 
     def _check_keys(self, events: Sequence[Event]) -> None:
         """Refuse a submission that depends on another one which was taken out since that was looked up."""
@@ -244,11 +244,11 @@ class Journal:
 
     def entry(self, number: int) -> Entry:
         """A submission. Raises UsageError."""
-        found = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
-                          "cluster, site, request FROM submissions WHERE number = ?", number)
-        if not found:
+        submissions = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
+                                "cluster, site, request FROM submissions WHERE number = ?", number)
+        if not submissions:
             raise UsageError(f"there is no submission @{number} in {self.path}")
-        token, executor, document, directory, policy, name, when, ended, client, cluster, site, request = found[0]
+        token, executor, document, directory, policy, name, when, ended, client, cluster, site, request = submissions[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, when, ended,
                      client.rpartition(":")[0], cluster, site, request)
 
@@ -334,9 +334,9 @@ class Journal:
 
     def named(self, name: str) -> list[Row]:
         """The jobs of this Name that have not ended; where all have, those of the newest submission."""
-        found = self._rows("WHERE j.name = ?", name)
-        going = [row for row in found if row.outcome is None]
-        return going or [row for row in found if row.submission == found[-1].submission]
+        rows = self._rows("WHERE j.name = ?", name)
+        going = [row for row in rows if row.outcome is None]
+        return going or [row for row in rows if row.submission == rows[-1].submission]
 
     def name_of(self, row: Row) -> str:
         """The shortest name that means this job and no other one that has not ended."""
@@ -355,11 +355,11 @@ class Journal:
                 or (self._rows("WHERE s.executor = ? AND j.native_id = ?", executor.lower(), native) if colon else []))
 
     def _rows(self, where: str, *values: object) -> list[Row]:
-        found = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
-                          "j.outcome, j.exit_code, j.array, j.message, s.cluster, s.site FROM jobs j "
-                          f"JOIN submissions s ON s.number = j.submission {where} "
-                          "ORDER BY j.submission, j.job", *values)
-        return [Row(*values) for values in found]
+        rows = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
+                         "j.outcome, j.exit_code, j.array, j.message, s.cluster, s.site FROM jobs j "
+                         f"JOIN submissions s ON s.number = j.submission {where} "
+                         "ORDER BY j.submission, j.job", *values)
+        return [Row(*values) for values in rows]
 
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         when = time.time()
@@ -546,11 +546,11 @@ class Entry:
     def events(self, after: int = 0, wishes: bool = False) -> list[Event]:
         """The history after an event, the oldest first. wishes: only what others want of who looks after the jobs."""
         some = "AND kind IN ('cancel', 'hold', 'release', 'rerun', 'cap', 'on-end') " if wishes else ""
-        found = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
-                                  f"AND number > ? {some}ORDER BY number", self.number, after)
+        rows = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
+                                 f"AND number > ? {some}ORDER BY number", self.number, after)
         with told(self.journal.path):
             return [Event(job, kind, source, json.loads(data), part, when, number)
-                    for job, kind, source, data, part, when, number in found]
+                    for job, kind, source, data, part, when, number in rows]
 
     def detail(self, job: int, details: Callable[[], Details]) -> None:
         """Remember where to learn the details of a job at the next ``flush``."""

@@ -265,11 +265,11 @@ class OnEnd:
 def ran(hook: Hook, document: bytes, environment: Mapping[str, str], directory: Path,
         leaves: threading.Event) -> Done:
     """Run a command to its end or to its time limit (``hook_seconds``), with the document on its standard input."""
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as given:
-        given.write(document)
-        given.seek(0)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stdin:
+        stdin.write(document)
+        stdin.seek(0)
         try:
-            process = subprocess.Popen(hook.command, stdin=given, stdout=output, stderr=output, cwd=directory,
+            process = subprocess.Popen(hook.command, stdin=stdin, stdout=output, stderr=output, cwd=directory,
                                        env=dict(environment), start_new_session=True)
         except (OSError, ValueError) as error:
             return Done(hook, f"cannot be run: {getattr(error, 'strerror', None) or error}")
@@ -286,10 +286,10 @@ def ran(hook: Hook, document: bytes, environment: Mapping[str, str], directory: 
         if process.returncode == 0:
             return Done(hook)
         output.seek(max(output.seek(0, os.SEEK_END) - _TAIL, 0))
-        said = output.read(_TAIL).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        last_line = output.read(_TAIL).decode("utf-8", "replace").strip().rpartition("\n")[2]
         code = process.returncode
         how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-        return Done(hook, f"{how}{': ' + said if said else ''}")
+        return Done(hook, f"{how}{': ' + last_line if last_line else ''}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -336,11 +336,12 @@ def _variables(job: Running, hook: Hook) -> dict[str, str]:
     """What the environment of a hook says of the job; only what is known."""
     row = job.row
     token = "" if job.of.entry is None else job.of.entry.token
-    known = {"KEY": row.key if token else None, "ID": row.id, "NAME": row.name, "NATIVE_ID": row.native_id,
-             "EXECUTOR": row.executor or None, "STATE": row.state, "OUTCOME": row.outcome, "EXIT_CODE": row.exit_code,
-             "MESSAGE": None if job.outcome is None else job.outcome.message.replace("\0", "") or None,
-             "IDEMPOTENCY_KEY": f"{token or os.getpid()}.{job.number + 1}.{hook.id}"}
-    return {f"SSSJOB_{name}": str(value) for name, value in known.items() if value is not None}
+    variables = {"KEY": row.key if token else None, "ID": row.id, "NAME": row.name, "NATIVE_ID": row.native_id,
+                 "EXECUTOR": row.executor or None, "STATE": row.state, "OUTCOME": row.outcome,
+                 "EXIT_CODE": row.exit_code,
+                 "MESSAGE": None if job.outcome is None else job.outcome.message.replace("\0", "") or None,
+                 "IDEMPOTENCY_KEY": f"{token or os.getpid()}.{job.number + 1}.{hook.id}"}
+    return {f"SSSJOB_{name}": str(value) for name, value in variables.items() if value is not None}
 
 
 def _document(job: Running, as_json: bool) -> bytes:
@@ -357,13 +358,13 @@ def _document(job: Running, as_json: bool) -> bytes:
 
 def _directory(job: Running) -> Path:
     """Where a command is run: where the document was submitted, or the root where that has gone."""
-    found = Path.cwd() if job.of.entry is None else job.of.entry.directory
-    return found if found.is_dir() else Path("/")
+    directory = Path.cwd() if job.of.entry is None else job.of.entry.directory
+    return directory if directory.is_dir() else Path("/")
 
 
 def promise_all(jobs: Iterable[Running], hooks: Iterable[Hook]) -> None:
     """Have hooks done for jobs when they end."""
-    made = [hook.promise() for hook in hooks]
+    promises = [hook.promise() for hook in hooks]
     for job in jobs:
-        for data in made if not job.plan.keep else ():
+        for data in promises if not job.plan.keep else ():
             job.hooks.setdefault(data["hook"], Hook(data["hook"], tuple(data.get("command", ())), data.get("url", "")))

@@ -136,15 +136,15 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     rejects the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
     """
     findings.places = document.places
-    made = _Planning(document, findings, executor, cwd or Path.cwd(), policy, backend)
-    made.plan.scripts, made.plan.keep = scripts, scripts is not None
-    made.follower = follower or f"process {os.getpid()}"
-    made.known = known
-    made.plan.jobs = made.jobs(resume)
-    made.plan.planning = made
+    planning = _Planning(document, findings, executor, cwd or Path.cwd(), policy, backend)
+    planning.plan.scripts, planning.plan.keep = scripts, scripts is not None
+    planning.follower = follower or f"process {os.getpid()}"
+    planning.known = known
+    planning.plan.jobs = planning.jobs(resume)
+    planning.plan.planning = planning
     if findings.rejected:
-        made.plan.close()
-    return made.plan
+        planning.plan.close()
+    return planning.plan
 
 
 def outline(document: Document) -> Plan:
@@ -169,13 +169,13 @@ class _Planning:
         planned = self.outline()
         if not planned and not self.findings.rejected:
             self.findings.add("SSS605", "Job", "there is no job to run")
-        told: set[int] = set()
+        reported: set[int] = set()
         for job in planned:
             whole = job.job if job.member is None else job.member.job
             job.keep = resume and _succeeded(whole)
             if not job.keep:
-                self._fill(job, id(whole) in told)
-                told.add(id(whole))
+                self._fill(job, id(whole) in reported)
+                reported.add(id(whole))
         return planned
 
     def outline(self) -> list[PlannedJob]:
@@ -206,13 +206,13 @@ class _Planning:
         """A job, or all elements of its array (decisions 23)."""
         folded = effective(job, defaults, policy=policy.value, shared=shared).fold()
         policy = policy_of(folded, policy)
-        label, said = arrays.label_of(job, number), arrays.array_of(folded)
+        label, stated_array = arrays.label_of(job, number), arrays.array_of(folded)
         retry, fail_fast = self._on_failure(folded, path, policy, label)
         folded = distinct(without_policy(folded))
-        if said is None:
+        if stated_array is None:
             yield PlannedJob(job, folded, label, group, path, policy, retry=retry, fail_fast=fail_fast)
             return
-        array = arrays.read(said, self.findings, self.findings.limits, f"{path}/Extension")
+        array = arrays.read(stated_array, self.findings, self.findings.limits, f"{path}/Extension")
         folded = arrays.without_array(folded)
         for index in array.indices if array is not None else ():
             member = Member(label, index, array, job) if array is not None else None
@@ -233,8 +233,8 @@ class _Planning:
 
     def _check_retry(self, retry: Retry, job: Job, path: str, policy: Policy, label: str) -> None:
         """Tell which clauses can never count, and which changes have nothing to change."""
-        told = reasons_of(self.executor)
-        for word in retry.unknown_to(told) if told is not None else ():
+        reasons = reasons_of(self.executor)
+        for word in retry.unknown_to(reasons) if reasons is not None else ():
             self._add("SSS602", "Extension", f"{label}: Retry names {word}, which the executor {self.executor} cannot "
                       "tell from other failures", f"{path}/Extension", policy)
         for name in retry.changed:
@@ -270,10 +270,11 @@ class _Planning:
             cycle = graph.cycle()
             if cycle is not None:
                 self._add("SSS410", "Dependency", f"dependencies form a cycle: {' -> '.join(cycle)}", "/JobGroup")
-            made: dict[tuple[int, str, int | None, str], Need] = {}      # those that are equal are one
+            needs_by_key: dict[tuple[int, str, int | None, str], Need] = {}      # those that are equal are one
             for number, links in graph.links_of().items():
                 mine = places.get(id(graph.jobs[number]), ())
-                needs = tuple(self._need(planned[n], link, graph, places, made) for n in mine[:1] for link in links)
+                needs = tuple(self._need(planned[n], link, graph, places, needs_by_key) for n in mine[:1]
+                              for link in links)
                 for n in mine:
                     planned[n].needs = needs
         for job in planned:
@@ -282,34 +283,35 @@ class _Planning:
                                                 p.get("designator") == "JobName") for p in job.folded.all("Dependency"))
 
     def _need(self, job: PlannedJob, link: Link, graph: Dependencies, places: Mapping[int, list[int]],
-              made: dict[tuple[int, str, int | None, str], Need]) -> Need:
+              needs_by_key: dict[tuple[int, str, int | None, str], Need]) -> Need:
         key = (id(link.needs), link.condition, link.code, link.target)
-        if key not in made:
-            on = tuple(n for one in link.needs for n in places.get(id(graph.jobs[one]), ()))
+        if key not in needs_by_key:
+            on = tuple(n for index in link.needs for n in places.get(id(graph.jobs[index]), ()))
             code = None if link.code is None else str(link.code)
-            made[key] = Need(on, link.condition, link.code, _said(link.condition, code, link.target)) if on else \
+            needs_by_key[key] = Need(on, link.condition, link.code,
+                                     _said(link.condition, code, link.target)) if on else \
                 self._outside(job, link.condition, code, link.target.strip(), link.by_name)
-        return made[key]
+        return needs_by_key[key]
 
     def _outside(self, job: PlannedJob, condition: str, code: str | None, target: str, by_name: bool = False) -> Need:
         """A dependency on a job that is not in the document: one of the journal, else the resource manager's own."""
-        found: Sequence[str] = ()
+        keys: Sequence[str] = ()
         code = code if condition == "OnExit" else None
         if self.known is not None:
             native = target.partition(":")[2] if target.lower().startswith(f"{self.executor}:") else target
-            found = self.known(target, by_name)
-            if found:
-                self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is {', '.join(found)} in "
+            keys = self.known(target, by_name)
+            if keys:
+                self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is {', '.join(keys)} in "
                           "the journal", f"{job.path}/Dependency", severity="info")
             elif code is None and not by_name and self._can_wait_for(KINDS.get(condition, ""), native):
-                found = (native,)
+                keys = (native,)
                 self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is left to {self.executor}: "
                           "it must be one of its job ids", f"{job.path}/Dependency")
-        if not found:
+        if not keys:
             self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in the document",
                               path=f"{job.path}/Dependency", within=job.job)
         return Need((), condition, None if code is None or not code.isdigit() else int(code),
-                    _said(condition, code, target), tuple(found))
+                    _said(condition, code, target), tuple(keys))
 
     def _can_wait_for(self, kind: str, native_id: str) -> bool:
         fits, says = (getattr(self.backend, name, None) for name in ("is_native_id", "dependency_attributes"))

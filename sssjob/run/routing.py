@@ -175,7 +175,7 @@ def state_of(journal: Journal, token: str) -> Route:
     if isinstance(record, list):        # of a client that knew of no requests
         record = {"candidates": record, "promise": {}}
     promise = Promise(**{**record["promise"], "hooks": tuple(record["promise"].get("hooks", ()))})
-    return Route(token, tuple(_candidate(one) for one in record["candidates"]), step, phase,
+    return Route(token, tuple(_candidate(candidate) for candidate in record["candidates"]), step, phase,
                  tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise)
 
 

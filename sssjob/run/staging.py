@@ -129,13 +129,13 @@ class Promised:
             return spec
         if whole is None or job.together:               # parts of one native job cannot stage: told by the executor
             return spec
-        made = copy.copy(spec)
-        made.stage_in = [psij.StageIn(Path(item.source), Path(item.target), item.mode) for item in whole.stage_in
+        rest = copy.copy(spec)
+        rest.stage_in = [psij.StageIn(Path(item.source), Path(item.target), item.mode) for item in whole.stage_in
                          if not (job.begun and whole.is_brought(item))]
         if whole.stage_out or whole.cleanup:
             job.staging[part] = _record(whole)
-            made.stage_out, made.cleanup = [], []
-        return made
+            rest.stage_out, rest.cleanup = [], []
+        return rest
 
     # -- after the end
     def takes(self, job: Running, part: int, status: psij.JobStatus, tag: str | None) -> bool:
@@ -237,8 +237,8 @@ class Promised:
                     raise StagingStopped
 
         def show(state: psij.JobState) -> None:
-            known = leaving.status.metadata or {}
-            shown = {key: known[key] for key in _SHOWN if key in known}
+            metadata = leaving.status.metadata or {}
+            shown = {key: metadata[key] for key in _SHOWN if key in metadata}
             self.engine.events.put((place, part, psij.JobStatus(state, metadata=shown), None))
 
         status = copy.copy(leaving.status)
@@ -259,9 +259,9 @@ class Promised:
         elif not leaving.left:
             if failure is not None:
                 spoil(status, psij.JobState.FAILED, failure.reason, str(failure))
-            known = status.metadata or {}
-            if leaving.ran and not known.get("end_unknown"):    # what follows the program's end is none of its time
-                status.metadata = {"end_time": leaving.status.time, **known}
+            metadata = status.metadata or {}
+            if leaving.ran and not metadata.get("end_unknown"):    # what follows the program's end is none of its time
+                status.metadata = {"end_time": leaving.status.time, **metadata}
             status.time = time.time()
             say({"step": "done"}, status)
         leaving.idle.set()

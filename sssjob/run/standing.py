@@ -64,11 +64,11 @@ class JobOutcome:
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
-        known = {"exit_code": self.exit_code, "signal": self.signal, "message": self.message or None,
-                 "id": self.job.value("Id"), "name": self.job.value("Name"), "start_time": self.job.value("StartTime"),
-                 "end_time": self.job.value("EndTime")}
+        record = {"exit_code": self.exit_code, "signal": self.signal, "message": self.message or None,
+                  "id": self.job.value("Id"), "name": self.job.value("Name"), "start_time": self.job.value("StartTime"),
+                  "end_time": self.job.value("EndTime")}
         return {"kind": "job", "label": self.label, "outcome": self.word} | {
-            k: v for k, v in known.items() if v is not None}
+            k: v for k, v in record.items() if v is not None}
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class Running:
         job, outcome = self.plan.job, self.outcome
         native = [s.native_id for s in self.seen if s.native_id is not None]
         if self.together:
-            native = list(dict.fromkeys(one.partition("+")[0] for one in native))
+            native = list(dict.fromkeys(native_id.partition("+")[0] for native_id in native))
         member = self.plan.member
         entry = self.of.entry
         number, executor, cluster, site = (0, "", None, None) if entry is None else (
@@ -237,23 +237,23 @@ class Running:
             tags.add(noted["array"]["tag"])
         if noted and self.together:
             tags |= {intent["tag"] for intent in self.intents if intent}
-        known = self.seen[part].known
-        told = "native_state" in known          # else it is the time of the submit command, by the client's clock
-        source = str(known.get("sources", {}).get("start_time"))
-        recorded = kind_of(source) == "exit-file" and known.get("starts", 1) == 1
+        metadata = self.seen[part].known
+        by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
+        source = str(metadata.get("sources", {}).get("start_time"))
+        recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
         return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None, noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
-                        submit_time=known.get("submit_time") if told else None,
-                        began=known.get("start_time") if recorded else None)
+                        submit_time=metadata.get("submit_time") if by_manager else None,
+                        began=metadata.get("start_time") if recorded else None)
 
     def followed(self, part: int) -> psij.Job | None:
         """The job of the executor for a part, or one by which the executor finds its files where another client has
         followed it."""
-        made, tag, native_id = self.parts[part], self.tags[part], self.seen[part].native_id
-        if made is None and tag is not None and native_id is not None:
-            made = psij.Job()
-            made._id, made._native_id = tag, native_id
-        return made
+        psij_job, tag, native_id = self.parts[part], self.tags[part], self.seen[part].native_id
+        if psij_job is None and tag is not None and native_id is not None:
+            psij_job = psij.Job()
+            psij_job._id, psij_job._native_id = tag, native_id
+        return psij_job
 
     def hold_back(self, reason: str) -> None:
         """There is no room for it. reason: in words."""
@@ -282,8 +282,8 @@ class Running:
 
     def sought(self, part: int) -> str | None:
         """The tag by which a part is looked for in the resource manager: its own, or that of its array."""
-        found = self.intents[part].get("array")
-        return self.tags[part] if found is None else str(found["tag"])
+        array = self.intents[part].get("array")
+        return self.tags[part] if array is None else str(array["tag"])
 
     def want_end(self) -> None:
         """Somebody wants its end; that of files that are being staged out is the end of that."""
@@ -308,8 +308,8 @@ class Running:
         self.seen, self.tags = list(last.seen), list(last.tags)
         self.references, self.intents = list(last.references), list(last.intents)
         self.record()
-        said = self.plan.job.value("StatusMessage")
-        self.plan.job.set_as_is("StatusMessage", f"{said}; {message}" if said else message)
+        message_before = self.plan.job.value("StatusMessage")
+        self.plan.job.set_as_is("StatusMessage", f"{message_before}; {message}" if message_before else message)
 
     def end_with_group(self, data: Mapping[str, Any]) -> None:
         """Its end is wanted, because another job of its group has failed. data: of the event ``group``."""
@@ -391,13 +391,13 @@ class Running:
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
-        known = {key: value for seen in together(self.attempts, self.seen) for key, value in seen.known.items()}
+        metadata = {key: value for seen in together(self.attempts, self.seen) for key, value in seen.known.items()}
         return [(name, value, Source("sssjob", self.of.time) if name in (*facts.IDENTITY, *facts.PLACED)
-                 else self._source(keys)) for name, value, keys in facts.stated(self.plan.job, known)]
+                 else self._source(keys)) for name, value, keys in facts.stated(self.plan.job, metadata)]
 
     def _source(self, keys: Sequence[str]) -> Source:
-        found = next((self.evidence[key] for key in (*keys, "state") if key in self.evidence), None)
-        return found or Source("sssjob", self.of.time)
+        source = next((self.evidence[key] for key in (*keys, "state") if key in self.evidence), None)
+        return source or Source("sssjob", self.of.time)
 
     @property
     def not_its_own(self) -> list[str]:
@@ -408,7 +408,8 @@ class Running:
     def disagreements(self) -> list[Disagreement]:
         """Where sources of its facts disagree."""
         before = [seen for attempt in self.attempts for seen in attempt.seen]
-        return [one for seen in (*before, *self.seen) if seen.status is not None for one in disagreements(seen.status)]
+        return [disagreement for seen in (*before, *self.seen) if seen.status is not None
+                for disagreement in disagreements(seen.status)]
 
 
 @dataclass(slots=True, eq=False)
@@ -508,8 +509,8 @@ class Submission:
         """The same for a status."""
         sources = sorted(set((status.metadata or {}).get("sources", {}).values()))
         self.note(job, "status", status_record(status), part, "+".join(map(str, sources)) or _STREAM)
-        for one in disagreements(status):
-            self.note(job, "note", {"text": f"{one.rule}: {one.text}", **one.record()}, part)
+        for disagreement in disagreements(status):
+            self.note(job, "note", {"text": f"{disagreement.rule}: {disagreement.text}", **disagreement.record()}, part)
         for why in not_its_own(status):
             self.note(job, "note", {"text": f"{LEFT_OUT}: {why}"}, part)
 
@@ -565,18 +566,18 @@ def _late(job: Running, event: Event) -> None:
 
 
 def _ended(job: Running, event: Event) -> None:
-    known = event.data
-    if known["word"] == "skipped":
-        job.left_out(known["message"])
+    end = event.data
+    if end["word"] == "skipped":
+        job.left_out(end["message"])
     elif job.attempts and not job.seen:
         job.restore("")
-        job.plan.job.set_as_is("StatusMessage", known["message"])
-    elif job.why is not None and known["word"] == "canceled":
-        job.plan.job.set_as_is("StatusMessage", known["message"])
-    elif known["word"] == "canceled" and not job.started and not job.attempts:
-        facts.record_unstarted(job.plan.job, known["message"])
-    job.outcome = JobOutcome(job.plan.job, job.plan.label, known["word"], known["exit_code"], known["signal"],
-                             known["message"], known["origin"])
+        job.plan.job.set_as_is("StatusMessage", end["message"])
+    elif job.why is not None and end["word"] == "canceled":
+        job.plan.job.set_as_is("StatusMessage", end["message"])
+    elif end["word"] == "canceled" and not job.started and not job.attempts:
+        facts.record_unstarted(job.plan.job, end["message"])
+    job.outcome = JobOutcome(job.plan.job, job.plan.label, end["word"], end["exit_code"], end["signal"],
+                             end["message"], end["origin"])
     job.word = job.outcome.word
 
 
@@ -655,27 +656,27 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     from sssjob.xml.reader import read_document
 
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
-    found = Submission(document, executor, entry, time=entry.time)
-    found.take_plan(outline(document))
+    submission = Submission(document, executor, entry, time=entry.time)
+    submission.take_plan(outline(document))
     for event in entry.events():
         if event.kind == "ended" and event.data["word"] == "kept":
-            found.jobs[event.job].plan.keep = True
-    found.begin()
-    found.catch_up()
-    return found
+            submission.jobs[event.job].plan.keep = True
+    submission.begin()
+    submission.catch_up()
+    return submission
 
 
 def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
            staging: Mapping[str, Any] | None = None, array: Mapping[str, Any] | None = None, name: str | None = None,
-           user: str | None = None, **said: bool) -> dict[str, Any]:
+           user: str | None = None, **flags: bool) -> dict[str, Any]:
     """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
     after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
-    knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. said: ``hold`` (it
+    knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. flags: ``hold`` (it
     holds it), ``together`` (all parts are one native job)."""
     return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
             **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
             **({"name": name} if name is not None else {}), **({"user": user} if user is not None else {}),
-            **{word: True for word, true in said.items() if true}, **stamp()}
+            **{word: True for word, true in flags.items() if true}, **stamp()}
 
 
 def exit_code(jobs: Sequence[Running]) -> tuple[int, Origin]:

@@ -54,47 +54,48 @@ _ASKED: Final = "it is what the job asks for"
 _ASKING: Final = frozenset((*_SHIFTED, *_SLOTTED))
 
 
-def given(meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) -> Given | None:
-    """How a job of the target gives a meaning of the source; None: it does not. known: what the job asks for."""
+def given(meaning: str, source: Facts, target: Facts, job_values: Mapping[str, str]) -> Given | None:
+    """How a job of the target gives a meaning of the source; None: it does not. job_values: what the job asks for."""
     if not meaning:
         return None
     if meaning in _ELEMENTS:
         plain, close = _ELEMENTS[meaning]
-        found = given(plain, source, target, known)
-        return replace(found, close=close) if found is not None and "array" in known else found
+        value = given(plain, source, target, job_values)
+        return replace(value, close=close) if value is not None and "array" in job_values else value
     if meaning == "site_scratch":
-        found = given("scratch", source, target, known)
-        return None if found is None else replace(found, close=f"some sites of {source.title} set it, and no other")
-    found = _found(meaning, target)
-    if meaning == "job_name" and (source.gives.keys() | target.gives.keys()) & {_OF_ARRAYS} and "array" in known:
-        found = target.gives.get(_OF_ARRAYS, found)
-        if found is not None and _OF_ARRAYS in source.gives:
-            found = replace(found, close=_ELEMENTS["element_name"][1])
-    if found is not None and not (found.top or found.array or meaning in _ASKING
+        value = given("scratch", source, target, job_values)
+        return None if value is None else replace(value, close=f"some sites of {source.title} set it, and no other")
+    value = _found(meaning, target)
+    if meaning == "job_name" and (source.gives.keys() | target.gives.keys()) & {_OF_ARRAYS} and "array" in job_values:
+        value = target.gives.get(_OF_ARRAYS, value)
+        if value is not None and _OF_ARRAYS in source.gives:
+            value = replace(value, close=_ELEMENTS["element_name"][1])
+    if value is not None and not (value.top or value.array or meaning in _ASKING
                                   or (meaning == "job_id" and source.unique != target.unique)):
-        return found                                # whatever the job asks for, which takes time to find out
-    if found is not None and ((found.top and "directory" in known) or (found.array and "array" not in known)):
-        found = None
-    shift = known.get("array_shift", "")       # the target counts the elements in another way
-    if found is not None and shift and meaning in _SHIFTED:
-        found = replace(found, text=f"$(({shift.format(found.name or found.text)}))", close="")
-    elif found is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(known.get("array", "")):
-        found = replace(found, close="")
-    if found is None and meaning in known:
-        number, cpus = known[meaning], known.get("cpus_per_task", "1")
+        return value                                # whatever the job asks for, which takes time to find out
+    if value is not None and ((value.top and "directory" in job_values) or (value.array and "array" not in job_values)):
+        value = None
+    shift = job_values.get("array_shift", "")       # the target counts the elements in another way
+    if value is not None and shift and meaning in _SHIFTED:
+        value = replace(value, text=f"$(({shift.format(value.name or value.text)}))", close="")
+    elif value is not None and meaning == "array_index" and _FROM_ZERO.fullmatch(job_values.get("array", "")):
+        value = replace(value, close="")
+    if value is None and meaning in job_values:
+        number, cpus = job_values[meaning], job_values.get("cpus_per_task", "1")
         if meaning == "tasks" and source.counts == "slots" and number.isdecimal() and cpus.isdecimal():
             number = str(int(number) * int(cpus))
         return Given(number, close="" if meaning in source.asked or meaning.startswith("array_") else _ASKED)
-    if found is not None and meaning == "tasks" and meaning in target.asked and meaning not in source.asked \
-            and not known.keys() & {"tasks", "processors"}:     # the source says one, or one for each node
-        return Given(f"${{{found.name}:-{known['nodes'] if known.get('nodes', '').isdecimal() else 1}}}")
-    return None if found is None else _doubtful(found, meaning, source, target, known)
+    if value is not None and meaning == "tasks" and meaning in target.asked and meaning not in source.asked \
+            and not job_values.keys() & {"tasks", "processors"}:     # the source says one, or one for each node
+        return Given(f"${{{value.name}:-{job_values['nodes'] if job_values.get('nodes', '').isdecimal() else 1}}}")
+    return None if value is None else _doubtful(value, meaning, source, target, job_values)
 
 
-def is_unset(meaning: str, source: Facts, known: Mapping[str, str]) -> bool:
-    """Whether a job of the source has no variable of a meaning, because it does not ask for it. known: what it asks
-    for; who asks for tasks of a node asks for tasks."""
-    return meaning in source.asked and meaning not in known and not (meaning == "tasks" and "tasks_per_node" in known)
+def is_unset(meaning: str, source: Facts, job_values: Mapping[str, str]) -> bool:
+    """Whether a job of the source has no variable of a meaning, because it does not ask for it. job_values: what it
+    asks for; a job that asks for tasks of a node asks for tasks."""
+    return meaning in source.asked and meaning not in job_values and not (
+        meaning == "tasks" and "tasks_per_node" in job_values)
 
 
 def why_fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
@@ -123,8 +124,8 @@ def _found(meaning: str, target: Facts) -> Given | None:
 def _plain(meaning: str, target: Facts) -> Given | None:
     if meaning in target.gives:
         return target.gives[meaning]
-    for name, said in target.variables.items():
-        if said == meaning:
+    for name, meaning_there in target.variables.items():
+        if meaning_there == meaning:
             return Given(f"${{{name}}}", name, target.absent.get(name, ""))
     return None
 
@@ -141,20 +142,20 @@ def _derived(meaning: str, target: Facts) -> Given | None:
     return _ANYWHERE.get(meaning)
 
 
-def _doubtful(found: Given, meaning: str, source: Facts, target: Facts, known: Mapping[str, str]) -> Given:
+def _doubtful(value: Given, meaning: str, source: Facts, target: Facts, job_values: Mapping[str, str]) -> Given:
     """The same, with what makes it only close in this job."""
-    cpus = known.get("cpus_per_task", "1")
+    cpus = job_values.get("cpus_per_task", "1")
     if meaning in _SLOTTED and source.counts != target.counts and cpus != "1":
-        if meaning == "tasks" and known.get("tasks") == "1" and target.counts == "tasks":
+        if meaning == "tasks" and job_values.get("tasks") == "1" and target.counts == "tasks":
             return _plain("cpus_per_task", target) or _plain("cpus_on_node", target) or Given(cpus, close=_ASKED)
-        if meaning == "tasks" and found.name and cpus.isdigit():
+        if meaning == "tasks" and value.name and cpus.isdigit():
             sign = "/" if target.counts == "slots" else "*"
-            return replace(found, text=f"$(({found.name} {sign} {cpus}))",
+            return replace(value, text=f"$(({value.name} {sign} {cpus}))",
                            close=f"it is counted in {target.counts}, {cpus} processors a task")
-        return replace(found, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
-    if meaning == "tasks" and is_unset(meaning, source, known):
-        return replace(found, close=f"{source.title} sets it only where the job asks for a number of tasks")
-    if meaning == "job_id" and "array" in known and source.unique != target.unique:
-        return replace(found, close="in an array each element has its own id there" if target.unique else
+        return replace(value, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
+    if meaning == "tasks" and is_unset(meaning, source, job_values):
+        return replace(value, close=f"{source.title} sets it only where the job asks for a number of tasks")
+    if meaning == "job_id" and "array" in job_values and source.unique != target.unique:
+        return replace(value, close="in an array each element has its own id there" if target.unique else
                        "all elements of an array have one id there")
-    return found
+    return value

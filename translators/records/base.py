@@ -204,9 +204,9 @@ class Reading:
                 continue
             counts.read += 1
             try:
-                made = take(line) if line.whole and not line.note and not line.long else self._taken(line)
-                if made.__class__ is not tuple:
-                    made = list(made)
+                jobs = take(line) if line.whole and not line.note and not line.long else self._taken(line)
+                if jobs.__class__ is not tuple:
+                    jobs = list(jobs)
             except Rejected as why:
                 reason = "torn" if not line.whole and why.reason != "no-job" else why.reason
                 self.reject(why.line or line.number, reason, str(why), line.text)
@@ -214,7 +214,7 @@ class Reading:
                 self.reject(line.number, "unread", unforeseen(error), line.text)
             else:
                 counts.given += 1
-                yield from made
+                yield from jobs
         if self.keeping:
             self.kept = list(self.unfinished())
         yield from self.rest()
@@ -225,23 +225,23 @@ class Reading:
             raise Rejected("too-long", f"longer than the limit text ({self.context.limits.text} bytes)")
         if line.note:
             self.tell(_REPAIRED, "encoding", f"{line.note}, written as \\x and their code", line.number)
-        made = list(self.take(line))
+        jobs = list(self.take(line))
         if not line.whole:
             self.tell(_REPAIRED, "torn", "the last line has no end and may be cut", line.number)
-        return made
+        return jobs
 
     def accepted(self, number: int, jobs: Callable[[], Iterable[Job]]) -> list[Job]:
         """The jobs of one record that is no line of text; none where it is rejected, which is counted and told."""
         self.counts.read += 1
         try:
-            made = list(jobs())
+            results = list(jobs())
         except Rejected as why:
             self.reject(number, why.reason, str(why))
         except UNFORESEEN as error:
             self.reject(number, "unread", unforeseen(error))
         else:
             self.counts.given += 1
-            return made
+            return results
         return []
 
     def given(self, record: Record) -> Job:
@@ -301,12 +301,12 @@ class Reading:
             return None if value == 0 or value in UNSET else moment(value, name)
         if not text or text in ("Unknown", "None", "N/A", "-1"):
             return None
-        found = _ISO.fullmatch(text)
-        if not found:
+        match = _ISO.fullmatch(text)
+        if not match:
             if FLOAT.fullmatch(text):
                 return None if text.startswith("-") else moment(int(Decimal(text)), name) or None
             raise Rejected("time", f"{name} {escape(text, 40)!r} is no time")
-        date, minute, second, offset = found.groups()
+        date, minute, second, offset = match.groups()
         if int(second or 0) > 60:
             raise Rejected("time", f"{name} {escape(text, 40)!r} is no time")
         return self.epoch(f"{date}T{minute}", name, offset, number) + int(second or 0)
@@ -316,8 +316,8 @@ class Reading:
 
         Rejected: zone; UsageError where it is the first record that needs one.
         """
-        known = self._epochs.get(key := minute + (offset or ""))
-        if known is None:
+        seconds_known = self._epochs.get(key := minute + (offset or ""))
+        if seconds_known is None:
             zone = self.zone if offset is None else _zone("+00:00" if offset == "Z" else offset)
             if zone is None:
                 message = (f"{name} {minute} names no zone; name it with the option timezone (timezone=UTC, "
@@ -328,13 +328,13 @@ class Reading:
             if len(self._epochs) > _LOCAL:
                 self._epochs.clear()
                 self._days.clear()
-            known = self._epochs[key] = _epoch(minute, zone, name)
+            seconds_known = self._epochs[key] = _epoch(minute, zone, name)
             if offset is None and minute[:11] not in self._days:
                 self._days[minute[:11]] = _even_day(minute[:10], zone)
-        if known[1]:
+        if seconds_known[1]:
             self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
                       "is taken", number)
-        return known[0]
+        return seconds_known[0]
 
     def check(self, r: Record) -> None:
         """Tell of times out of order and of more CPU time than there was."""
@@ -363,8 +363,8 @@ class Reading:
         return text or None
 
 
-def _agree(one: int, other: int, exact: bool) -> bool:
-    return not exact and abs(one - other) <= max(_CLOSE[0], _CLOSE[1] * max(one, other))
+def _agree(first: int, other: int, exact: bool) -> bool:
+    return not exact and abs(first - other) <= max(_CLOSE[0], _CLOSE[1] * max(first, other))
 
 
 def _epoch(minute: str, zone: tzinfo, name: str) -> tuple[int, bool]:
@@ -467,8 +467,8 @@ def translator(
 
     def stream(file: BinaryIO, context: ReadContext) -> Stream:
         """The jobs of a log, one after another."""
-        made = reading(context)
-        return Stream(made.all_jobs(file), made)
+        reader = reading(context)
+        return Stream(reader.all_jobs(file), reader)
 
     def read(data: bytes, context: ReadContext) -> Document:
         """The whole log as a JobGroup."""
@@ -495,11 +495,11 @@ def effective_jobs(document: Document | Large) -> Iterator[Job]:
 
 def group(jobs: Stream, context: ReadContext) -> Document:
     """All jobs as the JobGroup of a document, named after the source."""
-    found = list(jobs)
+    all_jobs = list(jobs)
     head = [prop("Id", group_id(context.path))]
-    if found and all(job.state == "Completed" for job in found):
+    if all_jobs and all(job.state == "Completed" for job in all_jobs):
         head.append(prop("State", "Completed"))
-    return Document(JobGroup(chain(head, found)), path=context.path, findings=context.findings)
+    return Document(JobGroup(chain(head, all_jobs)), path=context.path, findings=context.findings)
 
 
 def group_id(path: str) -> str:

@@ -95,14 +95,14 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_files(asking: Asking) -> Written:
     entry = asking.extension("Array")
-    found = re.fullmatch(r"(\d+)(?:-\d+(?::(\d+))?)?(?:%\d+)?", entry.text, re.ASCII) if entry is not None else None
-    shifted = found is not None and (found[1] != "0" or found[2] not in (None, "1"))
+    match = re.fullmatch(r"(\d+)(?:-\d+(?::(\d+))?)?(?:%\d+)?", entry.text, re.ASCII) if entry is not None else None
+    shifted = match is not None and (match[1] != "0" or match[2] not in (None, "1"))
 
     def literal(text: str) -> str:
         """Text as a submit description holds it. Raises LookupError for what it cannot hold."""
         return raw_text(asking, text)
 
-    made: Written = []
+    options: Written = []
     streams = [file_name(asking, tag, literal, folder=tag == "InputFile") for _, tag in _STREAMS]
     join = merged(asking, streams[2], streams[1])
     names = [s[0] for s in streams]
@@ -118,8 +118,8 @@ def _write_files(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, "ErrorFile: without a file HTCondor discards the streams", subject="ErrorFile")
     for (name, _), value in zip(_STREAMS, names, strict=True):
         if value is not None:
-            made.append((name, value.replace("$(Process)", _INDEX) if shifted else value))
-    return made
+            options.append((name, value.replace("$(Process)", _INDEX) if shifted else value))
+    return options
 
 
 def _read_staging(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -147,19 +147,19 @@ def _read_staging(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_staging(asking: Asking) -> Written:
-    made: Written = []
+    options: Written = []
     renamed: list[str] = []
     for name, kind in (("transfer_input_files", "StageIn"), ("transfer_output_files", "StageOut")):
         files: list[str] = []
         for e in asking.extensions(kind, "PSIJ"):
             try:
-                found = json.loads(e.text)
-                source, target = str(found["source"]), str(found["target"])
+                staging = json.loads(e.text)
+                source, target = str(staging["source"]), str(staging["target"])
             except (ValueError, LookupError, TypeError):
                 asking.dropped(e, "is no file to transfer")
                 continue
             base = source.rstrip("/").rpartition("/")[2]
-            more = set(found) - {"source", "target"}
+            more = set(staging) - {"source", "target"}
             if more or re.search(r"[,;=\"\s$]", source + target) or (kind == "StageIn" and target != base):
                 asking.dropped(e, f"{source} to {target}: the file keeps its name, and is always transferred")
                 continue
@@ -167,10 +167,10 @@ def _write_staging(asking: Asking) -> Written:
             if target != base:
                 renamed.append(f"{source}={target}")
         if files:
-            made.append((name, ", ".join(files)))
+            options.append((name, ", ".join(files)))
     if renamed:
-        made.append(("transfer_output_remaps", condor_string(";".join(renamed))))
-    return made
+        options.append(("transfer_output_remaps", condor_string(";".join(renamed))))
+    return options
 
 
 def _read_array(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -208,13 +208,13 @@ def _write_array(asking: Asking) -> Written:
     if (last - first) % step:
         asking.note(APPROXIMATED, asking.extension("Array"), f"the last index is {last - (last - first) % step}",
                     "info")
-    made: Written = []
+    options: Written = []
     if first or step != 1 or last <= first:     # queue 1 alone is no array
         factor = f" * {step}" if step != 1 else ""
-        made.append(("array_index", f"$(Process){factor}{f' + {first}' if first else ''}"))
+        options.append(("array_index", f"$(Process){factor}{f' + {first}' if first else ''}"))
     if most:
-        made.append(("max_materialize", most))
-    return [*made, ("queue", str(max(0, last - first) // step + 1))]
+        options.append(("max_materialize", most))
+    return [*options, ("queue", str(max(0, last - first) // step + 1))]
 
 
 # -- mail, priority, licences, times
@@ -237,8 +237,8 @@ def _write_mail(asking: Asking) -> Written:
         asking.note(APPROXIMATED, asking.extension("MailEvents"), "Complete tells of both", "info",
                     "Extension MailEvents")
     word = next((w for w in ("Always", "Complete", "Error", "Never") if w in words), None)
-    made: Written = [("notification", word)] if word else []
-    return [*made, ("notify_user", address)] if address else made
+    options: Written = [("notification", word)] if word else []
+    return [*options, ("notify_user", address)] if address else options
 
 
 def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -261,24 +261,24 @@ def _write_hold(asking: Asking) -> Written:
 
 def _read_licences(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["concurrency_limits"]
-    found = [re.fullmatch(r"([\w.]+)(?::(\d{1,9}))?", p.strip(), re.ASCII) for p in (option.value or "").split(",")]
-    if not all(found):
+    matches = [re.fullmatch(r"([\w.]+)(?::(\d{1,9}))?", p.strip(), re.ASCII) for p in (option.value or "").split(",")]
+    if not all(matches):
         kept_as_it_is(reading, option)
         return
-    for hit in found:
+    for hit in matches:
         assert hit is not None
         reading.put("Requested/Resource", int(hit[2] or 1), option, name="License", type=hit[1])
 
 
 def _write_licences(asking: Asking) -> Written:
-    made = []
+    licences = []
     for e in asking.find("Resource", name="License"):
         e.understood |= {"type"}
         kind = e.attributes.get("type", "license")
         if fits(asking, e, kind):
             count = int(float(e.text))
-            made.append(kind if count == 1 else f"{kind}:{count}")
-    return [("concurrency_limits", ", ".join(made))] if made else []
+            licences.append(kind if count == 1 else f"{kind}:{count}")
+    return [("concurrency_limits", ", ".join(licences))] if licences else []
 
 
 def _read_resources(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -286,7 +286,7 @@ def _read_resources(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_resources(asking: Asking) -> Written:
-    made: Written = []
+    options: Written = []
     for e in asking.find("Resource"):
         name = e.attributes.get("name", "")
         if name in ("GPU", "License"):
@@ -298,8 +298,8 @@ def _write_resources(asking: Asking) -> Written:
             continue
         if asking.source != "htcondor":
             asking.note(SITE, e, f"machines may not have a resource {name}")
-        made.append(("request_resource", f"{name} = {int(float(e.text))}"))
-    return made
+        options.append(("request_resource", f"{name} = {int(float(e.text))}"))
+    return options
 
 
 def _read_seconds(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -317,25 +317,25 @@ def _read_seconds(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_seconds(asking: Asking) -> Written:
-    made: Written = []
+    options: Written = []
     entry = asking.at("Requested/Duration")
     if entry is not None:
         if int(entry.text) > 0:
-            made.append(("allowed_execute_duration", entry.text))
+            options.append(("allowed_execute_duration", entry.text))
         else:
             asking.dropped(entry, "no time at all cannot be asked for")
     begin, priority = asking.one("EligibleTime"), asking.one("Priority")
     if begin is not None:
-        made.append(("deferral_time", begin.text))
+        options.append(("deferral_time", begin.text))
     if priority is not None:
         if asking.source not in ("", "htcondor"):
             asking.note(APPROXIMATED, priority, "larger is sooner, but only among the jobs of one user")
-        made.append(("priority", priority.text))
+        options.append(("priority", priority.text))
     nice = asking.extension("Nice") if priority is None else None
     if nice is not None and (number := asking.whole(nice)) is not None:
         asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
-        made.append(("priority", str(-number)))
-    return made
+        options.append(("priority", str(-number)))
+    return options
 
 
 def _read_nothing(reading: Reading, options: Mapping[str, Option]) -> None:

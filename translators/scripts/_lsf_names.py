@@ -47,12 +47,12 @@ def read_hosts(reading: Reading, option: Option) -> None:
 
 def selection(reading: Reading, option: Option, text: str) -> str:
     """Features, and hosts that are not wanted where all is demanded; another expression of features as it is."""
-    found = names_of(text)
-    if found is None:
+    names = names_of(text)
+    if names is None:
         return _alternatives(reading, option, text)
-    if any(value and (name != "hname" or sign == "==") for name, sign, value in found):
+    if any(value and (name != "hname" or sign == "==") for name, sign, value in names):
         return text
-    for name, _, value in found:
+    for name, _, value in names:
         if value:
             reading.put("Requested/Node", value, option, op="NE")
         else:
@@ -114,7 +114,7 @@ def _excluded(choice: Choice) -> list[str] | None:
 
 def write_hosts(asking: Asking) -> Written:
     """``-m``: any of the hosts will do."""
-    wanted: list[list[str]] = []
+    host_lists: list[list[str]] = []
     for choice in choices(asking, "Node"):
         if _excluded(choice) is not None:
             continue
@@ -122,11 +122,11 @@ def write_hosts(asking: Asking) -> Written:
         if names is None or not all(map(_HOST.fullmatch, names)):
             drop(asking, choice, "bsub takes names of hosts, any of which will do")
         else:
-            wanted.append(names)
-    if len(wanted) > 1 and any(len(names) > 1 for names in wanted):
+            host_lists.append(names)
+    if len(host_lists) > 1 and any(len(names) > 1 for names in host_lists):
         asking.note(DROPPED, None, "Node: one list of hosts can be said", subject="Node")
-        wanted = wanted[:1]
-    names = list(dict.fromkeys(name for names in wanted for name in names))
-    if len(wanted) > 1:
+        host_lists = host_lists[:1]
+    names = list(dict.fromkeys(name for names in host_lists for name in names))
+    if len(host_lists) > 1:
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
     return [("-m", " ".join(names))] if names else []

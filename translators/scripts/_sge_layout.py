@@ -68,9 +68,9 @@ _SLOTS: Final = re.compile(r"(\d{0,7})(?:([-:])(\d{0,7}))?", re.ASCII)
 
 def _range(text: str) -> tuple[int, int] | None:
     """Least and most of ``4``, ``4-8``, ``-8``, ``4-``, and of a list of such."""
-    found = [_SLOTS.fullmatch(part) for part in text.split(",")]
+    matches = [_SLOTS.fullmatch(part) for part in text.split(",")]
     ends: list[int] = []
-    for hit in found:
+    for hit in matches:
         if hit is None or not (hit[1] or hit[3]):
             return None
         first = int(hit[1] or 1)
@@ -109,9 +109,9 @@ def read_slots(reading: Reading, options: Mapping[str, Option]) -> None:
 def _read_hosts(reading: Reading, option: Option, name: str, span: tuple[int, int]) -> None:
     """The hosts of the slots, by the allocation rule of the site profile, else by a name that is used for one host."""
     site = reading.context.site
-    known = None if site is None else site.sge.pe.get(name)
-    rule = None if known is None else known.allocation_rule
-    if known is None and name in _ONE_HOST and span[1] > 1:
+    environment = None if site is None else site.sge.pe.get(name)
+    rule = None if environment is None else environment.allocation_rule
+    if environment is None and name in _ONE_HOST and span[1] > 1:
         reading.put("Requested/NodeCount", 1, option)
         reading.tell(SITE, option, f"the slots of {name} are taken to be on one host, as its name says; sge.pe.{name} "
                      "of a site profile knows")
@@ -138,13 +138,13 @@ def write_slots(asking: Asking) -> Written:
     """The same of a job."""
     part = one_part(asking, ranges=True)
     slots = _slots(asking, part)
-    made, resources = _environment(asking, part, slots), list[str]()
+    options, resources = _environment(asking, part, slots), list[str]()
     if part.memory is not None:
         name = asking.extension("memory", "sge")
         resource = "h_vmem" if name is None or not fits(asking, name, name.text) else name.text
         size = _SIZE(_memory(asking, part, part.memory, slots or 1, resource))
         if f"-l {resource}" in _MEMORY:
-            made.append((f"-l {resource}", size))
+            options.append((f"-l {resource}", size))
         else:
             resources.append(f"{resource}={size}")
         for e in part.beside:
@@ -152,7 +152,7 @@ def write_slots(asking: Asking) -> Written:
     resources += _resources(asking)
     if part.gpus is not None:
         resources.append(_gpus(asking, part, part.gpus, slots or 1))
-    return made + [("-l", text) for text in _once(asking, sorted(resources, reverse=True))]
+    return options + [("-l", text) for text in _once(asking, sorted(resources, reverse=True))]
 
 
 def _slots(asking: Asking, part: Part) -> int | None:
@@ -208,8 +208,8 @@ def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
     per_node = part.per_node
     if site is not None and (site.sge.smp() if part.node_stated == 1 else per_node and site.sge.spread(per_node)):
         return
-    for tag, said in (("NodeCount", part.nodes), ("TaskDistribution", part.per_node or part.geometry or None)):
-        if said is not None:
+    for tag, wanted_count in (("NodeCount", part.nodes), ("TaskDistribution", part.per_node or part.geometry or None)):
+        if wanted_count is not None:
             asking.note(SITE, None, f"{tag}: how slots are spread over hosts is up to the parallel environment",
                         "info" if slots in (None, 1) else None, tag)
 
@@ -238,8 +238,8 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> str:
     """``gpu=1``: by the name and of what the site profile says, else by the usual one, which is told."""
     total = total_of(gpus, part) or gpus.value
     site = asking.context.site
-    known = {} if site is None else site.sge.complex
-    name, per = next(((name, kind) for name, kind in known.items() if kind.startswith("GPU")), ("", ""))
+    complexes = {} if site is None else site.sge.complex
+    name, per = next(((name, kind) for name, kind in complexes.items() if kind.startswith("GPU")), ("", ""))
     if per == "GPU per job" or (name and not total % slots):
         if gpus.kind:
             asking.note(APPROXIMATED, gpus.entry, f"type {gpus.kind} is left out")
@@ -317,36 +317,36 @@ def _host_names(text: str) -> Choice | None:
 
 def _resources(asking: Asking) -> list[str]:
     """``name`` or ``name=value`` of all that is asked for by a name of the site's."""
-    made = [text for e in simple_features(asking) if (text := _feature(asking, e))]
-    made += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
+    texts = [text for e in simple_features(asking) if (text := _feature(asking, e))]
+    texts += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
     exclusive = asking.extension("ExclusiveNodeUse")
     if exclusive is not None and exclusive.text != "false":
         _theirs(asking, exclusive, "exclusive")
-        made.append("exclusive=true")
-    return made + _hosts(asking) + _kept(asking)
+        texts.append("exclusive=true")
+    return texts + _hosts(asking) + _kept(asking)
 
 
 def _kept(asking: Asking) -> list[str]:
     """Resources that were kept as they are, but for those with an option of their own."""
-    made = []
+    texts = []
     for e in asking.entries:
         name = e.attributes.get("name", "") if e.tag == "Extension" and e.attributes.get("type") == "sge" else ""
         if name.startswith("l ") and name[2:] not in RESOURCES:
             e.used = True
             e.understood |= {"name", "type"}
-            made.append(name[2:] if e.text == f"-{name}" else f"{name[2:]}={e.text}")
-    return made
+            texts.append(name[2:] if e.text == f"-{name}" else f"{name[2:]}={e.text}")
+    return texts
 
 
 def _once(asking: Asking, texts: list[str]) -> list[str]:
     """Each resource once, for the last one of a name counts; the one with a value stays."""
-    made: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for text in texts:
         name = text.partition("=")[0]
-        if name in made:
+        if name in by_name:
             asking.note(DROPPED, None, f"{text}: another request for {name} is written", subject=name)
-        made.setdefault(name, text)
-    return [made[name] for name in sorted(made)]
+        by_name.setdefault(name, text)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _theirs(asking: Asking, e: Entry, name: str) -> None:
@@ -383,24 +383,24 @@ def _counted(asking: Asking, e: Entry) -> str:
 
 def _hosts(asking: Asking) -> list[str]:
     """``h=a|b``: any of several hosts; ``h=!a&!b``: none of them. Grid Engine knows no way to ask for all."""
-    wanted: list[str] = []
+    wanted_names: list[str] = []
     unwanted: list[str] = []
     excluding: list[Term] = []
     for choice in choices(asking, "Node"):
         some, none = any_of(choice), none_of(choice)
         names = expanded(some or none or [Term("", kind="other")])
-        if names is None or not all(map(_HOST.fullmatch, names)) or (wanted and some):
+        if names is None or not all(map(_HOST.fullmatch, names)) or (wanted_names and some):
             drop(asking, choice, "Grid Engine names hosts of which any will do")
         elif some:
-            wanted = names
+            wanted_names = names
         else:
             unwanted += names
             excluding += none or ()
-    left = [name for name in wanted if name not in unwanted]
-    if wanted and not left:
+    names_left = [name for name in wanted_names if name not in unwanted]
+    if wanted_names and not names_left:
         asking.note(DROPPED, None, "Node: the hosts that are asked for are excluded too", subject="Node")
-    for entry in {id(term.entry): term.entry for term in excluding}.values() if left else ():
+    for entry in {id(term.entry): term.entry for term in excluding}.values() if names_left else ():
         asking.note(APPROXIMATED, entry, "left out, for no host is taken but those that are "
                     "asked for by name", "info")
-    return [f"h={'|'.join(left) if left else '&'.join(f'!{name}' for name in dict.fromkeys(unwanted))}"] \
-        if left or (unwanted and not wanted) else []
+    return [f"h={'|'.join(names_left) if names_left else '&'.join(f'!{name}' for name in dict.fromkeys(unwanted))}"] \
+        if names_left or (unwanted and not wanted_names) else []

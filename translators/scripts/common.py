@@ -83,23 +83,23 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
             clauses[-1][1].append(foreign_id(asking, e))
         else:
             clauses.append((kind, [foreign_id(asking, e)]))
-    made = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
+    clauses_written = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
     for e in asking.extensions("DependencyOther"):
         if asking.source != asking.dialect.name and (any(u in e.text for u in unsaid) or ":" in e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
-        elif "?" in e.text and made:
+        elif "?" in e.text and clauses_written:
             asking.dropped(e, f"{e.text} cannot stand beside another dependency")
         else:
-            made.append(_PLACEHOLDER.sub(lambda hit: asking.context.ids.get(hit[1], hit[0]), e.text))
-    return ",".join(made)
+            clauses_written.append(_PLACEHOLDER.sub(lambda hit: asking.context.ids.get(hit[1], hit[0]), e.text))
+    return ",".join(clauses_written)
 
 
 def foreign_id(asking: Asking, e: Entry) -> str:
     """The id of a dependency for the target: from the id map, else ``@JOBID:id@``, which is told."""
     text = e.text
-    known = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", text) if "@" in text else text)
-    if known is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
-        return known or e.text
+    new_id = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", text) if "@" in text else text)
+    if new_id is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
+        return new_id or e.text
     asking.note(SITE, e, f"{e.text} is an id of another system; @JOBID:{e.text}@ stands for its successor")
     return f"@JOBID:{e.text}@"
 
@@ -112,22 +112,22 @@ _EVENTS: Final = {v: k for k, v in MAIL.items()}
 
 def read_mail(reading: Reading, events: list[str], to: Option | None, option: Option | None) -> None:
     """Events by our names and an address; an address without events is kept as Extension MailUser."""
-    said = [MAIL[e] for e in MAIL if e in events]
+    events_read = [MAIL[e] for e in MAIL if e in events]
     others = [e for e in events if e not in MAIL]
     address = to.value if to is not None else None
-    if said and option is not None:
+    if events_read and option is not None:
         more = {"uri": address} if address else {}
-        reading.put("NotificationList", ",".join(said), option, **more)
+        reading.put("NotificationList", ",".join(events_read), option, **more)
     if others and option is not None:
         reading.put("Extension[name=MailEvents,type=Scheduler]", ",".join(others), option)
-    if address and to is not None and not said:
+    if address and to is not None and not events_read:
         reading.put("Extension[name=MailUser,type=Scheduler]", address, to)
 
 
 def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Words of the target for the events, and the address, unless it is one for events of which none is carried. near:
     event -> one that is close to it."""
-    made: list[str] = []
+    words_written: list[str] = []
     listed = asking.one("NotificationList", carried=("uri",))
     events = [] if listed is None else [_EVENTS.get(w.strip(), w.strip()) for w in listed.text.split(",") if w.strip()]
     other = asking.extension("MailEvents")
@@ -137,23 +137,23 @@ def mail(asking: Asking, words: Mapping[str, str], near: Mapping[str, str]) -> t
             if entry is None:
                 continue
             if name in words:
-                made.append(words[name])
+                words_written.append(words[name])
             elif name == "all":
-                made += [words[n] for n in ("begin", "end", "abort") if n in words]
-                asking.note(APPROXIMATED, entry, f"all events are {', '.join(made)}", "info")
+                words_written += [words[n] for n in ("begin", "end", "abort") if n in words]
+                asking.note(APPROXIMATED, entry, f"all events are {', '.join(words_written)}", "info")
             elif near.get(name) in words:
-                made.append(words[near[name]])
+                words_written.append(words[near[name]])
                 asking.note(APPROXIMATED, entry, f"mail at {name}: {near[name]} is close to it")
             elif name == "none":
                 asking.note(APPROXIMATED, entry, "no mail is sent where no option asks for it", "info")
             else:
                 asking.dropped(entry, f"no mail at {name}")
     user = asking.extension("MailUser")
-    address = None if listed is None or "uri" not in listed.attributes or not made else _address(
+    address = None if listed is None or "uri" not in listed.attributes or not words_written else _address(
         asking, listed, listed.attributes["uri"], "NotificationList/@uri")
     if user is not None:
         address = address or _address(asking, user, user.text, "Extension MailUser")
-    return list(dict.fromkeys(made)), address
+    return list(dict.fromkeys(words_written)), address
 
 
 _URI: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://)?)?([^/?#]*)(.*)", re.ASCII | re.DOTALL)
@@ -163,9 +163,9 @@ _OF_MAIL: Final = ("smtp", "mailto", "smtps")
 
 def _address(asking: Asking, entry: Entry, uri: str, subject: str) -> str | None:
     """The address in ``[scheme://]authority``; None, with a finding, where that is no address of mail."""
-    found = _URI.fullmatch(uri.strip())
-    assert found is not None
-    scheme, authority, rest = (found[1] or "smtp").lower(), found[2].strip(), found[3]
+    match = _URI.fullmatch(uri.strip())
+    assert match is not None
+    scheme, authority, rest = (match[1] or "smtp").lower(), match[2].strip(), match[3]
     if scheme in _OF_MAIL and authority and rest in ("", "/"):
         return authority
     if authority or rest:
@@ -235,16 +235,16 @@ def _spelt(name: str, value: str) -> str | None:
 def variables(asking: Asking, spelt: Callable[[str, str], str | None] = _spelt) -> list[str]:
     """``A=1`` and names. spelt: one variable; None where the directive cannot say it, for managers read quotes,
     backslashes and line breaks in their own ways: those are left to the script."""
-    made = []
+    texts = []
     for e in named_variables(asking):
         name = e.attributes.get("name", "")
         text = spelt(name, e.text)
         if text is None:
             asking.unsaid.append((e, f"the value of {name} cannot be quoted"))
         else:
-            made.append(text)
+            texts.append(text)
     names = asking.extension("ExportNames")
-    return made + ([] if names is None else names.text.split(","))
+    return texts + ([] if names is None else names.text.split(","))
 
 
 # -- files
@@ -258,8 +258,8 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
     entry = asking.one(tag, carried=("redirectList",))
     if entry is None:
         return None, set()
-    said = entry.attributes.get("redirectList")
-    how = set() if said is None else {w.strip() for w in said.split(",") if w.strip()}
+    redirects = entry.attributes.get("redirectList")
+    how = set() if redirects is None else {w.strip() for w in redirects.split(",") if w.strip()}
     for lost in sorted(how.difference(holds, ("Close",))):
         if lost == "Append" and "{jobid}" in entry.text:
             asking.note(APPROXIMATED, entry, "a file of each job is a new one; there is nothing to append to", "info")
@@ -352,14 +352,14 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
     """A file name with tokens for the variables that scripts for PBS Pro have in it; what else only one of the two
     managers fills in is told."""
     fills, names = _MEANT.get(asking.source, ("", {}))
-    meant = _SHELLS.sub(lambda hit: names.get(hit[1] or hit[2], hit[0]), text)
-    if meant != text:
+    with_tokens = _SHELLS.sub(lambda hit: names.get(hit[1] or hit[2], hit[0]), text)
+    if with_tokens != text:
         dialect = dialect_of(asking.source)
         added = dialect.element if dialect is not None else ""
-        if added and meant.endswith(added) and added.strip("-") in meant.removesuffix(added):
-            meant = meant.removesuffix(added)
-        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {meant} is what is meant")
-        text = meant
+        if added and with_tokens.endswith(added) and added.strip("-") in with_tokens.removesuffix(added):
+            with_tokens = with_tokens.removesuffix(added)
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {with_tokens} is what is meant")
+        text = with_tokens
     rest = _SHELLS.search(text)
     if rest is not None and asking.source and (asking.source in _FILLING) != (asking.dialect.name in _FILLING):
         fills, leaves = (asking.origin, asking.dialect.title) if asking.source in _FILLING else (
@@ -429,13 +429,13 @@ def named(row: Row) -> Special:
 def user_hold(name: str) -> Special:
     """The option of a hold, which a user can ask for only for himself."""
     def write(asking: Asking) -> Written:
-        made: Written = []
+        options: Written = []
         for e in asking.find("Hold"):
             if e.text == "User":
-                made = [(name, None)]
+                options = [(name, None)]
             else:
                 asking.dropped(e, "a user cannot ask for this hold")
-        return made
+        return options
 
     return rowed(Row(name, "Hold", fixed="User"), write)
 

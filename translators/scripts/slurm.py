@@ -113,12 +113,12 @@ def _write_exclusive(asking: Asking) -> Written:
 
 def _read_licenses(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["--licenses"]
-    found = [re.fullmatch(r"([^:=,]+)(?:[:=](\d{1,9}))?", p) for p in (option.value or "").split(",")]
-    for hit in found:
+    matches = [re.fullmatch(r"([^:=,]+)(?:[:=](\d{1,9}))?", p) for p in (option.value or "").split(",")]
+    for hit in matches:
         if hit is None:
             reading.keep(option)
             return
-    for hit in found:
+    for hit in matches:
         assert hit is not None
         reading.put("Requested/Resource", int(hit[2] or 1), option, name="License", type=hit[1])
 
@@ -128,13 +128,13 @@ _OF_SERVER: Final = re.compile(r"[\w.+-]+@[\w.+-]+", re.ASCII)
 
 
 def _write_licenses(asking: Asking) -> Written:
-    made = []
+    texts = []
     for e in asking.find("Resource", name="License"):
         e.understood |= {"type"}
         name = e.attributes.get("type", "license")
         if _OF_SERVER.fullmatch(name) or fits(asking, e, name):
-            made.append(f"{name}:{int(float(e.text))}")
-    return [("--licenses", ",".join(made))] if made else []
+            texts.append(f"{name}:{int(float(e.text))}")
+    return [("--licenses", ",".join(texts))] if texts else []
 
 
 # -- priority
@@ -204,7 +204,7 @@ def _literal(text: str) -> str:
 
 
 def _write_files(asking: Asking) -> Written:
-    made: Written = []
+    options: Written = []
     source, _ = file_name(asking, "InputFile", _literal)
     output, error = (file_name(asking, tag, _literal, folder=False, holds=("Merge", "Append"))
                      for tag in ("OutputFile", "ErrorFile"))
@@ -223,12 +223,12 @@ def _write_files(asking: Asking) -> Written:
                     subject="ErrorFile")
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
         if text is not None:
-            made.append((name, _local(asking, text)))
+            options.append((name, _local(asking, text)))
     if "Append" in output[1] | error[1]:
         if asking.source != "sge" and "Append" in output[1] ^ error[1] and None not in (out, err):
             asking.note(APPROXIMATED, None, "ErrorFile: Slurm appends to both files or to none", subject="ErrorFile")
-        made.append(("--open-mode", "append"))
-    return made
+        options.append(("--open-mode", "append"))
+    return options
 
 
 def _local(asking: Asking, text: str) -> str:
@@ -262,22 +262,22 @@ def _spelt(name: str, value: str) -> str | None:
 
 
 def _write_export(asking: Asking) -> Written:
-    made = variables(asking, _spelt)
+    names = variables(asking, _spelt)
     export, source = asking.export(), asking.source_dialect
-    if export is None and made and asking.source != "slurm":
+    if export is None and names and asking.source != "slurm":
         export = True if source is not None and source.exports else None
         if export is None:
             asking.few = True
             asking.note(APPROXIMATED, None, "Environment: of the submitter's variables none go along then", "info",
                         "Environment")
     if export:
-        made.insert(0, "ALL")
-        if len(made) > 1:
+        names.insert(0, "ALL")
+        if len(names) > 1:
             asking.note(APPROXIMATED, None, "Environment: a variable that the submitter has wins over the one given",
                         "info", "Environment")
-    elif export is False and not made:
-        made.append("NONE")
-    return [("--export", ",".join(made))] if made else []
+    elif export is False and not names:
+        names.append("NONE")
+    return [("--export", ",".join(names))] if names else []
 
 
 _MAIL: Final = {
@@ -307,8 +307,8 @@ def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_mail(asking: Asking) -> Written:
     words, address = mail(asking, _MAIL, {"abort": "fail"})
-    made: Written = [("--mail-type", ",".join(words))] if words else []
-    return [*made, ("--mail-user", address)] if address else made
+    options: Written = [("--mail-type", ",".join(words))] if words else []
+    return [*options, ("--mail-user", address)] if address else options
 
 
 def _write_dependency(asking: Asking) -> Written:
@@ -349,12 +349,12 @@ def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_deadline(asking: Asking) -> Written:
-    made: Written = []
+    options: Written = []
     for name, where in (("--begin", "EligibleTime"), ("--deadline", "DeadlineTime")):
         text = asking.moment(where, SLURM_TIME)
         if text is not None:
-            made.append((name, text))
-    return made
+            options.append((name, text))
+    return options
 
 
 #: Rules of a TaskDistribution -> how srun places tasks on nodes.

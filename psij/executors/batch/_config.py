@@ -13,11 +13,11 @@ __all__ = ["BatchSchedulerExecutorConfig"]
 _WORK_THERE = "~/.psij/work"
 
 
-def _stated(given: float | None, variable: str, default: float) -> float:
+def _stated(stated: float | None, variable: str, default: float) -> float:
     """A setting: as given, else as the environment says it. Raises ValueError for a variable that is no number above 0.
     """
-    if given is not None or not (text := os.environ.get(variable, "")):
-        return default if given is None else given
+    if stated is not None or not (text := os.environ.get(variable, "")):
+        return default if stated is None else stated
     try:
         number = float(text)
     except ValueError:
@@ -74,7 +74,7 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
         if isinstance(config, BatchSchedulerExecutorConfig):
             return config
         config = config or JobExecutorConfig.DEFAULT
-        made = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
-        made.surroundings, made.launcher, made.site_defaults = (config.surroundings, config.launcher,
-                                                                config.site_defaults)
-        return made
+        own_config = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
+        own_config.surroundings, own_config.launcher, own_config.site_defaults = (config.surroundings, config.launcher,
+                                                                                  config.site_defaults)
+        return own_config

@@ -221,7 +221,7 @@ class BatchHooks(JobExecutor):
         """The tags of the jobs in that answer, by native id, of an array by that of the whole."""
         return {}
 
-    def _explain(self, status: JobStatus, said: str) -> None:
+    def _explain(self, status: JobStatus, output: str) -> None:
         """Put into a failed job's metadata what follows from the output of its submit script."""
 
     def _first_delay(self) -> float:
@@ -352,15 +352,15 @@ def _script_context(executor: BatchHooks, job: Job) -> dict[str, Any]:
 
 def _by_prefix(spec: JobSpec) -> dict[str, Any]:
     """Custom attributes as templates see them: prefix to ``{key, value}`` pairs; a name without a dot to its value."""
-    found: dict[str, Any] = {}
+    prefixes: dict[str, Any] = {}
     custom = spec.attributes.custom_attributes if spec.attributes is not None else None
     for name, value in (custom or {}).items():
         prefix, dot, key = name.partition(".")
         if dot:
-            found.setdefault(prefix.lower(), []).append({"key": key, "value": value})
+            prefixes.setdefault(prefix.lower(), []).append({"key": key, "value": value})
         else:
-            found[name] = value
-    return found
+            prefixes[name] = value
+    return prefixes
 
 
 def _check_lengths(spec: JobSpec) -> None:

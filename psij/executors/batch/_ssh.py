@@ -293,9 +293,10 @@ class SSHHost(Host):
         if not asked[path]:
             folder.texts, folder.since = {}, time.monotonic()
         folder.texts |= {name: "".join(lines)[:_MOST] for name, lines in texts.items()}
-        there = set(names) - {os.path.basename(task.path) for task in self._tasks.values() if task.content is None}
-        folder.texts = {name: text for name, text in folder.texts.items() if name in there}
-        folder.names, folder.stamp = sorted(there), stamp if re.fullmatch(r"\d{12}\.\d\d", stamp) else ""
+        names_there = set(names) - {os.path.basename(task.path) for task in self._tasks.values()
+                                    if task.content is None}
+        folder.texts = {name: text for name, text in folder.texts.items() if name in names_there}
+        folder.names, folder.stamp = sorted(names_there), stamp if re.fullmatch(r"\d{12}\.\d\d", stamp) else ""
         folder.number += 1
 
     def _seen(self, directory: Path) -> _Folder:

@@ -145,7 +145,8 @@ class BatchSchedulerExecutor(BatchAsking):
     def _rendered(self, job: Job) -> Rendered:
         path = self._script_path(job)
         files = {path: self._submissions.script(job), **self._beside(job, path)}
-        return Rendered(tuple(self.get_submit_command(job, path)), {str(one): text for one, text in files.items()})
+        return Rendered(tuple(self.get_submit_command(job, path)),
+                        {str(script): text for script, text in files.items()})
 
     @contextmanager
     def meanwhile(self, work: Callable[[], None]) -> Iterator[None]:
@@ -263,9 +264,9 @@ class BatchSchedulerExecutor(BatchAsking):
                 self._cancel_later.discard(job.id)
                 job._unbind()
             raise
-        said = self._submissions.said.pop(array.tag, {})
+        words_of_manager = self._submissions.said.pop(array.tag, {})
         for job, number in zip(jobs, array.indices, strict=True):
-            self._submissions.said[job.id] = said
+            self._submissions.said[job.id] = words_of_manager
             self._elements.add(job)
             self._submitted(job, self.element_id(native_id, number), submitted, array.tag)
 
@@ -335,7 +336,7 @@ class BatchSchedulerExecutor(BatchAsking):
             _ = self.work_directory
         except UnreachableError as e:
             raise SubmitException(f"Job {native_id} cannot be attached to: {e}", e, transient=True) from e
-        identity, wanted = self._expected.pop(job.id, (None, False))
+        identity, takes_over = self._expected.pop(job.id, (None, False))
         job._attach(self)
         job._native_id = native_id
         if not self._is_native_id(native_id):
@@ -350,7 +351,7 @@ class BatchSchedulerExecutor(BatchAsking):
         if not own:
             keep_exit_file(self, native_id, job)
         followed = Followed(self, job, native_id, own, identity)
-        followed.wanted = wanted
+        followed.wanted = takes_over
         follow(followed, 0.0)
 
     def _forked(self) -> None:
@@ -359,18 +360,18 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def _follow_in_fork(self, job: Job) -> None:
         """In a forked child: follow a native job of the parent, as one that somebody else has submitted."""
-        left = left_behind(job)
-        if left is None or job.native_id is None:
+        followed_before = left_behind(job)
+        if followed_before is None or job.native_id is None:
             job._is_out_of_reach("it had not been submitted when that was done, or seemed to have ended")
             return
-        keep_exit_file(self, left.native_id, job)
-        identity = left.identity
-        follow(Followed(self, job, left.native_id, own=False, identity=identity), self._first_delay())
+        keep_exit_file(self, followed_before.native_id, job)
+        identity = followed_before.identity
+        follow(Followed(self, job, followed_before.native_id, own=False, identity=identity), self._first_delay())
 
-    def expect(self, job: Job, identity: Identity, wanted: bool = False) -> None:
+    def expect(self, job: Job, identity: Identity, takes_over: bool = False) -> None:
         """Say what is known of a job that is attached to next, by which it is told from others of its native id.
-        wanted: its end was asked for before, so that one that was killed was canceled."""
-        self._expected[job.id] = identity, wanted
+        takes_over: its end was asked for before, so that one that was killed was canceled."""
+        self._expected[job.id] = identity, takes_over
 
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
@@ -419,13 +420,13 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def native_ids_of(self, job_ids: Sequence[str]) -> Search:
         """The same for many jobs at once, for which each command is run once and the records are read once."""
-        found, answered = self._look_up(job_ids)
+        ids_by_tag, answered = self._look_up(job_ids)
         silence = None
         if not answered:
             sought = f"is a job {job_ids[0]}" if len(job_ids) == 1 else f"are {len(job_ids)} jobs"
             silence = SubmitException(f"{self.name} does not say whether there {sought}",
                                       transient=self._lookup_commands(job_ids) is not None)
-        return Search({job_id: ids[0] for job_id, ids in found.items()}, silence)
+        return Search({job_id: ids[0] for job_id, ids in ids_by_tag.items()}, silence)
 
     def may_have_made(self, job: Job) -> bool:
         """Whether nobody knows what became of a submission of this job that raised."""
@@ -492,17 +493,17 @@ class BatchSchedulerExecutor(BatchAsking):
         watcher = watcher_of(self)
         if watcher is None:
             return jobs, {}
-        there: _Jobs = []
+        listed: _Jobs = []
         failed: dict[Job, SubmitException] = {}
         for job in jobs:
             try:
                 if self._is_there(watcher, job, "canceled"):
-                    there.append(job)
+                    listed.append(job)
                 else:
                     watcher.canceled(job, gone=True)
             except SubmitException as e:
                 failed[job] = e
-        return there, failed
+        return listed, failed
 
     def _is_there(self, watcher: Watcher, job: Job, deed: str) -> bool:
         """Whether the native id is still this job's. deed: what is to be done to it, as a participle. Raises
@@ -519,8 +520,8 @@ class BatchSchedulerExecutor(BatchAsking):
             return Verdict.DOUBT
         tags = [job.id, whole_tag(job.id)]
         native_ids, answered = self._look_up(tags)
-        if any(native_id in (one, self._elements.native_id(one, job)) for tag in tags
-               for one in native_ids.get(tag, ())):
+        if any(native_id in (number, self._elements.native_id(number, job)) for tag in tags
+               for number in native_ids.get(tag, ())):
             return Verdict.OURS
         return Verdict.STRANGER if answered else Verdict.DOUBT
 
@@ -550,9 +551,9 @@ class BatchSchedulerExecutor(BatchAsking):
         """For the watcher: tidy up, stage out and set the final status of a job."""
         tell_output(self, followed, status)
         read_left(self, followed, status)
-        known = status.metadata or {}
-        if "machine" not in known and (name := self._cluster_name()) is not None:
-            status.metadata = {**known, "machine": name}
+        facts = status.metadata or {}
+        if "machine" not in facts and (name := self._cluster_name()) is not None:
+            status.metadata = {**facts, "machine": name}
         try:
             remove_files(self, followed)
         finally:
