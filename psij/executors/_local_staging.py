@@ -297,6 +297,7 @@ def _link(source: str, target: str) -> None:
 def _copy(source: str, target: str, stop: _Stop) -> None:
     """Copy a file or a folder; links inside a folder stay links."""
     def one(source: str, target: str) -> None:
+        """Copy one file; StagingStopped where the job is cancelled meanwhile."""
         _copy_file(source, target, stop)
 
     if os.path.isdir(source):

@@ -75,6 +75,7 @@ def plain(function: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(function)
     def run(as_json: bool, **rest: Any) -> int:
+        """Run the function of the command; the exit status is that of its error where it raises one."""
         from sssjob.cli._app import status_of
 
         try:

@@ -218,6 +218,7 @@ class Client:
         pin(self.journal.folder(token), self._stated(executor), backend)
 
         def enter(document: Document, plan: Plan) -> Entry:
+            """Write the submission into the journal and take its lease."""
             entry = self._enter(Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd,
                                          policy, None, on_end, token, self.journal.folder(token), plan, backend))
             entry.take()

@@ -306,6 +306,7 @@ class Specs:
     def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
         """A file name with its tokens filled in; numbers are filled up with zeros to the width that a token names."""
         def token(hit: re.Match[str]) -> str:
+            """What stands in the name of a file for a token."""
             name = hit["token"]
             if name is None:
                 return hit[0][0]

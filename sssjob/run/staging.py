@@ -230,6 +230,7 @@ class Promised:
         place = self.engine.place[id(job)]
 
         def say(data: dict[str, Any], status: psij.JobStatus | None = None, certain: bool = False) -> None:
+            """Have a step written into the journal; certain: wait until it is on the disk. Raises StagingStopped."""
             step = Step(data, threading.Event() if certain else None, status)
             self.engine.events.put((place, part, step, None))
             while step.written is not None and not step.written.wait(_LOOK_S):
@@ -237,6 +238,7 @@ class Promised:
                     raise StagingStopped
 
         def show(state: psij.JobState) -> None:
+            """Have the job shown in this state, with the facts that were known before."""
             metadata = leaving.status.metadata or {}
             shown = {key: metadata[key] for key in _SHOWN if key in metadata}
             self.engine.events.put((place, part, psij.JobStatus(state, metadata=shown), None))

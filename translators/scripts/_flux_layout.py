@@ -292,10 +292,12 @@ def kept_of(asking: Asking, name: str) -> list[Entry]:
 def several(name: str) -> Special:
     """An option that adds up and that only Flux knows."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        """Keep every occurrence of the option."""
         for option in reading.every(name):
             reading.keep(option)
 
     def write(asking: Asking) -> Written:
+        """Write what was kept, one option each."""
         return [(name, e.text) for e in kept_of(asking, name.lstrip("-"))]
 
     return Special((name,), read, write, of=(f"Extension[name={name.lstrip('-')},type=flux]",))

@@ -328,6 +328,7 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
 def special_limit(name: str, place: str) -> Special:
     """The row of a limit in bytes, whose unit is the site's where it has none."""
     def read(reading: Reading, options: Mapping[str, Option]) -> None:
+        """A ResourceLimit where the unit is known, else the option as it stands."""
         option = options[name]
         match = _LIMIT.fullmatch(option.value or "")
         site = reading.context.site
@@ -342,6 +343,7 @@ def special_limit(name: str, place: str) -> Special:
             reading.put("ResourceLimit", str(int(match[1]) * byte_factor(unit)), option, name=place)
 
     def write(asking: Asking) -> Written:
+        """The limits of a job by that name, with a unit."""
         return [(name, _number(asking, size)) for size in limits_of(asking, place, whole=1024)]
 
     return Special((name,), read, write, of=("ResourceLimit",))

@@ -66,6 +66,7 @@ _UNWANTED: Final = re.compile(r"hname\s*!=\s*(['\"]?)([\w.-]+)\1", re.ASCII)
 def _alternatives(reading: Reading, option: Option, text: str) -> str:
     """Another selection: conditions that are all demanded, each about features alone or a host that is not wanted."""
     def term(text: str) -> Term | None:
+        """A host that is not wanted, or a feature; None for anything else."""
         if (host := _UNWANTED.fullmatch(text)) is not None:
             return Term(host[2], False, "Node")
         return Term(text, True, "Feature") if _RESOURCE.fullmatch(text) else None

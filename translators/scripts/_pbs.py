@@ -101,6 +101,7 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
     valued = {letter for letter, more in pairwise(letters) if more == ":"}
 
     def scan(reading: Reading, lines: list[Line]) -> Scan:
+        """The directives and the rest of a script's lines, as qsub of this manager reads them."""
         broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
         if broken is not None:
             if not dos:
@@ -406,6 +407,7 @@ def special_array(letter: str, *, lists: bool, step: bool) -> Special:
     row = Row(letter, "Extension[name=Array,type=Scheduler]", Grammar(_array(lists, step), str, "a range"))
 
     def write(asking: Asking) -> Written:
+        """The indices of the array as the dialect writes them."""
         text = array(asking, lists=lists, step=step)
         return [(letter, text)] if text else []
 
@@ -417,6 +419,7 @@ def _array(lists: bool, step: bool) -> Callable[[str], str]:
     pattern = re.compile(rf"{indices}{f'(?:,{indices})*' if lists else ''}(?:%\d+)?", re.ASCII)
 
     def read(text: str) -> str:
+        """The text, if it is a range of indices. Raises ValueError."""
         if not pattern.fullmatch(text):
             raise ValueError("is no range of indices")
         return text

@@ -105,6 +105,7 @@ def _parse(reading: Reading, words: list[Word], text: str) -> Iterator[Option]:
     queue = list(reversed(words))
 
     def refuse(message: str, at: Word) -> None:
+        """Report what qsub refuses, at its word."""
         reading.refuse(message, at.line, at.column, at.text, text)
 
     while queue:

@@ -413,6 +413,7 @@ def rowed(row: Row, write: Callable[[Asking], Written], *more: str) -> Special:
 def named(row: Row) -> Special:
     """The option of the job's name, written as the manager takes it."""
     def write(asking: Asking) -> Written:
+        """The name of the job, made to fit the rules of the target; what was changed is reported."""
         entry = asking.at(row.place)
         if entry is None:
             return []
@@ -429,6 +430,7 @@ def named(row: Row) -> Special:
 def user_hold(name: str) -> Special:
     """The option of a hold, which a user can ask for only for himself."""
     def write(asking: Asking) -> Written:
+        """The option for Hold User; other holds are dropped."""
         options: Written = []
         for e in asking.find("Hold"):
             if e.text == "User":
@@ -443,6 +445,7 @@ def user_hold(name: str) -> Special:
 def moment(name: str, tag: str, grammar: Grammar) -> Special:
     """The option of a time of day of the site's clock."""
     def write(asking: Asking) -> Written:
+        """The time in the grammar of the option, in the zone of the site."""
         text = asking.moment(tag, grammar)
         return [] if text is None else [(name, text)]
 
@@ -455,6 +458,7 @@ def directory(name: str) -> Special:
     row = Row(name, "InitialWorkingDirectory")
 
     def write(asking: Asking) -> Written:
+        """The directory of the job; none where the manager starts jobs there anyway."""
         entry = asking.one("InitialWorkingDirectory")
         if entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
             asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
@@ -485,10 +489,12 @@ def streams(output: str, error: str, source: str = "") -> Special:
     options = {output: "OutputFile", error: "ErrorFile"} | ({source: "InputFile"} if source else {})
 
     def read(reading: Reading, directives: Mapping[str, Option]) -> None:
+        """The files of the streams, each as its row reads it."""
         for name, option in directives.items():
             reading.row(Row(name, options[name], reading.dialect.file_names), option)
 
     def write(asking: Asking) -> Written:
+        """The files of the streams, both in one where the job merges them."""
         files = {tag: file_name(asking, tag, folder=asking.dialect.folders) for tag in options.values()}
         names = {tag: text for tag, (text, _) in files.items()}
         together = merged(asking, files["ErrorFile"], files["OutputFile"])

@@ -116,6 +116,7 @@ _DATE: Final = Grammar(_date, lambda text: datetime.fromtimestamp(int(text), UTC
 
 def _moment(name: str, tag: str) -> Special:
     def write(asking: Asking) -> Written:
+        """The time to the minute; one that loses its seconds is reported."""
         text = asking.moment(tag, _DATE)
         if text is not None and (entry := asking.one(tag)) is not None and int(entry.text) % 60:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes")

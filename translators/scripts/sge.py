@@ -247,6 +247,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_files(asking: Asking) -> Written:
     def literal(text: str) -> str:
+        """Text as Grid Engine's file names hold it. Raises LookupError for a comma."""
         if "," in text and asking.source != "sge":
             raise LookupError("way to say a comma")
         return text

@@ -170,25 +170,31 @@ class SSHHost(Host):
 
     @property
     def environ(self) -> Mapping[str, str]:
+        """The environment of a login there, as the first answer told it."""
         return self._known().environ
 
     @property
     def home(self) -> str:
+        """The home directory there."""
         return self._known().home
 
     @property
     def uid(self) -> int:
+        """The effective user id there."""
         return self._known().uid
 
     @property
     def user(self) -> str | None:
+        """The name of the user there; None where the system there has none."""
         return self._known().user or None
 
     @property
     def way(self) -> str:
+        """The name under which ``ssh`` reaches the machine."""
         return f"ssh {self.name}"
 
     def place(self, path: str) -> Path:
+        """The path there; relative ones begin in the home directory."""
         if path.startswith("/"):
             return Path(os.path.normpath(path))
         if path == "~" or path.startswith("~/"):
@@ -199,6 +205,7 @@ class SSHHost(Host):
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
             limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+        """Run a command there; FileNotFoundError where it is not found there."""
         locale = "LC_ALL=C; export LC_ALL\n" if plain else ""
         script = f"command -v {shlex.quote(command[0])} >/dev/null 2>&1 || exit 127\n{locale}exec {shlex.join(command)}"
         result = self._asked(script, timeout_s, look=look, meanwhile=meanwhile, command=command,
@@ -208,6 +215,7 @@ class SSHHost(Host):
         return result
 
     def which(self, program: str) -> str:
+        """The name: what path it has there is not known without asking."""
         return program
 
     def words(self, timeout_s: float) -> list[str]:
@@ -321,6 +329,7 @@ class SSHHost(Host):
             self._tasks[str(path)] = _Task(str(path), lines, content)
 
     def make_private(self, directory: Path) -> None:
+        """Have the directory made before the next command that runs there."""
         with self._lock:
             if str(directory) in self._private:
                 return
@@ -329,16 +338,19 @@ class SSHHost(Host):
         self._add(f"{directory}/", f"mkdir -p -m 700 {path} && [ -O {path} ] && chmod go-rwx {path}")
 
     def clear_old(self, directory: Path, now: float) -> None:
+        """Have old files removed there with the next command; it is no error where that fails."""
         named = " -o ".join(f"-name '*{ending}'" for ending in ENDINGS)
         self._add(f"{directory}/old", f"cd {shlex.quote(str(directory))} && find . ! -name . -prune -mtime +30 "
                   f"\\( {named} \\) -exec rm -rf -- {{}} + || :")
 
     def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Have the file there before the next command runs, whole, in place of one that is there."""
         whole = shlex.quote(str(path))
         fresh = f"{whole}.$$.new"       # of one shell alone: two commands that are sent at a time both write the file
         self._add(path, f"cat >{fresh} && chmod {mode:o} {fresh} && mv -f -- {fresh} {whole}", content)
 
     def remove(self, path: Path) -> None:
+        """Have the file removed with the next command, unless it is known not to be there."""
         with self._lock:
             folder = self._folders.get(str(path.parent))
             if folder is not None and folder.number:
@@ -349,9 +361,12 @@ class SSHHost(Host):
         self._add(path, f"rm -f -- {shlex.quote(str(path))} || :")
 
     def names(self, directory: Path) -> list[str]:
+        """The names in the directory as the last answer told them."""
         return list(self._seen(directory).names)
 
     def changed(self, directory: Path) -> int:
+        """The number of the last answer that told other names than the one before; UnreachableError before the first.
+        """
         with self._lock:
             folder = self._folders.setdefault(str(directory), _Folder())
             if not folder.number:
@@ -359,15 +374,18 @@ class SSHHost(Host):
             return folder.number
 
     def exists(self, path: Path) -> bool:
+        """Whether the last answer had the name in its directory."""
         return path.name in self._seen(path.parent).names
 
     def record(self, path: Path, most: int) -> str | None:
+        """The text of the record as the last answer had it."""
         try:
             return self._seen(path.parent).texts.get(path.name)
         except (OSError, subprocess.TimeoutExpired):        # not to be read now: no record
             return None
 
     def tail(self, path: Path, most: int) -> bytes:
+        """The end of the record that the last answer had, else of the file, which is asked for."""
         whole = self.record(path, most)
         if whole is not None:
             return whole.encode("utf-8", "surrogateescape")[-most:]
@@ -380,20 +398,24 @@ class SSHHost(Host):
         return out.encode("utf-8", "surrogateescape")
 
     def text(self, path: Path) -> str:
+        """The beginning of the file, which is asked for. Raises OSError where it cannot be read."""
         result = self._files(f"exec head -c {_MOST} -- {shlex.quote(str(path))}")
         if result.exit_code:
             raise OSError(f"{self.name}: {_last(result.stderr)}")
         return result.stdout
 
     def real(self, path: Path) -> Path:
+        """The path without links, which is asked for; the path itself where there is no answer."""
         answer = self._files(f"exec readlink -f -- {shlex.quote(str(path))}")
         return Path(answer.stdout.rstrip("\n")) if not answer.exit_code and answer.stdout.startswith("/") else path
 
     def note(self, directory: Path, name: str) -> None:
+        """Have the file made with the next command."""
         folder, file = shlex.quote(str(directory)), shlex.quote(str(directory / name))
         self._add(directory / name, f"mkdir -p -m 700 {folder} && : >{file}")
 
     def unnote(self, directory: Path, name: str) -> bool:
+        """Remove file and directory there; whether the directory could be removed."""
         folder, file = shlex.quote(str(directory)), shlex.quote(str(directory / name))
         return self._files(f"rm -f -- {file} && rmdir -- {folder}").exit_code == 0
 

@@ -121,6 +121,7 @@ class BatchStaging:
         canceled = status.state is JobState.CANCELED
 
         def tell(state: JobState) -> None:
+            """Have the job in this state while its files are fetched."""
             executor._set_job_status(job, JobStatus(state, metadata={"native_id": native_id}))
 
         try:
