@@ -94,7 +94,8 @@ def _scopes(program: ast.Module) -> list[list[ast.AST]]:
     """The nodes of the module outside of functions, and those of each function."""
     functions = [node for node in ast.walk(program) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     within = {id(node) for function in functions for node in ast.walk(function)}
-    return [[node for node in ast.walk(program) if id(node) not in within], *(list(ast.walk(one)) for one in functions)]
+    return [[node for node in ast.walk(program) if id(node) not in within],
+            *(list(ast.walk(each)) for each in functions)]
 
 
 def _imports(node: ast.AST) -> Iterator[Touched]:

@@ -187,7 +187,7 @@ def _wrapped(command: Sequence[bytes], plan: Plan, environment: Mapping[bytes, b
 
 def _as_script(command: Sequence[bytes], plan: Plan) -> list[bytes] | None:
     """The command for a text file without ``#!``, which exec refuses and a shell would run; None for other files."""
-    paths = [Path(plan.directory, os.fsdecode(one)) for one in starters.candidates(command[0], plan.environment)]
+    paths = [Path(plan.directory, os.fsdecode(each)) for each in starters.candidates(command[0], plan.environment)]
     path = next((candidate for candidate in paths if candidate.is_file()), paths[0])
     try:
         with open(path, "rb") as stream:

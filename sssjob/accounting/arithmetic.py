@@ -185,9 +185,9 @@ class Formula:
 
     def __mul__(self, other: Formula) -> Formula:
         products: dict[tuple[int, ...], Fraction] = {}
-        for one, first in self.factors.items():
+        for factor, first in self.factors.items():
             for two, second in other.factors.items():
-                places = tuple(sorted(one + two))
+                places = tuple(sorted(factor + two))
                 products[places] = products.get(places, Fraction(0)) + first * second
         return Formula(products)
 

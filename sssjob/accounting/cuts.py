@@ -137,11 +137,11 @@ def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
 
 def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
     """The findings of all parts by line, as one reader would give them: what it says once is there once."""
-    found = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
-             for part, findings in parts for f in findings]
+    all_findings = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
+                    for part, findings in parts for f in findings]
     seen: set[tuple[str, str, str]] = set()
     merged_findings = []
-    for f in sorted(found, key=lambda f: f.line):
+    for f in sorted(all_findings, key=lambda f: f.line):
         if f.line and f.severity != "info":
             merged_findings.append(f)
         elif (key := (f.rule, f.subject, f.message)) not in seen or f.rule == "SSS540":

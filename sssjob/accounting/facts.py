@@ -248,7 +248,8 @@ class Facts:
             attributes = item.attributes
             if not conditions or conditions.items() <= attributes.items():
                 by_type.setdefault(attributes.get("type"), []).append(item)
-        return [self._amount(name, one) for items in by_type.values() for one in self._only(name, items)]
+        return [self._amount(name, chosen_item) for items in by_type.values()
+                for chosen_item in self._only(name, items)]
 
     def _only(self, name: str, items: list[_Found]) -> list[_Found]:
         """The one that counts; all, where each says how long it was held."""

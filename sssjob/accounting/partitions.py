@@ -180,9 +180,9 @@ def _spread(files: Sequence[tuple[str, str]], parts: Sequence[Sequence[Part | No
                   for n, ((path, _), some) in enumerate(zip(files, parts, strict=True))]
         results = in_order(partial(_charged, work), _died, [piece for some in pieces for piece in some], jobs, Stops())
         for (path, target), some in zip(files, pieces, strict=True):
-            made = list(islice(results, len(some)))
-            torn = len(made) > 1 and any(result.error for result in made)
-            yield (path, target), None if torn else _placed(target, work, some, made)
+            results_of_parts = list(islice(results, len(some)))
+            torn = len(results_of_parts) > 1 and any(result.error for result in results_of_parts)
+            yield (path, target), None if torn else _placed(target, work, some, results_of_parts)
 
 
 def _charged(work: Work, piece: _Piece) -> Result:
@@ -213,17 +213,17 @@ def _placed(target: str, work: Work, pieces: Sequence[_Piece], results: Sequence
     return result
 
 
-def _joined(whole: Result, target: str, work: Work, made: Sequence[tuple[str, Part, Result]]) -> None:
+def _joined(whole: Result, target: str, work: Work, parts_made: Sequence[tuple[str, Part, Result]]) -> None:
     """Put the tables of parts together, and what was found in them."""
     with parquet_table(target, read_rates(work.rates)) as table:
-        for name, _, _ in made:
+        for name, _, _ in parts_made:
             for batch in batches_of(name):
                 table.add(batch)
-    for _, _, result in made:
+    for _, _, result in parts_made:
         whole.counts.add(result.counts)
         whole.tally.add(result.tally)
         whole.overflow += result.overflow
-    findings = merged([(part, result.findings) for _, part, result in made])
+    findings = merged([(part, result.findings) for _, part, result in parts_made])
     whole.findings = findings[:LIMITS.findings]
     whole.overflow += len(findings) - len(whole.findings)
 

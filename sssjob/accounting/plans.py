@@ -174,9 +174,9 @@ class Plans:
         lookups = Lookups()
         price = charge(job, self._rates, running=self._running, lookups=lookups)
         if not self._covers(lookups):
-            known = self._lookups
-            self._lookups = Lookups(known.names | lookups.names, known.texts | lookups.texts,
-                                    known.times | lookups.times)
+            lookups_before = self._lookups
+            self._lookups = Lookups(lookups_before.names | lookups.names, lookups_before.texts | lookups.texts,
+                                    lookups_before.times | lookups.times)
             self._hows = {name: self._how(name) for name in self._lookups.names} | dict.fromkeys(_APART, _How.APART)
             self._plans.clear()     # shapes have more to them
             self._once.clear()
@@ -190,8 +190,9 @@ class Plans:
 
     def _covers(self, lookups: Lookups) -> bool:
         """Whether shapes have all that a price went by."""
-        known = self._lookups
-        return lookups.names <= known.names and lookups.texts <= known.texts and lookups.times <= known.times
+        lookups_before = self._lookups
+        return (lookups.names <= lookups_before.names and lookups.texts <= lookups_before.texts
+                and lookups.times <= lookups_before.times)
 
     # -- shapes
     def _shape(self, job: Job) -> _Shape | None:

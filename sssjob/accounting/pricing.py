@@ -90,10 +90,10 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
         stated_charge = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(stated_charge, Decimal):
             return _rounded(Term(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
-        made = _Pricing(facts, rates, start, running).charge()
+        priced = _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(notes))
-    return made
+    return priced
 
 
 def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
@@ -392,18 +392,18 @@ class _Pricing:
         return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
 
     def _rated(self, rate: Rate, amount: Amount | None, term: Term | None) -> Term:
-        made = rate.term
+        rated = rate.term
         if term is not None:
-            made = product(term, made)
+            rated = product(term, rated)
         if not rate.timed:
-            return made
+            return rated
         if rate.benchmark is not None:
-            made = self._normalised(made, rate.benchmark)
+            rated = self._normalised(rated, rate.benchmark)
         consumption = self._consumption(amount)
         if consumption is not None:
-            made = product(made, number(consumption, "consumptionRate"))
-        made = product(made, self._duration(amount))
-        return made if rate.seconds is None else ratio(made, rate.seconds)
+            rated = product(rated, number(consumption, "consumptionRate"))
+        rated = product(rated, self._duration(amount))
+        return rated if rate.seconds is None else ratio(rated, rate.seconds)
 
     def _consumption(self, amount: Amount | None) -> Decimal | Fraction | None:
         """The fraction used: of the amount, else (Gold's element ConsumptionRate) of the job."""

@@ -90,9 +90,9 @@ def replay(ledger: Ledger, *, recharge: bool = True) -> Iterator[str]:
 
 def _recomputed(ledger: Ledger, entry: Entry, recharge: bool) -> Iterator[str]:
     try:
-        made = entry.document["charge"]
-        exact = recompute(str(made["arithmetic"]))
-        if plain(exact) != made["exact"] or made["charge"] != plain(entry.amount):
+        charge_kept = entry.document["charge"]
+        exact = recompute(str(charge_kept["arithmetic"]))
+        if plain(exact) != charge_kept["exact"] or charge_kept["charge"] != plain(entry.amount):
             yield f"entry {entry.number}: the arithmetic comes to {plain(exact)}"
         if recharge:
             again = charge(job_of(entry.document["job"]), ledger.rates(str(entry.document["rates"])),

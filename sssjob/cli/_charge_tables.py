@@ -98,9 +98,9 @@ class _Logs:
             with session.tolerant(name), bounded(name), self.looked.opened(name) as file:
                 context = ReadContext(name, Findings(name), session.profile, session.policy, options=self.options)
                 table = tables(file, self.source, context, self.rates)
-                with LogFindings(session, context.findings) as told:
+                with LogFindings(session, context.findings) as log_findings:
                     for batch in table.batches:
-                        told.take()
+                        log_findings.take()
                         yield batch
                 _records(session, name, table.counts)
                 whole.add(table.tally)
@@ -194,8 +194,8 @@ class _Logs:
 
 
 def _told(session: Session, result: Result) -> None:
-    with LogFindings(session, Findings()) as told:
-        told.add(result.findings)
+    with LogFindings(session, Findings()) as log_findings:
+        log_findings.add(result.findings)
     if result.overflow and not session.quiet:
         problem(f"{result.overflow} more findings are not shown", as_json=session.as_json)
     if result.error:

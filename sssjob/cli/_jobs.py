@@ -48,9 +48,9 @@ def jobs_of(session: Session, source: str, name: str, options: Options, read: li
             return
         stream = (columns.of(recognised_source.stream(), context) if columns is not None and reader.name == "sacct" else
                   (reader.sums or reader.stream)(recognised_source.stream(), context))
-        with LogFindings(session, context.findings) as told:
+        with LogFindings(session, context.findings) as log_findings:
             for job in stream:
-                told.take()
+                log_findings.take()
                 yield (job, None) if reader.sums is None else cast("Summary", job)
         read.append(stream.counts)
         if session.as_json:

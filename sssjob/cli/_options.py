@@ -210,8 +210,8 @@ class Session:
         if taken.reader.kind != "document":
             self.recognised(name, taken.reader, taken.why)
         if taken.reader.kind == "record":
-            with LogFindings(self, Findings(name)) as told:
-                told.add(taken.findings)
+            with LogFindings(self, Findings(name)) as log_findings:
+                log_findings.add(taken.findings)
             self._overflow(taken.findings)
         else:
             self.report(taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"])

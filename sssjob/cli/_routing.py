@@ -77,8 +77,8 @@ class Place:
     @property
     def price(self) -> Decimal | None:
         """Of all jobs; None where that of one is not known."""
-        known = [price for price in self.prices if price is not None]
-        return sum(known, Decimal(0)) if len(known) == len(self.prices) and not self.why else None
+        prices_known = [price for price in self.prices if price is not None]
+        return sum(prices_known, Decimal(0)) if len(prices_known) == len(self.prices) and not self.why else None
 
     def record(self, rank: int | None, now: float) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
@@ -187,7 +187,7 @@ class Choice:
             if session.errors:
                 return None
             there = list(offered(machine, file or site.name, True))
-            self._offers[name] = there, Offers(Offer.of(one.given) for one in there)
+            self._offers[name] = there, Offers(Offer.of(offered_job.given) for offered_job in there)
         return self._offers[name]
 
 
@@ -253,7 +253,7 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _prices(session: Session, wanted: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+def _prices(session: Session, document: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
     """What each job of a document would cost at the site of the session, in which currency, and why one has no price:
     its profile names no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
@@ -266,7 +266,7 @@ def _prices(session: Session, wanted: Document) -> tuple[tuple[Decimal | None, .
         return (), "", "the profile names no rates"
     prices: list[Decimal | None] = []
     why = ""
-    for job, defaults in wanted.jobs():
+    for job, defaults in document.jobs():
         price, _ = quoted(job, rates, defaults)
         if isinstance(price, Uncharged):
             why = why or f"{price.reason}: {price.detail}"

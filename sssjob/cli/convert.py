@@ -318,11 +318,11 @@ class _One:
         kept: list[bytes] = []
         stream = jobs_of(reader, source.stream(), context, how.writer)
         jobs = stream if self.privacy is None else map(self.privacy.applied, stream)
-        made = pieces(jobs, how.writer, writing, context.path, reader)
+        texts = pieces(jobs, how.writer, writing, context.path, reader)
         how.options.check(reader.name, how.writer.name)
-        with LogFindings(session, context.findings) as told:
-            for piece in made:
-                told.take()
+        with LogFindings(session, context.findings) as log_findings:
+            for piece in texts:
+                log_findings.take()
                 if session.errors:
                     return 1
                 if output == "-":

@@ -42,7 +42,7 @@ def command(client: Client, as_json: bool, interval: float, once: bool) -> int:
     if as_json:
         import json
 
-        emit("".join(json.dumps(job.record(time.time())) + "\n" for one in refreshed(client) for job in one.jobs))
+        emit("".join(json.dumps(job.record(time.time())) + "\n" for group in refreshed(client) for job in group.jobs))
         return 0
     if not once and sys.stdout.isatty():
         try:
@@ -67,17 +67,17 @@ def refreshed(client: Client) -> list[Overview]:
     return overview(client.journal, time.time())
 
 
-def cells(one: Overview) -> list[str]:
+def cells(group: Overview) -> list[str]:
     """A line of the table of groups."""
-    counts = (one.queued, one.running, one.done, one.failed, one.left)
-    return [f"@{one.number}", one.name, one.executor, *map(str, counts),
-            "" if one.remaining is None else f"~{spell(one.remaining)}", one.why]
+    counts = (group.queued, group.running, group.done, group.failed, group.left)
+    return [f"@{group.number}", group.name, group.executor, *map(str, counts),
+            "" if group.remaining is None else f"~{spell(group.remaining)}", group.why]
 
 
 def text_of(overviews: list[Overview]) -> str:
     """Both tables."""
     if not overviews:
         return "no job waits or runs\n"
-    open_ones = [job for one in overviews for job in one.jobs if job.row.outcome is None]
-    groups = table([cells(one) for one in overviews], TITLES, width(sys.stdout))
+    open_ones = [job for group in overviews for job in group.jobs if job.row.outcome is None]
+    groups = table([cells(group) for group in overviews], TITLES, width(sys.stdout))
     return "\n".join([*groups, "", list_text(open_ones, time.time())])

@@ -89,7 +89,7 @@ def together(attempts: Sequence[Attempt], seen: Sequence[Seen]) -> Sequence[Seen
 
 
 def _together(before: Sequence[tuple[str, Seen]], now: Seen) -> Seen:
-    runs = [one for one in (*(seen for _, seen in before), now) if one.started is not None]
+    runs = [each for each in (*(seen for _, seen in before), now) if each.started is not None]
     submitted = next((seen.submitted for _, seen in before if seen.submitted is not None), now.submitted)
     if not runs or all(run is now for run in runs):
         return replace(now, submitted=submitted)
@@ -111,7 +111,7 @@ def _metadata(before: Sequence[tuple[str, Seen]], runs: Sequence[Seen], now: See
     metadata["earlier_seconds"] = sum((spent for run, spent in zip(runs, seconds, strict=True) if run is not now),
                                       _ZERO)
     metadata["starts"] = sum(int(run.known.get("starts", 1)) for run in runs)
-    metadata["attempts"] = [one for clause, seen in before for one in _runs(seen, clause)] + _runs(now)
+    metadata["attempts"] = [attempt for clause, seen in before for attempt in _runs(seen, clause)] + _runs(now)
     held = [run.known.get("processors") for run in runs]
     if None not in held and len(set(held)) > 1 and "spans" not in metadata:
         metadata["spans"] = [[count, spent] for count, spent in zip(held, seconds, strict=True)]

@@ -97,11 +97,11 @@ class Native:
         asked = without(job, self._is_own)
         self._asked = asked, document
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
-        made = options_of(self.dialect, asked, document, context, policy)
-        parts = tuple(self._attributes(options, findings, policy) for options in made.parts)
+        result = options_of(self.dialect, asked, document, context, policy)
+        parts = tuple(self._attributes(options, findings, policy) for options in result.parts)
         geometry_tags = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
-        untold = {item.tag for item in asked.leaves() if id(item) not in made.taken}
-        return Stated(parts, made.taken, frozenset(geometry_tags - untold))
+        untold = {item.tag for item in asked.leaves() if id(item) not in result.taken}
+        return Stated(parts, result.taken, frozenset(geometry_tags - untold))
 
     @property
     def has_flags(self) -> bool:
@@ -128,12 +128,12 @@ class Native:
         for option, value in options:
             value = self._named(value)
             if self._fits(option, value, findings, policy):
-                name, given = self.backend.custom_attribute(option), True if value is None else value
+                name, given_value = self.backend.custom_attribute(option), True if value is None else value
                 if name not in attributes:
-                    attributes[name] = given
+                    attributes[name] = given_value
                 else:
                     attributes[name] = [*(attributes[name] if isinstance(attributes[name], list)
-                                          else [attributes[name]]), given]
+                                          else [attributes[name]]), given_value]
         return attributes
 
     def _named(self, value: str | None) -> str | None:

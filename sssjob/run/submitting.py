@@ -375,11 +375,11 @@ class Submitting:
             tag, backend = job.sought(part), job.of.executor()
             if job.of.entry is not None and tag is not None and can_search(backend):
                 tags.setdefault(id(backend), (backend, []))[1].append(tag)
-        found: set[str] = set()
+        tags_there: set[str] = set()
         for backend, asked in tags.values():
             answer = search(backend, asked)
-            found |= set(asked) if answer.silence is not None else answer.found.keys()
-        return found
+            tags_there |= set(asked) if answer.silence is not None else answer.found.keys()
+        return tags_there
 
     def try_again(self) -> None:
         """Submit again what is due, unless it is there after all."""

@@ -73,12 +73,12 @@ class Happenings:
         """Read what is new, and wake the listeners."""
         before = self.last
         while True:
-            told, self.last = await self._read(self.last)
-            for happening in told:
+            news, self.last = await self._read(self.last)
+            for happening in news:
                 if len(self._latest) == _KEPT:
                     self._from = self._latest[0].number
                 self._latest.append(happening)
-            if not told and self.last == before:
+            if not news and self.last == before:
                 break
             before = self.last
             self._wake()

@@ -167,8 +167,8 @@ def _wished(desk: Desk, user: User, request: Request, wish: str) -> Response:
         return selected
     keys = [] if selected.data is None else _keys(selected.data)
     answers = [desk.wish(user, wish, key) for key in keys]
-    rows = [row for one in answers for row in one["jobs"]]
-    refusals = [f"{key}: {text}" for one in answers for key, text in one["refusals"].items()]
+    rows = [row for each in answers for row in each["jobs"]]
+    refusals = [f"{key}: {text}" for each in answers for key, text in each["refusals"].items()]
     objects = "".join(f"<Job><Key>{row['key']}</Key><State>{escaped(str(row['state']))}</State></Job>" for row in rows)
     status = Status.of("000")
     if refusals:

@@ -230,12 +230,12 @@ class _Column:
 
     def order(self, object_: Thing) -> tuple[int, Any]:
         """What objects are sorted by: absent, numbers, texts."""
-        values = [self.property.typed(one) for one in self.property.of(object_)]
+        values = [self.property.typed(selected) for selected in self.property.of(object_)]
         return min((_rank(value) for value in values), default=(0, 0))
 
     def aggregate(self, members: list[Thing]) -> str:
         """What the values of a group come to; empty where there are none. Raises MessageError (317) for texts."""
-        values = [self.property.typed(one) for object_ in members for one in self.property.of(object_)]
+        values = [self.property.typed(selected) for object_ in members for selected in self.property.of(object_)]
         if self.op == "Count":
             return str(len(values))
         if not values:

@@ -54,20 +54,20 @@ def taken_out(text: str, source: Facts, target: Facts, facts: Callable[[str], Fa
     its line of the body from 0, its column from 1, the line."""
     cuts: list[tuple[int, int]] = []
     sources = {} if source.name == target.name else {source.name: source}
-    for one in reversed(list(found(text))):
-        said = [f for f in map(facts, one.sources) if f is not None]
-        if one.target == target.name:
-            for f in said:
+    for old_shim in reversed(list(found(text))):
+        origins = [f for f in map(facts, old_shim.sources) if f is not None]
+        if old_shim.target == target.name:
+            for f in origins:
                 sources.pop(f.name, None)
             continue
-        if not one.intact:
-            at = text.count("\n", 0, one.start)
-            edited(at, 1, text[one.start:text.index("\n", one.start)])
+        if not old_shim.intact:
+            at = text.count("\n", 0, old_shim.start)
+            edited(at, 1, text[old_shim.start:text.index("\n", old_shim.start)])
             continue
-        lines = text.count("\n", one.start, one.end)
-        cuts = [(text.count("\n", 0, one.start), lines), *((at - lines, n) for at, n in cuts)]
-        text = text[:one.start] + text[one.end:]
-        sources = {f.name: f for f in said if f.name != target.name} | sources
+        lines = text.count("\n", old_shim.start, old_shim.end)
+        cuts = [(text.count("\n", 0, old_shim.start), lines), *((at - lines, n) for at, n in cuts)]
+        text = text[:old_shim.start] + text[old_shim.end:]
+        sources = {f.name: f for f in origins if f.name != target.name} | sources
     return text, list(sources.values()), cuts
 
 

@@ -98,7 +98,7 @@ def is_unset(meaning: str, source: Facts, job_values: Mapping[str, str]) -> bool
         meaning == "tasks" and "tasks_per_node" in job_values)
 
 
-def why_fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -> str:
+def why_fixed(use: Use, source: Facts, value: Given, job_values: Mapping[str, str]) -> str:
     """Why a use cannot be renamed, or nothing."""
     meaning = source.variables.get(use.name, "")
     if use.kind == "text":
@@ -107,7 +107,7 @@ def why_fixed(use: Use, source: Facts, value: Given, known: Mapping[str, str]) -
         return "this part of the script does not parse"
     if use.kind in ("odd", "command"):
         return "it is not a plain expansion (--body shim defines it)"
-    array = meaning.startswith("array_") and "array" in known
+    array = meaning.startswith("array_") and "array" in job_values
     if (value.none or source.absent.get(use.name, "") != value.none) and not array:
         return "where there is nothing to say, the two hold different values (--body shim)"
     if use.kind == "operated" and not value.name:

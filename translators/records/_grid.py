@@ -55,10 +55,10 @@ def benchmarks(t: Taking) -> _Levels:
     """The benchmarks of a job's machine: what the job says, else the option."""
     text = t.fact(GRID, "ServiceLevel")
     if text is not None:
-        said = parsed(text)
-        if said is None:
+        stated = parsed(text)
+        if stated is None:
             t.lost("SSS501", "Extension ServiceLevel", "a ServiceLevel is names and numbers: HEPSPEC 11.4")
-        return said or []
+        return stated or []
     option = t.telling.context.options.get("benchmark")
     if option is None:
         return []

@@ -58,8 +58,8 @@ def _zstd() -> _Unpacker:
     except ImportError:
         raise UsageError("a log that is compressed with zstd needs zstandard: pip install 'sssjob[zstd]'"
                          ) from None
-    made: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-    unpacker: _Unpacker = made
+    decompressor: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    unpacker: _Unpacker = decompressor
     return unpacker
 
 

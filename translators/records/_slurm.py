@@ -17,15 +17,15 @@ __all__ = ["ending", "merged"]
 
 def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str | None, bool]:
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""
-    known = state_of(native)
-    state = state_word(known)
-    why = "" if known is None else known.cause
-    if known is not None and known.word == "FAILED" and signal is not None:
+    native_state = state_of(native)
+    state = state_word(native_state)
+    why = "" if native_state is None else native_state.cause
+    if native_state is not None and native_state.word == "FAILED" and signal is not None:
         why = "signal"
-    waits = known is not None and known.word == "PENDING"
+    waits = native_state is not None and native_state.word == "PENDING"
     hold = HELD.get(reason) if waits else None
     more = f" ({reason})" if waits and reason not in ("", "None") else ""
-    return "Hold" if hold else state, f"{why}: {native}{more}" if why else native + more, hold, known is not None
+    return "Hold" if hold else state, f"{why}: {native}{more}" if why else native + more, hold, native_state is not None
 
 
 def merged(job: Record, parts: list[Record]) -> None:

@@ -51,9 +51,9 @@ class PlainJobs:
         lines, indent, append = self._lines[depth], self._indents[depth], out.append
         line_of, attributed = lines.get, self._attributes.get
         for item in items:
-            found = line_of(id(item))
-            if found is not None:
-                append(found[1])
+            item_line = line_of(id(item))
+            if item_line is not None:
+                append(item_line[1])
                 continue
             if not isinstance(item, Property):
                 if depth or not self._slot(out, item):

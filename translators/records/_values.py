@@ -112,10 +112,10 @@ def micros(text: str, name: str) -> int | None:
         whole, point, part = text.partition(".")
         if whole and bool(point) == bool(part) and len(part) <= _PLACES:
             return int(whole) * 1_000_000 + (int((part + "00000")[:6]) if part else 0)
-    made = microseconds(text)
-    if made is None and not (text[0] == "-" and FLOAT.fullmatch(text)):
+    micro = microseconds(text)
+    if micro is None and not (text[0] == "-" and FLOAT.fullmatch(text)):
         raise Rejected("number", f"{name} {escape(text, 40)!r} is no duration")
-    return made
+    return micro
 
 
 def seconds(text: str, name: str) -> int | None:

@@ -49,8 +49,8 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
 
     def pieces() -> Iterator[str]:
         """A block for each sum, with the headers of messages between them."""
-        found = added(jobs, telling, partial(_key, version), version == "0.3")
-        for n, (key, total) in enumerate(found.items()):
+        summaries = added(jobs, telling, partial(_key, version), version == "0.3")
+        for n, (key, total) in enumerate(summaries.items()):
             yield (f"APEL-summary-job-message: v{version}\n" if n % MESSAGE == 0 else "") + "".join(
                 f"{name}: {value}\n" for name, value in (*key, *_amounts(total, version))) + "%%\n"
     return pieces()

@@ -349,11 +349,11 @@ class Reading:
 
     def nodes(self, text: str, number: int) -> tuple[Property | None, int | None]:
         """(Node, how many) of a host list; a malformed one is told."""
-        made, n, wrong = recall(node, text)
+        node_property, n, wrong = recall(node, text)
         if wrong:
             self.tell(_DISAGREE, "Node", f"Node: {wrong}", number)
             return None, None
-        return made, n
+        return node_property, n
 
     def name(self, text: str | None, name: str) -> str | None:
         """An identifier. Rejected: too-long."""

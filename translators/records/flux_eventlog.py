@@ -122,15 +122,15 @@ class _Reading(Reading):
     # -- one event
     def _number(self, message: dict[str, Any], names: list[str]) -> int:
         """The id of the job that a line is about. Rejected: id, orphan."""
-        said = next((v for k in ("id", "jobid") if (v := message.get(k)) is not None), None)
-        if said is None and self.alone is None:
+        ident = next((v for k in ("id", "jobid") if (v := message.get(k)) is not None), None)
+        if ident is None and self.alone is None:
             raise Rejected("id", "an event names no job; the option id does, for the log of one")
-        number = self.alone if said is None else _ident(said)
+        number = self.alone if ident is None else _ident(ident)
         assert number is not None
         if "submit" not in names and number not in self.open:
             raise Rejected("orphan", f"{escape(', '.join(names), 40)} of job {write_id(number)}, whose submit is not "
                            "here, or which has ended")
-        if "submit" in names and said is None:
+        if "submit" in names and ident is None:
             if self.begun:
                 raise Rejected("id", "the log of another job begins, and the option id names one")
             self.begun = True
@@ -138,10 +138,10 @@ class _Reading(Reading):
 
     def _event(self, event: dict[str, Any]) -> _Event:
         """Rejected: json, number, time."""
-        name, at, said = event.get("name"), event.get("timestamp"), event.get("context")
+        name, at, details = event.get("name"), event.get("timestamp"), event.get("context")
         if not isinstance(name, str) or not name:
             raise Rejected("json", "an event has no name")
-        context = said if isinstance(said, dict) else {}
+        context = details if isinstance(details, dict) else {}
         if name == "finish" and (number_of(context, "status") or 0) > _WORD:
             raise Rejected("number", f"status {context['status']} is no wait status")
         if isinstance(at, str):

@@ -145,7 +145,7 @@ class _Reading(Reading):
         self.forms = Forms(form_of, ' "')
         self.texts = texts = _Known(Once(self._who, self.findings), Once(partial(self._held, True), self.findings),
                                     Once(partial(self._held, False), self.findings))
-        self.runs = _Known(Once(lambda said: texts.who[section(WHO, said[0]), said[1]], self.findings),
+        self.runs = _Known(Once(lambda who_texts: texts.who[section(WHO, who_texts[0]), who_texts[1]], self.findings),
                            Once(lambda runs: texts.held[section(HELD, runs)], self.findings),
                            Once(lambda runs: texts.asked[section(HELD, runs)], self.findings))
         self.ends = Once(_ending)

@@ -214,11 +214,11 @@ class UsageReading(XMLReading):
             else:
                 setattr(r, _COUNTS[name], value)
         elif name in _WORDS:
-            found = self.name(text, name)
+            name_text = self.name(text, name)
             if _WORDS[name]:
-                setattr(r, _WORDS[name], found)
+                setattr(r, _WORDS[name], name_text)
             else:
-                whole(r, name, found)
+                whole(r, name, name_text)
         elif name == "AccountingGroup" and r.project is None:
             r.project = self.name(text, name)
         elif sign and kind and rest:

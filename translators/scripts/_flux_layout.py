@@ -198,7 +198,7 @@ def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
     """Features and hosts of --requires; an expression that asks for more than one of them at once is kept."""
     options_given = reading.every("--requires")
     all_terms = [_terms(o.value or "") for o in options_given]
-    hosts = sum(tag == "Node" and wanted for some in all_terms if some for tag, _, wanted in some)
+    hosts = sum(tag == "Node" and positive for some in all_terms if some for tag, _, positive in some)
     choices_ = [_choice(o.value or "") if some is None else None for o,
                 some in zip(options_given, all_terms, strict=True)]
     if hosts > 1 or any(some is None and choice is None for some, choice in zip(all_terms, choices_, strict=True)):
@@ -208,10 +208,10 @@ def read_requires(reading: Reading, options: Mapping[str, Option]) -> None:
     for option, some, choice in zip(options_given, all_terms, choices_, strict=True):
         if choice is not None:
             put(reading, "Requested/Feature", choice, option)
-        for tag, text, wanted in some or ():
+        for tag, text, positive in some or ():
             kind = {} if tag == "Feature" else {"aggregation": "Range"} if "[" in text else {
                 "aggregation": "List"} if "," in text else {}
-            reading.put(f"Requested/{tag}", text, option, **kind, **({} if wanted else {"op": "NE"}))
+            reading.put(f"Requested/{tag}", text, option, **kind, **({} if positive else {"op": "NE"}))
 
 
 def _choice(text: str) -> Choice | None:

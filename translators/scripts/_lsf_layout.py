@@ -54,11 +54,11 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         if re.fullmatch(r"0*[1-9]\d{0,8}", nodes.value or "", re.ASCII):
             reading.put("Requested/NodeCount", int(nodes.value or ""), nodes)
             reading.put("Extension[name=nnodes,type=lsf]", "true", nodes)
-            said = next((option for option in reading.options if option.name == "-x"), None)
-            if said is None:                        # CSM allots hosts whole
+            exclusive = next((option for option in reading.options if option.name == "-x"), None)
+            if exclusive is None:                        # CSM allots hosts whole
                 reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", nodes)
             else:
-                reading.put("Extension[name=exclusive,type=lsf]", "true", said)
+                reading.put("Extension[name=exclusive,type=lsf]", "true", exclusive)
         else:
             reading.misfit(nodes, "is no number of nodes", "a number")
     if "-R" in options and not apart:

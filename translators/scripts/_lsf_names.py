@@ -73,7 +73,7 @@ def _alternatives(reading: Reading, option: Option, text: str) -> str:
 
     choice = parsed(text, term)
     parts = choice.items if isinstance(choice, Every) else () if choice is None else (choice,)
-    tags = [{one.kind for one in terms(part)} for part in parts]
+    tags = [{each.kind for each in terms(part)} for part in parts]
     if not parts or any(len(tag) > 1 or ("Node" in tag and none_of(part) is None)
                         for part, tag in zip(parts, tags, strict=True)):
         return text

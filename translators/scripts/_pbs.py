@@ -229,9 +229,9 @@ def _split(option: Option) -> Iterator[Option]:
         else:
             parts.append(part)
     for part in parts:
-        name, sign, said = part.partition("=")
+        name, sign, text_given = part.partition("=")
         if name.strip():
-            yield Option(f"{option.name} {name.strip()}", said if sign else None, option.line, option.column,
+            yield Option(f"{option.name} {name.strip()}", text_given if sign else None, option.line, option.column,
                          option.text)
 
 

@@ -81,9 +81,9 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
                     options.append(option)
                 continue
         if prefix and text.startswith(prefix):
-            found = _line(reading, line, prefix)
-            options += found
-            if any(o.name == "-clear" for o in found):
+            options_found = _line(reading, line, prefix)
+            options += options_found
+            if any(o.name == "-clear" for o in options_found):
                 _cleared(reading, result)
             continue
         rest.append(line)

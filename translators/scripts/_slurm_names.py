@@ -153,10 +153,10 @@ def _all_needed(asking: Asking, any_terms: list[Term]) -> bool:
     return True
 
 
-def _counted(found: Sequence[Term]) -> int | None:
+def _counted(named_terms: Sequence[Term]) -> int | None:
     try:
-        return len(found) if all(t.kind == "name" for t in found) else NodeSet.parse_range(
-            ",".join(t.name for t in found)).count
+        return len(named_terms) if all(t.kind == "name" for t in named_terms) else NodeSet.parse_range(
+            ",".join(t.name for t in named_terms)).count
     except LexicalError:
         return None             # names that are no set are counted by nobody; reading told of them
 
@@ -165,7 +165,7 @@ def _node_counts(asking: Asking) -> list[int]:
     return [e.value for e in asking.said("NodeCount") if isinstance(e.value, int)]
 
 
-def _too_many(asking: Asking, found: Sequence[Term]) -> bool:
+def _too_many(asking: Asking, named_terms: Sequence[Term]) -> bool:
     """Whether more nodes are named than are asked for: sbatch then refuses the script."""
-    counts, named = _node_counts(asking), _counted(found)
+    counts, named = _node_counts(asking), _counted(named_terms)
     return bool(counts) and named is not None and named > max(counts)

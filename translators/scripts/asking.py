@@ -83,8 +83,8 @@ class Asking(Asked):
             self.findings.add(rule, subject or "Job", message, severity=severity, policy=self.policy, path=path,
                               item=item, within=self.job)
             return
-        said = self._origins.get(id(entry.item))
-        origin = None if said is None else said[1]
+        directive = self._origins.get(id(entry.item))
+        origin = None if directive is None else directive[1]
         if rule == DROPPED and not is_fact(entry):
             self.lost.append((entry, origin))
         if origin is None:

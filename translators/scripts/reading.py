@@ -88,7 +88,7 @@ class Reading:
     def dead(self, line: Line, why: str, column: int = 1) -> None:
         """A line that looks like a directive and is none; one in a here-document may be one of another script."""
         if self._inner is None:
-            self._inner = frozenset(one.number for one in here_lines(self.lines))
+            self._inner = frozenset(inner.number for inner in here_lines(self.lines))
         if line.number in self._inner:
             self.findings.add(DEAD, "directive", "the directive stands in a here-document, for a script that this one "
                               "writes, and asks for nothing here; --body translate converts it where a submit "

@@ -292,9 +292,9 @@ _EVENTS: Final = {v: k for k, v in _MAIL.items()}
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
     """Events of several options add up; ``NONE`` takes none of them away (seen)."""
     option = options.get("--mail-type")
-    said = [w.strip().upper() for one in reading.every("--mail-type") for w in (one.value or "").split(",")]
-    unknown = [w for w in said if w not in _EVENTS]
-    events = [_EVENTS[w] for w in dict.fromkeys(said) if w in _EVENTS]
+    event_names = [w.strip().upper() for each in reading.every("--mail-type") for w in (each.value or "").split(",")]
+    unknown = [w for w in event_names if w not in _EVENTS]
+    events = [_EVENTS[w] for w in dict.fromkeys(event_names) if w in _EVENTS]
     events = [event for event in events if event != "none"] or events
     if option is not None and not events:
         reading.misfit(option, "none of these events is known", ", ".join(_EVENTS))

@@ -105,15 +105,15 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
                 if not _again(row):
                     continue
                 asking.silent = not of_part(row)
-            made = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
+            texts = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
             if asking.own and not asking.own.isdisjoint(dialect.bare_names[row.name]):
-                made += asking.kept(row, [name for name, _ in made])
-            if len(made) > 1:
+                texts += asking.kept(row, [name for name, _ in texts])
+            if len(texts) > 1:
                 order = row.names.index
-                made.sort(key=lambda option: order(option[0]))
+                texts.sort(key=lambda option: order(option[0]))
             if page is not None:
-                page.row(asking, row, made)
-            for name, value in made:
+                page.row(asking, row, texts)
+            for name, value in texts:
                 options.append((name, value, asking))
         asking.silent = False
         kept = list(asking.open())
@@ -186,7 +186,7 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
                     "in")
     if arguments is not None:
         try:
-            command += [argument(asking, one) for one in shell_words(arguments.text)]
+            command += [argument(asking, each) for each in shell_words(arguments.text)]
         except ValueError:
             command.append(word(arguments.text))
     line = f"{launched(asked)}{' '.join(command)}" if command else ""

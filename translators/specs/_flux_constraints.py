@@ -100,9 +100,9 @@ def _term(text: str) -> dict[str, Any]:
         raise ValueError("a term is empty")
     if operator == "properties":
         words = operand.split(",")
-        made = [f"^{w.removeprefix('-')}" if w.startswith("-") or (negated and n == 0) else w
-                for n, w in enumerate(words)]
-        return {"properties": made}
+        terms = [f"^{w.removeprefix('-')}" if w.startswith("-") or (negated and n == 0) else w
+                 for n, w in enumerate(words)]
+        return {"properties": terms}
     value_list = {operator: [operand]}
     return {"not": [value_list]} if negated else value_list
 

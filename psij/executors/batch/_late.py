@@ -80,11 +80,11 @@ def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping
     is, as one after which files could not be staged out does, and what accounting says of it instead stands among
     ``others``. Accounting decides an end that nobody told, such as that of a job which had gone after its cancel.
     """
-    known = dict(before.metadata or {})
-    sources, others = known.pop("sources", {}), known.pop("others", {})
-    reason = known.pop("reason", None)
+    facts = dict(before.metadata or {})
+    sources, others = facts.pop("sources", {}), facts.pop("others", {})
+    reason = facts.pop("reason", None)
     status = decide(Evidence(
-        queue=JobStatus(before.state, time=before.time, exit_code=before.exit_code, metadata=known),
+        queue=JobStatus(before.state, time=before.time, exit_code=before.exit_code, metadata=facts),
         records=records, exit=_exit_file(before, sources), canceled=sources.get("state") == "cancel", missed=2,
         waited_s=math.inf, shown=shown), 0.0, 0.0)
     if status is None or not any(record.state.final for record in records.values()):
@@ -93,7 +93,7 @@ def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping
     _name_sources(metadata, sources, others)
     if "end_time" in metadata:
         metadata.pop("end_unknown", None)
-    untold = reason in _UNKNOWN or "end_unknown" in known or sources.get("state") == "cancel"
+    untold = reason in _UNKNOWN or "end_unknown" in facts or sources.get("state") == "cancel"
     if not untold or (status.state is before.state and reason not in _UNKNOWN):
         _keep_end(status, before, sources, shown)
     return None if _said(status) == _said(before) else status
@@ -103,8 +103,8 @@ def _exit_file(before: JobStatus, sources: Mapping[str, Any]) -> ExitFile | None
     """What the exit file said, where the exit code was from it, with the times that it told of the last run."""
     if sources.get("exit_code") != _EXIT_FILE or before.exit_code is None:
         return None
-    known = before.metadata or {}
-    times = {key: known.get(key) if sources.get(key) == _EXIT_FILE else None for key in ("start_time", "end_time")}
+    metadata = before.metadata or {}
+    times = {key: metadata.get(key) if sources.get(key) == _EXIT_FILE else None for key in ("start_time", "end_time")}
     return ExitFile(before.exit_code, **times)
 
 

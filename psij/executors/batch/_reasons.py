@@ -41,13 +41,13 @@ class Reasons:
             return
         waiting = {item.native_id: status for item in followed
                    if (status := _waits(item, seen, now)) is not None}
-        before = {one: None for one in self._asked if one in waiting}
-        ids = [*(one for one in waiting if one not in before), *before][:_MOST]
+        before = {each: None for each in self._asked if each in waiting}
+        ids = [*(each for each in waiting if each not in before), *before][:_MOST]
         command = followed[0].executor._reasons_command(ids) if ids else None
         if command is None:
             return
         self._due = time.monotonic() + _PAUSE_S
-        self._asked = {one: None for one in before if one not in ids} | dict.fromkeys(ids)
+        self._asked = {each: None for each in before if each not in ids} | dict.fromkeys(ids)
         executor = followed[0].executor
         try:
             answers = executor._reasons(*executor._ask(command))

@@ -141,8 +141,8 @@ class Line:
         with suppress(CutError):        # an ssh that keeps the two apart may be late with one of them
             while until not in self._err:
                 self._turn()
-        said = self._err.partition(f"{self._mark} begins\n".encode())[2].partition(until)[0]
-        return int(code) if code.isdigit() else 255, _last(said)
+        errors = self._err.partition(f"{self._mark} begins\n".encode())[2].partition(until)[0]
+        return int(code) if code.isdigit() else 255, _last(errors)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 

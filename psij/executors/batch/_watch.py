@@ -89,7 +89,7 @@ def follow(followed: Followed, delay_s: float) -> None:
         watcher = _watchers.get(key)
         if watcher is not None and watcher.add(followed, delay_s):
             return
-        for old in [old for old, one in _watchers.items() if one.retired]:
+        for old in [old for old, each in _watchers.items() if each.retired]:
             del _watchers[old]
         _watchers[key] = Watcher(key)
         _watchers[key].add(followed, delay_s)
@@ -358,7 +358,8 @@ class Watcher:
                 with self._changed:
                     followed = list({job: item, **self._followed}.values())
                 self._there = _listed(item.executor, followed)
-                self._looked_at, self._looked_for = began, frozenset(one.native_id for one in followed)
+                self._looked_at, self._looked_for = began, frozenset(followed_job.native_id
+                                                                     for followed_job in followed)
             listed = self._there
         if item.native_id not in listed:
             return False

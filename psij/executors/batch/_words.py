@@ -89,16 +89,16 @@ def _argument(text: str, spec: JobSpec) -> Quoted:
     """An argument, in which a name that the job's environment does not have stays as it is."""
     parts = pieces(text)
     stated = spec.environment or {}
-    made, rest = "", parts[:1]
+    quoted, rest = "", parts[:1]
     for name, literal in zip(parts[1::2], parts[2::2], strict=True):
         if name not in _OF_BASH or name in _HANDED_ON:
             rest += [name, literal]
         elif name in stated:            # it goes through env(1): bash does not have its value
-            made += _part(rest) + expanding_word(pieces(str(stated[name])))
+            quoted += _part(rest) + expanding_word(pieces(str(stated[name])))
             rest = [literal]
         else:
             rest[-1] += f"${{{name}}}{literal}"
-    return Quoted(made + _part(rest)) if made else expanding_word(rest, kept=True)
+    return Quoted(quoted + _part(rest)) if quoted else expanding_word(rest, kept=True)
 
 
 def _part(parts: list[str]) -> str:

@@ -163,7 +163,7 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
         return by_tag(((str(ad.get("SssjobId")), native_id) for native_id, ad in _ads(out)),
-                      lambda one: tuple(map(int, one.split("."))))
+                      lambda ident: tuple(map(int, ident.split("."))))
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)

@@ -357,7 +357,7 @@ def _blocks(out: str) -> Iterator[tuple[str, str]]:
     if blocks and not out.endswith(end) and "\nqstat: " not in blocks[-1][2]:
         blocks.pop()
     ids = [native_id.strip() for native_id, _, _ in blocks]
-    again = {one for one in ids if ids.count(one) > 1} if len(set(ids)) < len(ids) else ()
+    again = {repeated_id for repeated_id in ids if ids.count(repeated_id) > 1} if len(set(ids)) < len(ids) else ()
     return ((native_id, block[2]) for native_id, block in zip(ids, blocks, strict=True) if native_id not in again)
 
 

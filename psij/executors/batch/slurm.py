@@ -184,10 +184,10 @@ class SlurmJobExecutor(LrmExecutor):
         """The comment counts first: all parts of a job have one script. The elements of an array have one of their
         own, and those that wait one row, which is that of the array."""
         rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
-        by_comment, by_script = (by_tag(((match[1], native_id) for one, *texts in rows
-                                         if ANSWERS.is_id(native_id := array_id(one)) and (
+        by_comment, by_script = (by_tag(((match[1], native_id) for job_name_, *texts in rows
+                                         if ANSWERS.is_id(native_id := array_id(job_name_)) and (
                                              match := form.search(texts[place]))),
-                                        lambda one: [int(part) for part in re.split(r"\D", one)])
+                                        lambda job_name_: [int(part) for part in re.split(r"\D", job_name_)])
                                  for place, form in enumerate((_COMMENT, _SCRIPT)))
         return by_script | by_comment
 
@@ -398,7 +398,7 @@ class SlurmJobExecutor(LrmExecutor):
         the records."""
         for name in _CODES:
             unknown = [native_id for native_id in native_ids
-                       if not any(known in records[native_id] for known in _CODES)]
+                       if not any(code_source in records[native_id] for code_source in _CODES)]
             if unknown and name not in self._off:
                 json_of_sacct = Source(name, [sacct_json(ids) for ids in _chunks(unknown, 100)], parse_codes)
                 source = json_of_sacct if name == "sacct-json" else self._sources(unknown)[1]
