@@ -265,6 +265,7 @@ class _One:
         shown = list(of_script or ())
 
         def report(findings: Findings) -> None:
+            """Report findings at once, or with all others of a script."""
             if of_script is None:
                 session.report(findings)
             else:

@@ -79,6 +79,7 @@ def _key(p: Property) -> _Key:
 
 
 def slot_items(container: Container, slot: Slot) -> Unit:
+    """The properties of a container in a slot, each with the element in which it stands."""
     if slot == "bare":
         return [(p, container) for p in container.properties()]
     children = [i for i in container.items if i.tag == slot and isinstance(i, Container)]
@@ -180,5 +181,6 @@ def further(levels: tuple[Level, ...], slot: Slot, seen: Seen,
 
 
 def policy_in(child: Container | None, container: Container, outer: str) -> str:
+    """The awarenessPolicy inside a container: the nearest that is stated. outer: that around it."""
     policy = child.attributes.get("awarenessPolicy") if child is not None else None
     return policy or container.attributes.get("awarenessPolicy") or outer

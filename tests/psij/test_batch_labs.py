@@ -389,8 +389,8 @@ def test_deleted_by_somebody(executor: BatchSchedulerExecutor) -> None:
     assert final(ours).state is X
     shown, deleting = executor._ask_queue, [DELETING.format(seen.native_id)]
 
-    def look(command: list[str], known: Any) -> Any:        # whether d is seen is a matter of luck; not here
-        rows = dict(shown(command, known))
+    def look(command: list[str], last_answer: Any) -> Any:        # whether d is seen is a matter of luck; not here
+        rows = dict(shown(command, last_answer))
         for text in deleting:
             rows |= executor.parse_status_output(0, text)
         return {key: None if status is not None and key in (unseen.native_id, killed.native_id)

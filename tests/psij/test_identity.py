@@ -411,7 +411,7 @@ def test_a_job_that_was_not_asked_about_is_asked_about(monkeypatch: pytest.Monke
 def test_silence_is_no_answer_without_a_job() -> None:
     """For how long the queue has not listed a job is counted anew when it did not answer."""
     class Silent(SlurmJobExecutor):
-        def _ask_queue(self, command: list[str], known: Known) -> dict[str, JobStatus | None]:
+        def _ask_queue(self, command: list[str], last_answer: Known) -> dict[str, JobStatus | None]:
             raise OSError("no answer")
 
     watcher, job = Watcher(("slurm",)), Job()

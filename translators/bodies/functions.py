@@ -226,6 +226,7 @@ def _with_blocks(call: str, blocks: Mapping[str, str]) -> str:
     taken: set[str] = set()
 
     def own(hit: re.Match[str]) -> str:
+        """The variable of the function in place of a text of the body, in quotes where none are around it."""
         taken.add(hit[0])
         inside = call.count('"', 0, hit.start()) % 2 == 1
         return f"${{{blocks[hit[0]]}}}" if inside else f'"${{{blocks[hit[0]]}}}"'

@@ -139,8 +139,8 @@ class BatchAsking(BatchHooks):
             ids = native_ids[start:start + size]
             yield ids, self.get_status_command(ids)
 
-    def _ask_queue(self, command: _Words, earlier: Known) -> Mapping[str, JobStatus | None]:
-        """Run a status command; statuses by native id. earlier: native states by id, as of the last answer.
+    def _ask_queue(self, command: _Words, last_answer: Known) -> Mapping[str, JobStatus | None]:
+        """Run a status command; statuses by native id. last_answer: native states by id, as of the last answer.
 
         None as a value: listed, and as before.
         """

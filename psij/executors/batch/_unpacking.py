@@ -90,6 +90,7 @@ class _Suspicious(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Suspicious:
+        """A member from the bytes of its header. Raises OSError for what tarfile would pass over in silence."""
         try:
             member = super().frombuf(buf, encoding, errors)
         except tarfile.HeaderError as e:
@@ -111,6 +112,7 @@ class _Unpacking:
         self._files: set[tuple[str, ...]] = set()
 
     def take(self, archive: tarfile.TarFile) -> None:
+        """Write all that an archive holds, times and modes of folders last. Raises OSError for what it may not hold."""
         if self._is_folder:
             os.mkdir(self._whole, 0o700)
             self._folders[()] = None
@@ -187,6 +189,7 @@ class _Writer(io.RawIOBase):
         self._send = send
 
     def write(self, data: Any, /) -> int:
+        """Hand the bytes on; how many they were."""
         return self._send(bytes(data))
 
 
@@ -198,6 +201,7 @@ class _Reader(io.RawIOBase):
         self._read = read
 
     def read(self, size: int = -1, /) -> bytes:
+        """Just as many bytes as are asked for; none where all are."""
         parts = []
         while size > 0:
             parts.append(self._read(size))

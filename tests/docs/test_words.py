@@ -1,0 +1,58 @@
+"""The product is written for readers: what others call says what it does, and a name says what it holds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parents[2]
+#: Names that say nothing of what they hold.
+VAGUE: Final = frozenset((
+    "found", "given", "it", "known", "left", "made", "one", "said", "thing", "things", "told", "wanted"))
+#: Functions in which such a name still stands; there may only be fewer.
+MOST_VAGUE: Final = 100
+
+
+def product() -> Iterator[tuple[str, ast.Module]]:
+    """The modules of the product by their paths."""
+    for room in ("sssjob", "translators", "psij", "templates"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if not any(part.is_symlink() for part in path.parents):
+                yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Functions and methods, also of nested classes, but not those inside functions."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node.body)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        elif isinstance(node, ast.If | ast.Try):
+            yield from functions(node.body)
+
+
+def bound(function: ast.AST) -> set[str]:
+    """The names that a function and what is inside it bind."""
+    return {node.arg if isinstance(node, ast.arg) else node.id for node in ast.walk(function)
+            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))}
+
+
+def test_what_others_call_has_a_docstring() -> None:
+    """In private modules too: whoever reads the caller looks there."""
+    assert [f"{path}:{function.lineno} {function.name}" for path, tree in product() for function in functions(tree.body)
+            if not function.name.startswith("_") and not any(map(is_overload, function.decorator_list))
+            and ast.get_docstring(function) is None] == []
+
+
+def is_overload(decorator: ast.expr) -> bool:
+    """Whether a decorator makes one of several signatures, the last of which has the docstring."""
+    return isinstance(decorator, ast.Name) and decorator.id == "overload"
+
+
+def test_names_say_what_they_hold() -> None:
+    vague = [f"{path}:{function.lineno} {function.name}: {', '.join(sorted(names))}" for path, tree in product()
+             for function in functions(tree.body) if (names := VAGUE & bound(function))]
+    assert len(vague) <= MOST_VAGUE, vague
