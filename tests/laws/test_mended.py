@@ -180,6 +180,8 @@ CASES = {
             "<Processors>9</Processors>", "<Resource name='GPU' type='a100'>5</Resource>"), "</Job>", "</JobGroup>")),
     "memory of each node, and a processor of each task": document(defaults(in_requested(
         "<Memory units='KB' metric='PerNode'>3</Memory>"), each("<Processors>1</Processors>"))),
+    "a node of each of two groups, beside one that says nothing of nodes": document(
+        group(TASKS.format(7)), *(group(TASKS.format(n), PER_NODE.format(n)) for n in (3, 2))),
     "two groups that say the same memory": document(
         "<Feature>ib</Feature>",
         *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
@@ -281,3 +283,11 @@ def test_a_host_that_is_excluded_by_the_name_of_another_is_told() -> None:
     findings = written("sge", read(CASES["a host by name, and another one that is excluded"]))[1]
     assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity == "info"] == [
         "6 SSS502 left out, for no host is taken but those that are asked for by name"]
+
+
+def test_nodes_that_task_groups_may_share_are_told() -> None:
+    """The place of chunks is one for the whole job, and the first group does not say how many nodes it takes."""
+    findings = written("pbspro", read(CASES["a node of each of two groups, beside one that says nothing of nodes"]))[1]
+    assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity != "info"] == [
+        f"{line} SSS502 NodeCount: its chunk may be on a node of another group: other groups do not say how many nodes"
+        for line in (8, 12)]
