@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.translators import ReadContext, get
 from tests.cases import Cases
 from tests.laws.documents import read, request_in
 from tests.laws.readers import READERS
@@ -291,3 +292,16 @@ def test_nodes_that_task_groups_may_share_are_told() -> None:
     assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity != "info"] == [
         f"{line} SSS502 NodeCount: its chunk may be on a node of another group: other groups do not say how many nodes"
         for line in (8, 12)]
+
+
+@pytest.mark.parametrize(("parts", "copies"), [
+    (("--ntasks=3", "--ntasks=2 --cpus-per-task=2"), 5), (("--nodes=2", "--ntasks=2"), 4),
+    (("--nodes=1 --ntasks-per-node=2", "--nodes=1 --ntasks-per-node=2"), 4), (("--nodes=2-4", "--cpus-per-task=4"), 3)])
+def test_one_command_starts_the_tasks_of_all_parts(parts: tuple[str, ...], copies: int) -> None:
+    """Also of parts that say how many are on a node, or nothing; the executable was taken to start once in those, and
+    PBS Pro was asked to start so many."""
+    directives = "#SBATCH hetjob\n".join(f"#SBATCH {part}\n" for part in parts)
+    text = f"#!/bin/sh\n{directives}srun --het-group=0,1 /bin/a\n"
+    document = get("slurm").read(text.encode(), ReadContext())
+    assert READERS["slurm"](text).copies == request_in(document).totals.copies == copies
+    assert written("pbspro", document)[0].endswith(f"\nmpirun -n {copies} /bin/a\n")
