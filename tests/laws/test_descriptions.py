@@ -194,8 +194,11 @@ def test_mail_that_is_not_sent_needs_no_address(name: str, events: str, rule: st
     assert [f"{f.rule} {f.severity}" for f in findings if f.subject == "NotificationList"] == [rule]
 
 
-@pytest.mark.parametrize("name", ["slurm", "cobalt", "flux-jobspec", "jsdl"])
-def test_what_becomes_of_the_submitters_variables_is_told_at_the_environment(name: str) -> None:
-    findings = written(name, read("<Job>\n<Executable>/bin/x</Executable>\n<Environment export='true'>\n"
+@pytest.mark.parametrize(("name", "export"), [("slurm", True), ("cobalt", True), ("flux-jobspec", True), ("jsdl", True),
+                                              ("jsdl", False)])
+def test_what_becomes_of_the_submitters_variables_is_told_at_the_environment(name: str, export: bool) -> None:
+    """Once."""
+    word = "true" if export else "false"
+    findings = written(name, read(f"<Job>\n<Executable>/bin/x</Executable>\n<Environment export='{word}'>\n"
                                   "<Variable name='A'>1</Variable>\n</Environment>\n</Job>"))[1]
     assert [f"{f.line} {f.path}" for f in findings if f.subject.startswith("Environment")] == ["3 /Job/Environment"]
