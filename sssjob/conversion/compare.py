@@ -108,11 +108,11 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
     for number, (job, defaults) in enumerate(jobs, 1):
-        whole = distinct(job if defaults is None else effective(job, defaults).fold())
+        folded = distinct(job if defaults is None else effective(job, defaults).fold())
         name = str(job.value("Id") or job.value("Name") or number)
         scope = f"job {name}" if len(jobs) > 1 else "job"
-        facts_of_job = _of_job(document, whole, scope, script, habits.here)
-        yield from _files(list(facts_of_job), whole, scope, habits.merges)
+        facts_of_job = _of_job(document, folded, scope, script, habits.here)
+        yield from _files(list(facts_of_job), folded, scope, habits.merges)
     if not jobs:
         for body in document.bodies():
             yield from _of_scope(body, body.tag, frozenset())

@@ -244,7 +244,8 @@ class Asked:
             return about.path, about.item
         if subject == "TaskGroup" and len(self.groups) > 1:
             return "/Job/TaskGroup[2]", self.groups[1]
-        return "/Job", None
+        environment = next(self.job.containers("Environment"), None) if subject.startswith("Environment") else None
+        return ("/Job", None) if environment is None else ("/Job/Environment", environment)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""

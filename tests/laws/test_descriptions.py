@@ -154,9 +154,14 @@ def _sound(text: str) -> bool:
     return not any(f.rejects for f in gate(read(text)))
 
 
+def descriptions() -> st.SearchStrategy[str]:
+    """Texts of documents that say something beside amounts and that no door refuses."""
+    return _texts().filter(_sound)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=list(HealthCheck))
-@given(_texts().filter(_sound))
+@given(descriptions())
 def test_what_a_job_says_of_itself_comes_back_or_is_told(name: str, text: str) -> None:
     broken = list(changes(name, text))
     assert not broken, "\n".join(broken)
@@ -187,3 +192,13 @@ def test_mail_that_is_not_sent_needs_no_address(name: str, events: str, rule: st
         f"<Job><Executable>/bin/x</Executable><NotificationList uri='a@b.example'>{events}</NotificationList></Job>"))
     assert "@" not in output
     assert [f"{f.rule} {f.severity}" for f in findings if f.subject == "NotificationList"] == [rule]
+
+
+@pytest.mark.parametrize(("name", "export"), [("slurm", True), ("cobalt", True), ("flux-jobspec", True), ("jsdl", True),
+                                              ("jsdl", False)])
+def test_what_becomes_of_the_submitters_variables_is_told_at_the_environment(name: str, export: bool) -> None:
+    """Once."""
+    word = "true" if export else "false"
+    findings = written(name, read(f"<Job>\n<Executable>/bin/x</Executable>\n<Environment export='{word}'>\n"
+                                  "<Variable name='A'>1</Variable>\n</Environment>\n</Job>"))[1]
+    assert [f"{f.line} {f.path}" for f in findings if f.subject.startswith("Environment")] == ["3 /Job/Environment"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.translators import ReadContext, get
 from tests.cases import Cases
 from tests.laws.documents import read, request_in
 from tests.laws.readers import READERS
@@ -180,6 +181,8 @@ CASES = {
             "<Processors>9</Processors>", "<Resource name='GPU' type='a100'>5</Resource>"), "</Job>", "</JobGroup>")),
     "memory of each node, and a processor of each task": document(defaults(in_requested(
         "<Memory units='KB' metric='PerNode'>3</Memory>"), each("<Processors>1</Processors>"))),
+    "a node of each of two groups, beside one that says nothing of nodes": document(
+        group(TASKS.format(7)), *(group(TASKS.format(n), PER_NODE.format(n)) for n in (3, 2))),
     "two groups that say the same memory": document(
         "<Feature>ib</Feature>",
         *(group(TASKS.format(1), PER_NODE.format(1), in_requested("<Memory units='KB'>1</Memory>"),
@@ -281,3 +284,24 @@ def test_a_host_that_is_excluded_by_the_name_of_another_is_told() -> None:
     findings = written("sge", read(CASES["a host by name, and another one that is excluded"]))[1]
     assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity == "info"] == [
         "6 SSS502 left out, for no host is taken but those that are asked for by name"]
+
+
+def test_nodes_that_task_groups_may_share_are_told() -> None:
+    """The place of chunks is one for the whole job, and the first group does not say how many nodes it takes."""
+    findings = written("pbspro", read(CASES["a node of each of two groups, beside one that says nothing of nodes"]))[1]
+    assert [f"{f.line} {f.rule} {f.message}" for f in findings if f.severity != "info"] == [
+        f"{line} SSS502 NodeCount: its chunk may be on a node of another group: other groups do not say how many nodes"
+        for line in (8, 12)]
+
+
+@pytest.mark.parametrize(("parts", "copies"), [
+    (("--ntasks=3", "--ntasks=2 --cpus-per-task=2"), 5), (("--nodes=2", "--ntasks=2"), 4),
+    (("--nodes=1 --ntasks-per-node=2", "--nodes=1 --ntasks-per-node=2"), 4), (("--nodes=2-4", "--cpus-per-task=4"), 3)])
+def test_one_command_starts_the_tasks_of_all_parts(parts: tuple[str, ...], copies: int) -> None:
+    """Also of parts that say how many are on a node, or nothing; the executable was taken to start once in those, and
+    PBS Pro was asked to start so many."""
+    directives = "#SBATCH hetjob\n".join(f"#SBATCH {part}\n" for part in parts)
+    text = f"#!/bin/sh\n{directives}srun --het-group=0,1 /bin/a\n"
+    document = get("slurm").read(text.encode(), ReadContext())
+    assert READERS["slurm"](text).copies == request_in(document).totals.copies == copies
+    assert written("pbspro", document)[0].endswith(f"\nmpirun -n {copies} /bin/a\n")

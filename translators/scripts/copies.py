@@ -97,6 +97,7 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
     if beside is not None:
         if hit[2] != ",".join(map(str, range(len(job.task_groups)))) or len(job.task_groups) < 2:
             return False
+        _count_tasks(job)
     elif not _has_copies(job, int(hit[2])):
         return False
     job.set_as_is("Executable", words[0])
@@ -105,6 +106,18 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
     if hit[1] != dialect.launcher:
         job.add_as_is("Extension", hit[1], type="Scheduler", name="Launcher")
     return True
+
+
+def _count_tasks(job: Job) -> None:
+    """Say of each task group how many tasks the command starts there that is started in all of them: as many as its
+    nodes and the tasks of each come to, where it does not say their number."""
+    from sssjob.request.levels import request_of
+
+    for group, part in zip(job.task_groups, request_of(job, bare=True).totals.parts, strict=True):
+        layout = part.layout
+        count = layout.task_total or layout.nodes or 1
+        if layout.tasks is None and count > 1:
+            group.items.insert(0, new_property("TaskCount", count))
 
 
 def _has_copies(job: Job, copies: int) -> bool:

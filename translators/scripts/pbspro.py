@@ -210,11 +210,15 @@ def _write_select(asking: Asking) -> Written:
 def _unscattered(many: list[Asking], parts: list[Part]) -> None:
     """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs: the place of
     chunks is one for the whole job."""
-    for one, part in zip(many, parts, strict=True):
-        if part.chunks is None and (part.node_total or 1) > 1:
-            one.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"), "NodeCount: the "
-                     f"chunks for {part.node_total} nodes may share some: other groups do not say how many nodes",
-                     subject="NodeCount")
+    known = [(one, part, part.node_total) for one, part in zip(many, parts, strict=True)
+             if part.chunks is None and part.node_total]
+    if sum(nodes for _, _, nodes in known) < 2:
+        return
+    for one, part, nodes in known:
+        which = f"the chunks for {nodes} nodes may share some" if nodes > 1 else \
+            "its chunk may be on a node of another group"
+        one.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"), f"NodeCount: {which}: "
+                 "other groups do not say how many nodes", subject="NodeCount")
 
 
 def _packed(asking: Asking, parts: list[Part]) -> bool:

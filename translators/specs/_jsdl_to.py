@@ -11,7 +11,6 @@ from typing import Any
 from lxml import etree
 
 from sssjob.document.element import Property
-from sssjob.document.model import Environment
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.request import request_of
@@ -169,10 +168,9 @@ class Writer:
         directory = self.asking.one("InitialWorkingDirectory")
         if directory is not None and directory.text:
             self.add(run, "WorkingDirectory", directory.text, directory, space)
-        environment = self.asking.job.environment
         for e in named_variables(self.asking):
             self.add(run, "Environment", e.text, e, space, name=e.attributes["name"])
-        if isinstance(environment, Environment) and environment.export is not None:
+        if self.asking.export() is not None:
             self.asking.note(DROPPED, None, "Environment/@export: JSDL does not say whether the submitter's variables "
                              "go along", "warning", "Environment/@export")
         limit = self.asking.at("Requested/Duration")
