@@ -165,7 +165,7 @@ class _Impatient(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is there. Raises HttpParserError where it says no Host, or several, or another coding than chunked."""
+        """The head is there. Raises HttpParserError where it says no Host, several, or another coding than chunked."""
         self._unread, self._in_body = 0, True
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
