@@ -180,9 +180,9 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
     resource = Parameter("resource_id", "an executor of this server", "path")
 
     def operation(name: str, path: str, summary: str, function: Callable[[Desk, Call], Answer],
-                  parameters: tuple[Parameter, ...], answers: dict[int, Any]) -> Operation:
+                  parameters: tuple[Parameter, ...], answers: dict[int, Any], *, is_public: bool = True) -> Operation:
         return Operation(f"iri_{version}_{name}", "GET", f"{base}{path}", summary, function, parameters, (), answers,
-                         "read", "iri")
+                         "read", "iri", is_public=is_public)
 
     yield operation("getFacility", "/facility", "The facility.", _facility(version), (_SINCE,),
                     {200: "the facility", **there})
@@ -204,6 +204,7 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
     for kind, path, filters in (("Incident", "/status/incidents", _OF_INCIDENTS),
                                 ("Event", "/status/events", _OF_EVENTS), ("Task", "/task", ())):
         yield operation(f"get{kind}s", path, "There are none here.", _none,
-                        (*(Parameter(one, "only those") for one in filters), *pages()), {200: "an empty list"})
+                        (*(Parameter(one, "only those") for one in filters), *pages()), {200: "an empty list"},
+                        is_public=kind != "Task")
         yield operation(f"get{kind}", f"{path}/{{name}}", "There is none here.", _no_such,
-                        (Parameter("name", "its id", "path"),), {404: "there is none"})
+                        (Parameter("name", "its id", "path"),), {404: "there is none"}, is_public=kind != "Task")

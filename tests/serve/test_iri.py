@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sssjob.serve.iri import VERSIONS
-from tests.serve.conftest import Place, Reply
+from tests.serve.conftest import Place, Reply, Serving
 
 SPEC: dict[str, Any] = {
     "executable": "/bin/sh", "arguments": ["-c", "exit $CODE"], "name": "three", "inherit_environment": True,
@@ -135,6 +135,29 @@ def test_the_facility_has_one_site_with_all_resources(place: Place, version: str
     assert ("_links" in site, "_links" in facility) == ((True, True) if version == "v2" else (False, False))
     for path in ("/facility/sites/there", "/facility?modified_since=2999-01-01"):
         assert call(place, "GET", path, version=version).status == 404
+
+
+def test_what_everybody_may_ask(serving: Serving) -> None:
+    """Where the server is public, of the facility without a token; not with a wrong one, and not of jobs."""
+    asked = [("GET", path, 200) for path in ("/facility", "/facility/sites/here", "/status/resources")]
+    asked += [("GET", "/status/events", 200), ("GET", "/compute/resources", 200),
+              ("GET", "/status/resources/slurm", 404), ("GET", "/status/resources?colour=red", 400)]
+    closed = [("GET", "/task"), ("GET", "/compute/status/local/@1.1"), ("PUT", "/facility"),
+              ("POST", "/compute/job/local"), ("GET", "/facility/../../v1/jobs"), ("GET", "/nothing")]
+    with serving(public=True) as place:
+        for method, path, status in asked:
+            assert place.call(None, method, f"/api/v2{path}").status == status, path
+        for method, path in closed:
+            assert place.call(None, method, f"/api/v2{path}")[:2] == (401, ""), path
+        assert place.call("nobody", "GET", "/api/v2/facility")[:2] == (401, "")
+        assert {line.get("user") for line in place.log()} == {None}
+
+
+def test_what_cannot_be_asked_is_told_as_problem_details(quiet: Place) -> None:
+    reply = call(quiet, "PATCH", "/facility")
+    assert (reply.status, reply.headers["content-type"], set(reply.headers["allow"].split(", "))) == (
+        405, "application/problem+json", {"GET", "HEAD"})
+    assert reply.body["detail"] == "PATCH /api/v2/facility is nothing that can be asked here"
 
 
 @pytest.mark.parametrize("stated", [None, True, False])
