@@ -70,8 +70,7 @@ def test_every_import_is_declared() -> None:
     distributions = packages_distributions()
     found = {name: {d.lower().replace("_", "-") for d in distributions.get(name, [name])} for name in names}
     assert {name: of for name, of in found.items() if not of & declared} == {}
-    by_others = {"httptools"}       # uvicorn imports it for the protocol that sssjob.serve builds upon
-    assert declared - set().union(*found.values()) == by_others
+    assert declared - set().union(*found.values()) == set()
 
 
 def test_every_package_is_installed() -> None:

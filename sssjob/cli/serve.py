@@ -58,12 +58,14 @@ __all__ = ["command"]
               help="Connections at once (default: 200).")
 @click.option("--follow", type=click.FloatRange(1), default=30.0, metavar="SECONDS",
               help="How often resource managers are asked how jobs stand (default: 30).")
+@click.option("--iri-public", is_flag=True,
+              help="Tell who has no token of the facility and its resources, as clients of the IRI API expect.")
 @common
 def command(session: Session, users_file: str | None, new: str | None, host: str, port: int,
             sssrmap_port: int | None, sssrmap_key: str | None, sssrmap_profile: str, sssrmap_sha1: bool,
             certificate: str | None, private: str | None, names: tuple[str, ...], directory: str,
             rates_file: str | None, place: str | None, audit: str | None, rate: float, connections: int,
-            follow: float) -> int:
+            follow: float, iri_public: bool) -> int:
     """Serve HTTP with JSON and XML, and SSSRMAP, until Ctrl-C or SIGTERM comes. It needs the extra `serve`.
 
     docs/exchange.md shows what can be asked; GET /openapi.json describes it. Jobs run as the account of this command
@@ -86,9 +88,9 @@ def command(session: Session, users_file: str | None, new: str | None, host: str
         from sssjob.serve.running import Listening, address_of, check_tls, listener, serve
         from sssjob.serve.web import Server
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "httptools"):
             raise
-        raise UsageError("a server needs starlette and uvicorn: pip install 'sssjob[serve]'") from None
+        raise UsageError("a server needs starlette, uvicorn and httptools: pip install 'sssjob[serve]'") from None
     from sssjob.serve.access import Audit, Pace
     from sssjob.sssrmap.signing import HASHES, Keys
 
@@ -102,7 +104,8 @@ def command(session: Session, users_file: str | None, new: str | None, host: str
         log = Audit(audit)
     except OSError as error:
         raise AccessError(escape(audit or ""), error.strerror or str(error)) from None
-    server = Server(Workers(desk), users, log, Pace(rate, int(rate * 2) + 1), Pace(1.0, 20), follow)
+    server = Server(Workers(desk), users, log, Pace(rate, int(rate * 2) + 1), Pace(1.0, 20), follow,
+                    public=iri_public)
     key = None if sssrmap_key is None else read_secret(sssrmap_key)
     with ExitStack() as stack:
         web = stack.enter_context(listener(host, port, tls is not None))

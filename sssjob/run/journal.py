@@ -209,7 +209,6 @@ class Journal:
         """Write down a submission with its jobs and the first events. name: the group's id. cluster: where its jobs
         are, None where that is not known. request: what its user calls it; that of a submission which is there already
         gives that one, and nothing is written. site: the name of its profile."""
-        client = stamp()
         with self._transaction():
             if request is not None and (earlier := self.requested(request)) is not None:
                 return earlier
@@ -217,7 +216,7 @@ class Journal:
                 "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
                 "request, site) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (token, executor, document, os.fspath(directory), policy, name, time.time(),
-                 f"{client['host']}:{client['pid']}", cluster, request, site)).lastrowid
+                 f"{socket.gethostname()}:{os.getpid()}", cluster, request, site)).lastrowid
             assert number is not None
             self._check_keys(events)
             for row in rows:

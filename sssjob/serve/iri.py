@@ -1,16 +1,15 @@
-"""The IRI Facility API, v1 and v2: its compute part, and of its status part the resources, over the same desk.
+"""The IRI Facility API, v1 and v2: its compute part over the same desk, beside what ``facility`` tells.
 
 A resource is an executor. The body of a job is PSI/J's JobSpec with whole seconds; no member of it is ignored: what is
 not known or not supported is refused by name. Errors are problem details of RFC 9457.
 Source: the contract of the DOE IRI Facility API as its reference server has it, August 2026; v1 and v2 differ here in
-the prefix, in ``/compute/resources`` and in how a resource says its type.
+the prefix alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +21,7 @@ from sssjob.lrm.iri import facility_members
 from sssjob.run.journal import Row
 from sssjob.run.listing import Filter, Listed
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
+from sssjob.serve.facility import facility_operations, pages, resource_of
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
 from sssjob.xml.reader import read_document
 
@@ -30,7 +30,6 @@ __all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem"]
 VERSIONS: Final = ("v1", "v2")
 #: The header that says whether a key was used before (hit) or is new (miss).
 REPLY: Final = "Idempotency-Key-Reply"
-_MOST: Final = 1000
 #: How a job stands in the journal -> the state of IRI. A job that has ended has an outcome.
 _STATES: Final = {"Idle": "queued", "Hold": "held", "Running": "active", "Suspended": "active",
                   "Completed": "completed"}
@@ -99,7 +98,7 @@ def of_iri(error: Exception) -> Exception:
 
 def _order(executors: Sequence[str], call: Call) -> Order:
     """The order that a JobSpec is. The same once more with its key gives the job that was made."""
-    return Order(call.user, json.dumps(_spec_of(call)).encode(), "psij", _resource(executors, call),
+    return Order(call.user, json.dumps(_spec_of(call)).encode(), "psij", resource_of(executors, call),
                  call.values.get("Idempotency-Key"), Policy.REJECT)
 
 
@@ -136,7 +135,7 @@ def _status(desk: Desk, call: Call) -> Answer:
 
 def _statuses(desk: Desk, call: Call) -> Answer:
     filters = _filters(call)
-    resource = _resource(desk.executors, call)
+    resource = resource_of(desk.executors, call)
     chosen = Filter(ended=call.text("historical") == "true", executor=resource, name=filters.get("name"))
     words = filters.get("state")
     seen = [one for one in desk.listed(call.user, chosen) if words in (None, _state(one.row))]
@@ -172,18 +171,11 @@ def _update(desk: Desk, call: Call) -> Answer:
 
 def _found(desk: Desk, call: Call) -> Row:
     """The job of a call, which is of its resource."""
-    resource = _resource(desk.executors, call)
+    resource = resource_of(desk.executors, call)
     rows = desk.rows(call.user, call.text("job_id"))
     if len(rows) != 1 or rows[0].executor != resource:
         raise UnknownJobError(f"there is no job {escape(call.text('job_id'), 80)!r} on {resource}")
     return rows[0]
-
-
-def _resource(executors: Sequence[str], call: Call) -> str:
-    name = call.text("resource_id").lower()
-    if name not in [known.lower() for known in executors]:
-        raise UnknownJobError(f"there is no resource {escape(name, 80)!r}")
-    return name
 
 
 def _state(row: Row) -> str:
@@ -216,69 +208,15 @@ def _spec(desk: Desk, row: Row) -> Plain:
         raise RequestError(422, f"the job has no JobSpec of this API: {error}") from None
 
 
-# --- resources
-
-def _resources(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        described = [_described(name, version) for name in desk.executors]
-        chosen = [one for one in described if call.text("name", one["name"]) == one["name"]]
-        return 200, chosen[call.whole("offset"):][:call.whole("limit", 100)]
-
-    return function
-
-
-def _one_resource(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        return 200, _described(_resource(desk.executors, call), version)
-
-    return function
-
-
-def _described(name: str, version: str) -> Plain:
-    """An executor as a resource. Whether its manager answers is not known before a job is asked about."""
-    base = f"/api/{version}"
-    described: Plain = {
-        "id": name, "name": name, "description": f"jobs run with the executor {name}", "group": "compute",
-        "last_modified": datetime.fromtimestamp(0, UTC).isoformat().replace("+00:00", "Z"),
-        "self_uri": f"{base}/status/resources/{name}", "site_uri": f"{base}/facility/sites/here",
-        "capability_uris": [], "current_status": "up" if name == "local" else "unknown"}
-    if version == "v1":
-        return described | {"resource_type": "compute"}
-    links = {"self": {"href": described["self_uri"]},
-             "iri:submit-job": {"href": f"{base}/compute/job/{name}"},
-             "iri:query-job": {"href": f"{base}/compute/status/{name}/{{job_id}}", "templated": True},
-             "iri:list-jobs": {"href": f"{base}/compute/status/{name}"},
-             "iri:cancel-job": {"href": f"{base}/compute/cancel/{name}/{{job_id}}", "templated": True}}
-    return described | {"resource_type": "urn:doe-iri:resource:compute:system", "supported_endpoints": ["compute"],
-                        "_links": links}
-
-
-# --- what this server has none of
-
-#: Filters of incidents.
-_OF_INCIDENTS: Final = ("name", "description", "status", "type", "from", "to", "time", "modified_since", "resource_id")
-
-
-def _none(desk: Desk, call: Call) -> Answer:
-    """There are no incidents and no tasks here: jobs are submitted within the request, and nobody writes incidents."""
-    return 200, []
-
-
-def _no_such(desk: Desk, call: Call) -> Answer:
-    raise UnknownJobError("there is none of this name")
-
-
 # --- the table
 
 def _operations(version: str) -> Iterator[Operation]:
-    compute, resources = f"/api/{version}/compute", f"/api/{version}/status/resources"
+    compute = f"/api/{version}/compute"
     resource = Parameter("resource_id", "an executor of this server", "path")
     job = Parameter("job_id", "the id that submitting gave", "path")
     key = Parameter("Idempotency-Key", "names the request: sent again, it submits nothing new", "header")
     historical = Parameter("historical", "jobs that have ended too", kind="truth")
     spec = Parameter("include_spec", "with the JobSpec", kind="truth")
-    page = (Parameter("offset", "how many are left out", kind="whole"),
-            Parameter("limit", "how many are answered at most (default: 100)", kind="whole", most=_MOST))
     name, there = f"iri_{version}", {404: "there is none that the user sees", 422: "a member of the body is refused"}
     json_ = ("application/json",)
     yield Operation(f"{name}_launchJob", "POST", f"{compute}/job/{{resource_id}}", "Submit a JobSpec.", None,
@@ -288,25 +226,10 @@ def _operations(version: str) -> Iterator[Operation]:
     yield Operation(f"{name}_getJob", "GET", f"{compute}/status/{{resource_id}}/{{job_id}}", "How a job stands.",
                     _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri")
     yield Operation(f"{name}_getJobs", "POST", f"{compute}/status/{{resource_id}}", "How jobs stand.", _statuses,
-                    (resource, historical, spec, *page), json_, {200: "the jobs", **there}, "read", "iri", False)
+                    (resource, historical, spec, *pages()), json_, {200: "the jobs", **there}, "read", "iri", False)
     yield Operation(f"{name}_cancelJob", "DELETE", f"{compute}/cancel/{{resource_id}}/{{job_id}}", "Cancel a job.",
                     _cancel, (resource, job), (), {204: "it was asked for", **there}, "change", "iri")
-    listed = (Parameter("name", "only this one"), *page)
-    yield Operation(f"{name}_getResources", "GET", resources, "The executors of this server.", _resources(version),
-                    listed, (), {200: "the resources"}, "read", "iri")
-    yield Operation(f"{name}_getResource", "GET", f"{resources}/{{resource_id}}", "An executor.",
-                    _one_resource(version), (resource,), (), {200: "the resource", **there}, "read", "iri")
-    page = (page[0], Parameter("limit", "how many are answered at most", kind="whole", most=_MOST))
-    for kind, path, filters in (("Incident", f"/api/{version}/status/incidents", _OF_INCIDENTS),
-                                ("Task", f"/api/{version}/task", ())):
-        yield Operation(f"{name}_get{kind}s", "GET", path, "There are none here.", _none,
-                        (*(Parameter(one, "only those") for one in filters), *page), (), {200: "an empty list"}, "read",
-                        "iri")
-        yield Operation(f"{name}_get{kind}", "GET", f"{path}/{{name}}", "There is none here.", _no_such,
-                        (Parameter("name", "its id", "path"),), (), {404: "there is none"}, "read", "iri")
-    if version == "v2":
-        yield Operation(f"{name}_getComputeResources", "GET", f"{compute}/resources", "The executors of this server.",
-                        _resources(version), (), (), {200: "the resources"}, "read", "iri")
+    yield from facility_operations(version, {404: there[404]})
 
 
 #: The operations of both versions.

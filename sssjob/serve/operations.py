@@ -126,6 +126,7 @@ def _no_constant(text: str) -> None:
 class Operation:
     """Something that can be asked. pool: which threads do it; takes: types of its body, none: it has no body; answers:
     status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there;
+    is_public: whether who has no token may ask it too, where the server is public;
     function: None where the server itself does it, or it is an order; order: what a call submits, by the executors that
     there are; taken: the answer when that was done."""
 
@@ -142,6 +143,7 @@ class Operation:
     needs_body: bool = True
     order: Callable[[Sequence[str], Call], Order] | None = None
     taken: Callable[[Submitted], Answer] | None = None
+    is_public: bool = False
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""

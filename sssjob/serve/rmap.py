@@ -15,11 +15,12 @@ import ssl
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sssjob.document.element import Property
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS
@@ -36,6 +37,7 @@ from sssjob.sssrmap import (
     Object,
     Request,
     Response,
+    Set,
     Status,
     Where,
     read_message,
@@ -54,7 +56,9 @@ _LINGER_S: Final = 1.0          # for what it still sends
 _SAFE: Final = ("Query", "Balance")     # actions that change nothing
 _OBJECTS: Final = 1000          # of one piece of an answer
 _REPLAY_S: Final = 300.0
+_KEPT: Final = 10_000           # latest answers to requests that change jobs
 _WISHES: Final = {"Cancel": "cancel", "Start": "release", "Requeue": "rerun"}     # action -> what is asked for
+_HOLDS: Final = {"User": "hold", "": "release"}     # Hold -> what is asked for
 _UNIQUE: Final = ("Id", "JobId", "NativeId", "Key")     # properties that name one job
 
 
@@ -86,6 +90,7 @@ class Exchange:
     keys: Keys
     profile: str = "3.1"
     replays: Replays = field(default_factory=Replays)
+    _wishes: dict[tuple[str, str], tuple[Request, Response]] = field(default_factory=dict)      # by user and id
 
     def answer(self, desk: Desk, octets: bytes) -> tuple[list[Response], str | None, str | None]:
         """The pieces of the answer to a message, whatever it is; who asked, and for what, as far as that is known."""
@@ -121,13 +126,31 @@ class Exchange:
         if kind == "Job" and request.action == "Submit":
             return [_submitted(desk, user, request)]
         if kind == "Job" and request.action in _WISHES:
-            return [_wished(desk, user, request, _WISHES[request.action])]
+            return [self._wished(desk, user, request, [(_WISHES[request.action], request.all(Where))])]
+        if kind == "Job" and request.action == "Modify":
+            return [self._wished(desk, user, request, _changes_of(request))]
         if (kind, request.action) in ACTIONS:
             with desk.ledger(create=False) as ledger:
                 return [answer(ledger, desk.rates, user, request, self.profile)]
         if any(request.action == action for _, action in ACTIONS):
             raise MessageError("740", f"{request.action} is not a valid action for a {escape(kind, 40)} object")
         raise MessageError("313", f"{escape(request.action or '', 40)} of {escape(kind, 40)} is not supported here")
+
+    def _wished(self, desk: Desk, user: User, request: Request, wishes: Iterable[tuple[str, Sequence[Where]]]
+                ) -> Response:
+        """Ask for something, unless a request of this id did so before, which is answered as it was then. Raises
+        MessageError (740) for another request of the same id."""
+        if not request.id:
+            return _wished(desk, user, request, wishes)
+        earlier = self._wishes.get((user.name, request.id))
+        if earlier is None:
+            earlier = request, _wished(desk, user, request, wishes)
+            self._wishes[user.name, request.id] = earlier
+            while len(self._wishes) > _KEPT:
+                del self._wishes[next(iter(self._wishes))]
+        elif earlier[0] != request:
+            raise MessageError("740", f"The id {escape(request.id, 60)} was used for another request.")
+        return earlier[1]
 
     def _once(self, message: Envelope, request: Request) -> None:
         """Raise MessageError for a request that could be made twice by who only heard it."""
@@ -152,28 +175,69 @@ def _submitted(desk: Desk, user: User, request: Request) -> Response:
     return Response((Status.of("000"), Count(len(submitted.jobs)), Data(objects)), request.actor)
 
 
-def _wished(desk: Desk, user: User, request: Request, wish: str) -> Response:
-    """Ask for something for the jobs that the conditions select; without any there would be no end to them. Who gives
-    no id has to name each job: such a message can be recorded and sent again later, for jobs that are not made yet."""
-    wheres = request.all(Where)
-    if not wheres:
-        raise MessageError("314", "Where has to say which jobs are meant.")
-    if not request.id and not all(where.name in _UNIQUE and where.op in (None, "EQ") and where.value != "NULL"
-                                  for where in wheres):
-        raise MessageError("314", f"Without an id Where has to name each job by {', '.join(_UNIQUE)}.")
-    query = Request("Query", request.actor, (Object("Job"), Get("Key"), *wheres))
-    (selected,) = desk.ask(user, query)
-    if not selected.status.succeeded:
-        return selected
-    keys = [] if selected.data is None else _keys(selected.data)
-    answers = [desk.wish(user, wish, key) for key in keys]
-    rows = [row for each in answers for row in each["jobs"]]
-    refusals = [f"{key}: {text}" for each in answers for key, text in each["refusals"].items()]
+def _wished(desk: Desk, user: User, request: Request, wishes: Iterable[tuple[str, Sequence[Where]]]) -> Response:
+    """Ask for something for the jobs that conditions select; without any there would be no end to them. Who gives no id
+    has to name each job: such a message can be recorded and sent again later, for jobs that are not made yet."""
+    answers = []
+    for wish, wheres in wishes:
+        selected = _selected(desk, user, request, wheres)
+        if isinstance(selected, Response):
+            return selected
+        answers += [(wish, desk.wish(user, wish, key)) for key in selected]
+    rows = [row for _, answer in answers for row in answer["jobs"]]
+    refusals = [f"{key}: {text}" for _, answer in answers for key, text in answer["refusals"].items()]
     objects = "".join(f"<Job><Key>{row['key']}</Key><State>{escaped(str(row['state']))}</State></Job>" for row in rows)
     status = Status.of("000")
     if refusals:
         status = Status.of("740" if len(refusals) == len(rows) else "100", escape("; ".join(refusals), 1000))
     return Response((status, Count(len(rows) - len(refusals)), *((Data(objects),) if rows else ())), request.actor)
+
+
+def _selected(desk: Desk, user: User, request: Request, wheres: Sequence[Where]) -> list[str] | Response:
+    """The keys of the jobs that conditions select, or why they cannot be. Raises MessageError."""
+    if not wheres:
+        raise MessageError("314", "Where has to say which jobs are meant.")
+    if not request.id and not all(where.name in _UNIQUE and where.op in (None, "EQ") and where.value != "NULL"
+                                  for where in wheres):
+        raise MessageError("314", f"Without an id Where has to name each job by {', '.join(_UNIQUE)}.")
+    (selected,) = desk.ask(user, Request("Query", request.actor, (Object("Job"), Get("Key"), *wheres)))
+    if not selected.status.succeeded:
+        return selected
+    return [] if selected.data is None else _keys(selected.data)
+
+
+def _changes_of(request: Request) -> list[tuple[str, Sequence[Where]]]:
+    """What a Modify asks for, and for which jobs: Set says it of those that Where selects, or each Job in Data of the
+    one of its Id. Raises MessageError (316) for all but Hold, which resource managers change, RejectedError."""
+    changes, data = request.all(Set), request.data
+    if bool(changes) == (data is not None):
+        raise MessageError("314", "Set has to say what is changed, or the jobs in Data.")
+    if data is None:
+        if len(changes) > 1 or changes[0].op not in (None, "Assign"):
+            raise MessageError("318", "A job has one Hold, which Set assigns.")
+        return [(_hold(changes[0].name, changes[0].value), request.all(Where))]
+    if request.all(Where):
+        raise MessageError("318", "Where selects nothing of what is in Data.")
+    document = data.document()
+    if document.findings is not None:
+        document.findings.raise_if_rejected()
+    wishes: list[tuple[str, Sequence[Where]]] = []
+    for job, _ in document.jobs():
+        identifier, items = job.value("Id"), [item for item in job.items if item.tag != "Id"]
+        if identifier is None or len(items) != 1:
+            raise MessageError("314", "A Job in Data has to have its Id and one thing that is changed.")
+        text = items[0].text if isinstance(items[0], Property) else ""
+        wishes.append((_hold(items[0].tag, text), (Where("Id", str(identifier)),)))
+    return wishes
+
+
+def _hold(name: str, value: str) -> str:
+    """What setting a property asks for. Raises MessageError."""
+    if name != "Hold":
+        raise MessageError("316", f"{escape(name, 40)} of a job that was submitted is not changed here, Hold alone is.")
+    if value.strip() not in _HOLDS:
+        raise MessageError("317", f"Hold is {escape(value, 40)!r}, and may be User, or empty for none.")
+    return _HOLDS[value.strip()]
 
 
 def _keys(data: Data) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import uvicorn
+from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sssjob.errors import AccessError, UsageError
@@ -153,28 +154,28 @@ class _Impatient(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """A piece of its target came. Raises ValueError."""
+        """A piece of its target came. Raises HttpParserError."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header came, or a trailer, which says nothing here. Raises ValueError."""
+        """A header came, or a trailer, which says nothing here. Raises HttpParserError."""
         self._count(len(name) + len(value) + len(b": \r\n"))
         if not self._in_body:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is there. Raises ValueError where it says no Host, or several, or another coding than chunked."""
+        """The head is there. Raises HttpParserError where it says no Host, several, or another coding than chunked."""
         self._unread, self._in_body = 0, True
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
-            raise ValueError("a request says its Host once")
+            raise HttpParserError("a request says its Host once")
         if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
-            raise ValueError("a coding that is not undone")
+            raise HttpParserError("a coding that is not undone")
         upgrading = self.parser.should_upgrade()
         if upgrading and any(name in _BODY_HEADERS and value != b"0" for name, value in self.headers):
             self._why = "Only HTTP/1.1 is spoken here; ask without Upgrade."
-            raise ValueError(self._why)
+            raise HttpParserError(self._why)
         super().on_headers_complete()
         if upgrading:                           # and nothing more is read from this connection
             self.cycle.keep_alive = False
@@ -197,7 +198,7 @@ class _Impatient(HttpToolsProtocol):
         self._unread = 0
         self._head += octets
         if self._head > (self.config.h11_max_incomplete_event_size or LIMITS.head_bytes):
-            raise ValueError("the request head is too long")
+            raise HttpParserError("the request head is too long")
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(_HEAD_S, self._look, self.cycle)

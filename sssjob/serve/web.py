@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, compile_path
 from starlette.types import Receive, Scope, Send
 
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
@@ -36,13 +37,14 @@ from sssjob.serve.operations import Answer, Call, Operation, RequestError
 __all__ = ["Server", "application"]
 
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
+_ANYBODY: Final = User("", frozenset())
 _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
 
 
 @dataclass(slots=True)
 class Server:
     """What the faces of a server share. follow_s: seconds between two questions how jobs stand; beside: what else works
-    as long as the server does."""
+    as long as the server does; public: whether operations that are open to everybody elsewhere need no token here."""
 
     workers: Workers
     users: Users
@@ -52,6 +54,7 @@ class Server:
     follow_s: float = 30.0
     limits: Limits = LIMITS
     beside: list[AbstractAsyncContextManager[None]] = field(default_factory=list)
+    public: bool = False
     counter: Counter = field(init=False)
     happenings: Happenings = field(init=False)
     _changes: int = field(default=-1, init=False)
@@ -131,7 +134,7 @@ class _Application:
         self.server = server
         self.router = Router([Route(operation.path, _Endpoint(operation, self.answer), methods=[operation.method])
                               for operation in EVERYTHING], redirect_slashes=False)
-        self._lifespan: Any = None
+        self._public = [compile_path(operation.path)[0] for operation in EVERYTHING if operation.is_public]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""
@@ -142,9 +145,23 @@ class _Application:
             if response is not None:
                 await response(scope, receive, send)
             else:
-                await self.router(scope, receive, send)
+                await self._routed(scope, receive, send)
         else:
             await send({"type": "websocket.close"})
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self         # what no operation is for is then told here
+        try:
+            await self.router(scope, receive, send)
+        except HTTPException as error:
+            request, user = Request(scope), scope["sssjob.user"]
+            asked = f"{scope['method']} {scope['path']}"
+            response = _problem(error.status_code, f"{asked} is nothing that can be asked here", headers=error.headers)
+            if scope["path"].startswith("/api/"):
+                response = _details(response, request)
+            self.server.audit.note(user=user.name or None, address=_address(request), status=error.status_code,
+                                   operation="none")
+            await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -158,12 +175,15 @@ class _Application:
         if (scope["method"], scope["path"]) == ("GET", "/health"):
             return Response(status_code=204)
         request = Request(scope)
-        address = "" if request.client is None else request.client.host
+        address = _address(request) or ""
         stated = request.headers.getlist("authorization")
         scheme, _, token = (stated[0] if len(stated) == 1 else "").partition(" ")
         user = self.server.users.of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
             wait = self.server.strangers.wait(address)
+            if not (wait or stated) and self._is_public(scope):
+                scope["sssjob.user"] = _ANYBODY
+                return None
             status = 429 if wait else 401
             self.server.audit.note(address=address, status=status, operation="none")
             return Response(status_code=status, headers={"WWW-Authenticate": "Bearer"} if not wait else
@@ -174,6 +194,11 @@ class _Application:
             return _problem(429, "too many requests", headers={"Retry-After": str(int(wait) + 1)})
         scope["sssjob.user"] = user
         return None
+
+    def _is_public(self, scope: Scope) -> bool:
+        """Whether a request is one that everybody may make."""
+        return self.server.public and scope["method"] in ("GET", "HEAD") and any(
+            path.match(scope["path"]) for path in self._public)
 
     async def answer(self, operation: Operation, request: Request) -> Response:
         """What an operation answers, or why not."""
@@ -190,8 +215,8 @@ class _Application:
             else:
                 response = _refusal(error)
         self.server.audit.note(
-            user=user.name, address=None if request.client is None else request.client.host, subject=subject,
-            operation=operation.name, status=response.status_code, seconds=round(time.monotonic() - begun, 3))
+            user=user.name or None, address=_address(request), subject=subject, operation=operation.name,
+            status=response.status_code, seconds=round(time.monotonic() - begun, 3))
         return response
 
     async def _done(self, operation: Operation, call: Call) -> Response:
@@ -255,6 +280,11 @@ class _Application:
         return b"".join(pieces)
 
 
+def _address(request: Request) -> str | None:
+    """Where a request is from."""
+    return None if request.client is None else request.client.host
+
+
 def _refusal(error: Exception) -> Response:
     """The answer that an error is."""
     if isinstance(error, RequestError):
@@ -288,5 +318,5 @@ def _details(refusal: Response, request: Request) -> Response:
     causes = "; ".join(str(finding["message"]) for finding in refused["findings"])
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or refused["message"],
                    request.url.path)
-    closing = {"Connection": "close"} if "connection" in refusal.headers else None
-    return _JSON(body, refusal.status_code, closing, media_type="application/problem+json")
+    kept = {name: refusal.headers[name] for name in ("connection", "allow") if name in refusal.headers}
+    return _JSON(body, refusal.status_code, kept, media_type="application/problem+json")

@@ -89,13 +89,14 @@ def users() -> Users:
 @contextmanager
 def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, strangers: Pace | None = None,
            connections: int = 100, ledger: str | None = None, follow_s: float = 5.0, profile: str = "3.1",
-           hashes: tuple[str, ...] = ("SHA256",), tls: tuple[str, str] | None = None) -> Iterator[Place]:
+           hashes: tuple[str, ...] = ("SHA256",), tls: tuple[str, str] | None = None, public: bool = False
+           ) -> Iterator[Place]:
     """A server with a journal in a folder. profile, hashes: of SSSRMAP, whose shared key is KEY; tls: files of a
     certificate and its key."""
     journal, audit = folder / "journal.db", folder / "audit.log"
     desk = partial(Desk, journal, ("local",), folder, read_rates(RATES.encode()), ledger, limits=limits)
     server = Server(Workers(desk), users(), Audit(str(audit)), pace or Pace(1e6, 1_000_000),
-                    strangers or Pace(1e6, 1_000_000), follow_s, limits)
+                    strangers or Pace(1e6, 1_000_000), follow_s, limits, public=public)
     listening = running.listener("127.0.0.1", 0, False)
     messages = running.listener("127.0.0.1", 0, False)
     exchange = Exchange(users(), Keys(KEY, users().passwords, hashes), profile)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sssjob.serve.iri import VERSIONS
-from tests.serve.conftest import Place, Reply
+from tests.serve.conftest import Place, Reply, Serving
 
 SPEC: dict[str, Any] = {
     "executable": "/bin/sh", "arguments": ["-c", "exit $CODE"], "name": "three", "inherit_environment": True,
@@ -106,9 +106,58 @@ def test_executors_are_resources(place: Place) -> None:
     assert second == call(place, "GET", "/status/resources").body
     assert second == [call(place, "GET", "/status/resources/local").body]
     assert second[0]["_links"]["iri:submit-job"] == {"href": "/api/v2/compute/job/local"}
-    assert call(place, "GET", "/status/resources?name=other").body == []
+    for query, count in (("name=local", 1), ("name=other", 0), ("description=executor%20local", 1), ("group=login", 0),
+                         ("current_status=up", 1), ("current_status=down", 0), ("modified_since=2020-01-01", 1),
+                         ("modified_since=2999-01-01T00:00:00Z", 0), ("capability=x", 0), ("offset=1", 0),
+                         ("limit=0", 0), ("resource_type=urn:doe-iri:resource:compute", 1),
+                         ("resource_type=urn:doe-iri:resource:com", 0),
+                         ("resource_type=urn:doe-iri:resource:compute:system", 1)):
+        assert len(call(place, "GET", f"/status/resources?{query}").body) == count, query
+    assert len(call(place, "GET", "/status/resources?resource_type=compute", version="v1").body) == 1
+    for query in ("current_status=asleep", "modified_since=yesterday", "resource_type=compute"):
+        assert call(place, "GET", f"/status/resources?{query}").status == 400
+    assert call(place, "GET", "/status/resources?resource_type=comp", version="v1").status == 400
     assert call(place, "GET", "/compute/resources", version="v1").status == 404
     assert place.call(None, "GET", "/api/v2/status/resources")[:2] == (401, "")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_facility_has_one_site_with_all_resources(place: Place, version: str) -> None:
+    """Each names the others by links that lead there."""
+    facility = call(place, "GET", "/facility", version=version).body
+    (link,) = facility["site_uris"]
+    site = place.call("amy", "GET", link).body
+    assert [site] == call(place, "GET", f"/facility/sites?name={site['name']}", version=version).body
+    assert call(place, "GET", "/facility/sites?short_name=elsewhere", version=version).body == []
+    resources = [place.call("amy", "GET", uri).body for uri in site["resource_uris"]]
+    assert resources == call(place, "GET", "/status/resources", version=version).body
+    assert {one["site_uri"] for one in resources} == {link} == {site["self_uri"]}
+    assert ("_links" in site, "_links" in facility) == ((True, True) if version == "v2" else (False, False))
+    for path in ("/facility/sites/there", "/facility?modified_since=2999-01-01"):
+        assert call(place, "GET", path, version=version).status == 404
+
+
+def test_what_everybody_may_ask(serving: Serving) -> None:
+    """Where the server is public, of the facility without a token; not with a wrong one, and not of jobs."""
+    asked = [("GET", path, 200) for path in ("/facility", "/facility/sites/here", "/status/resources")]
+    asked += [("GET", "/status/events", 200), ("GET", "/compute/resources", 200),
+              ("GET", "/status/resources/slurm", 404), ("GET", "/status/resources?colour=red", 400)]
+    closed = [("GET", "/task"), ("GET", "/compute/status/local/@1.1"), ("PUT", "/facility"),
+              ("POST", "/compute/job/local"), ("GET", "/facility/../../v1/jobs"), ("GET", "/nothing")]
+    with serving(public=True) as place:
+        for method, path, status in asked:
+            assert place.call(None, method, f"/api/v2{path}").status == status, path
+        for method, path in closed:
+            assert place.call(None, method, f"/api/v2{path}")[:2] == (401, ""), path
+        assert place.call("nobody", "GET", "/api/v2/facility")[:2] == (401, "")
+        assert {line.get("user") for line in place.log()} == {None}
+
+
+def test_what_cannot_be_asked_is_told_as_problem_details(quiet: Place) -> None:
+    reply = call(quiet, "PATCH", "/facility")
+    assert (reply.status, reply.headers["content-type"], set(reply.headers["allow"].split(", "))) == (
+        405, "application/problem+json", {"GET", "HEAD"})
+    assert reply.body["detail"] == "PATCH /api/v2/facility is nothing that can be asked here"
 
 
 @pytest.mark.parametrize("stated", [None, True, False])
@@ -148,8 +197,8 @@ def test_whether_a_key_was_used_is_in_the_head(quiet: Place, version: str) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_there_is_none_of(quiet: Place, version: str) -> None:
-    for path in ("/status/incidents?resource_id=local&limit=5", "/task", "/task?offset=0"):
+    for path in ("/status/incidents?resource_id=local&resolution=pending&limit=5", "/status/events?status=up", "/task"):
         assert call(quiet, "GET", path, version=version)[:2] == (200, [])
-    for path in ("/status/incidents/7", "/task/7"):
+    for path in ("/status/incidents/7", "/status/events/7", "/task/7"):
         assert call(quiet, "GET", path, version=version).status == 404
     assert call(quiet, "GET", "/task?colour=red", version=version).status == 400

@@ -5,14 +5,29 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from sssjob.limits import LIMITS, Limits
+from sssjob.serve.access import User
+from sssjob.serve.desk import Desk
 from sssjob.serve.rmap import Replays
-from sssjob.sssrmap import Data, Envelope, Get, MessageError, Object, Option, Request, Response, Where, read_message
+from sssjob.sssrmap import (
+    Data,
+    Envelope,
+    Get,
+    MessageError,
+    Object,
+    Option,
+    Request,
+    Response,
+    Set,
+    Where,
+    read_message,
+)
 from sssjob.sssrmap.calling import Peer, Signing, joined, responses
 from sssjob.sssrmap.framing import Receiver
 from sssjob.sssrmap.signing import sign
@@ -68,7 +83,8 @@ def test_a_job_is_cancelled_by_who_may(serving: Serving) -> None:
         assert code(asked(place, Request("Cancel", "amy", (Object("Job"),), id="c3"))) == "314"
 
 
-def test_what_else_is_asked_for_jobs(serving: Serving) -> None:
+@pytest.mark.parametrize(("action", "parts"), [("Start", ()), ("Modify", (Set("Hold", ""),))])
+def test_what_else_is_asked_for_jobs(serving: Serving, action: str, parts: tuple[Set, ...]) -> None:
     """A held job may start; what cannot be done is told of each job, and others' jobs are none."""
     held = Request("Submit", "amy", (Object("Job"), Data(
         "<Job><Id>h</Id><Executable>/bin/sleep</Executable><Arguments>60</Arguments><Hold>User</Hold></Job>")),
@@ -78,14 +94,73 @@ def test_what_else_is_asked_for_jobs(serving: Serving) -> None:
         asked(place, held)
         states = [asked(place, Request("Query", "amy", (Object("Job"), Get("State"), where))).data]
         assert asked(place, Request("Start", "bob", (Object("Job"), where), id="1")).count == 0
-        started = asked(place, Request("Start", "amy", (Object("Job"), where), id="2"))
+        assert asked(place, Request("Modify", "bob", (Object("Job"), where, Set("Hold", "")), id="1b")).count == 0
+        started = asked(place, Request(action, "amy", (Object("Job"), where, *parts), id="2"))
         assert (code(started), started.count) == ("000", 1)
+        again = asked(place, Request("Modify", "amy", (Object("Job"), where, Set("Hold", "User")), id="6"))
+        assert (code(again), again.count) == ("740", 0) and "@1.1" in (again.status.message or "")
         assert states[0] is not None and "Hold" in states[0].content
         requeued = asked(place, Request("Requeue", "amy", (Object("Job"), where), id="3"))
         assert (code(requeued), requeued.count) == ("740", 0)
         assert "@1.1" in (requeued.status.message or "")
         assert code(asked(place, Request("Suspend", "amy", (Object("Job"), where), id="4"))) == "313"
         asked(place, Request("Cancel", "amy", (Object("Job"), where), id="5"))
+
+
+def test_a_job_is_held_and_let_go(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Set, or by what is in Data; nothing else of a job is changed, and nothing where one of several is wrong."""
+    monkeypatch.setattr("sssjob.run.client.keep", lambda entry: None)
+    asked_for: list[tuple[str, str]] = []
+    numbers = count()
+
+    def wish(desk: Desk, user: User, wanted: str, name: str) -> dict[str, Any]:
+        asked_for.append((wanted, name))
+        return {"jobs": [row.record() for row in desk.rows(user, name)], "refusals": {}}
+
+    monkeypatch.setattr(Desk, "wish", wish)
+    one, where = Where("Id", "one"), "<Job><Id>{}</Id>{}</Job>"
+    with serving() as place:
+        for name in ("one", "two"):
+            asked(place, submit(name, name))
+
+        def modify(*parts: Any, actor: str = "amy") -> tuple[str | None, int | None]:
+            response = asked(place, Request("Modify", actor, (Object("Job"), *parts), id=f"m{next(numbers)}"))
+            return code(response), response.count
+
+        assert modify(one, Set("Hold", "User")) == ("000", 1)
+        assert modify(Where("Id", "one"), Where("Id", "two", conj="Or"), Set("Hold", "")) == ("000", 2)
+        both = where.format("two", "<Hold>User</Hold>") + where.format("one", "<Hold>User</Hold>")
+        assert modify(Data(both)) == ("000", 2)
+        assert modify(one, Set("Hold", "User"), actor="bob") == ("000", 0)
+        assert asked_for == [("hold", "@1.1"), ("release", "@1.1"), ("release", "@2.1"), ("hold", "@2.1"),
+                             ("hold", "@1.1")]
+        for expected, parts in (
+                ("316", (one, Set("Priority", "5"))), ("317", (one, Set("Hold", "System"))), ("314", (one,)),
+                ("318", (one, Set("Hold", "User", "Inc"))), ("318", (one, Set("Hold", "User"), Set("Hold", ""))),
+                ("314", (Set("Hold", "User"),)), ("314", (one, Set("Hold", "User"), Data(where.format("one", "")))),
+                ("318", (one, Data(both))), ("314", (Data(where.format("one", "")),)),
+                ("316", (Data(where.format("two", "<Hold>User</Hold>") + where.format("one", "<Name>x</Name>")),)),
+                ("710", (Data(where.format("one", "<Colour>red</Colour>")),)), ("300", (Data("<Job><Hold/></Job>"),)),
+                ("314", (Data("<Job><Hold>User</Hold></Job>"),))):
+            assert modify(*parts)[0] == expected, parts
+    assert len(asked_for) == 5      # nothing was asked for by what was refused
+
+
+def test_what_is_recorded_ends_no_later_job(serving: Serving) -> None:
+    """A Cancel that comes again is answered alike, and does not end a job that has the name by now; nor is its id good
+    for anything else."""
+    cancel = Request("Cancel", "amy", (Object("Job"), Where("Id", "x")), id="c")
+    with serving() as place:
+        asked(place, submit("x", "s1"))
+        first = asked(place, cancel)
+        asked(place, Request("Submit", "amy", (Object("Job"), Data(
+            "<Job><Id>x</Id><Executable>/bin/sleep</Executable><Arguments>60</Arguments></Job>")), id="s2"))
+        assert asked(place, cancel) == first and first.count == 1
+        assert code(asked(place, replace(cancel, action="Requeue"))) == "740"
+        assert code(asked(place, replace(cancel, actor="bob"))) == "000", "ids are those of each user"
+        alive = asked(place, Request("Query", "amy", (Object("Job"), Get("Key"), Where("JobClass", "active"))))
+        assert alive.data is not None and "@2.1" in alive.data.content
+        asked(place, replace(cancel, id="c2"))
 
 
 def test_a_cancel_without_id_names_its_jobs(serving: Serving) -> None:

@@ -247,8 +247,8 @@ def test_without_a_token_there_is_a_status_code(place: Place, path: str, headers
     ("POST", "/v1/query", b"\xff", {"Content_Type": "text/plain"}, 400, "UTF-8"),
     ("POST", "/v1/query", "Charge Job", {"Content_Type": "text/plain"}, 400, "313"),
     ("GET", "/v1/balance", None, {}, 403, "right ledger"),
-    ("DELETE", "/v1/jobs", None, {}, 405, ""),
-    ("GET", "/v1/nothing", None, {}, 404, ""),
+    ("DELETE", "/v1/jobs", None, {}, 405, "DELETE /v1/jobs is nothing that can be asked here"),
+    ("GET", "/v1/nothing", None, {}, 404, "nothing that can be asked here"),
 ])
 def test_wrong_requests_are_refused_by_name(place: Place, method: str, path: str, body: str | bytes | None,
                                             headers: dict[str, str], status: int, message: str) -> None:
