@@ -54,12 +54,14 @@ _INTERPRETER_LINE = 120         # bytes that every system reads of one
 _IMPORTED = ("encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
              "psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
              "sssjob.cli._dry_run", "sssjob.cli._journal", "sssjob.cli._recognised", "sssjob.cli._tables",
+             "sssjob.cli._wishes",
              *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "explain", "list_", "log",
                                                  "query", "run", "show", "status", "submit", "wait")),
              "sssjob.conversion.intake", "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query",
              "sssjob.request.explaining", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper",
+             "sssjob.run.again", "sssjob.run.routing",
              "sssjob.translators.scripts.slurm", "sssjob.translators.specs.sss", "sssjob.validation",
-             "sssjob.xml._aside", "sssjob.xml.reader")
+             "sssjob.xml._aside", "sssjob.xml.reader", "sssjob.xml.twin")
 #: What the ``main`` of a module imports.
 _OF_MAIN = {"sssjob.query._child": ("elementpath.xpath31", "sssjob.document.nodeset")}
 
