@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sssjob.query._worker import Worker
 
-__all__ = ["Child", "Command", "Forked", "address", "fork_keepers", "fork_queries", "program", "shared"]
+__all__ = ["Child", "Command", "Forked", "address", "command", "fork_keepers", "fork_queries", "program", "shared"]
 
 _ROOT = Path(__file__).parents[1]
 _OF_ANOTHER = "SSSJOB_TEST_FORKS"
@@ -266,6 +266,18 @@ def fork_keepers(patch: Any = None) -> None:
         keeper.__dict__["subprocess"] = own
     else:
         patch.setattr(keeper, "subprocess", own)
+
+
+@functools.cache
+def command() -> tuple[str, ...]:
+    """The words that start ``sssjob``: a program that the server forks and that has the signals that are sent to it, or
+    where nothing can be compiled an interpreter."""
+    if _asks() is None:
+        return sys.executable, "-m", "sssjob"
+    path = Path(_folder()) / "sssjob"
+    path.write_text(program("sssjob"))
+    path.chmod(0o755)
+    return (str(path),)
 
 
 _PROGRAM = """\
