@@ -41,6 +41,13 @@ static void text(const char *bytes, size_t count)
     put(bytes, count);
 }
 
+static volatile pid_t child;
+
+static void pass_on(int signal)
+{
+    kill(child, signal);
+}
+
 static void die(void)
 {
     kill(getpid(), SIGKILL);
@@ -124,7 +131,15 @@ int main(int count, char **words)
             die();
         sent += (size_t)more;
     }
-    answer(connection);
+    child = (pid_t)answer(connection);
+    int signals[] = {SIGTERM, SIGINT, SIGHUP}, commands = !strcmp(lines[2], "sssjob");
+    for (int i = 0; commands && i < 3; i++)         /* stand-ins are killed with whom they are asked by */
+        if (signal(signals[i], pass_on) == SIG_IGN)
+            signal(signals[i], SIG_IGN);
     int status = (int)answer(connection);
+    if (commands && WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        kill(getpid(), WTERMSIG(status));
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status) & 255;
 }

@@ -6,14 +6,15 @@ as an interpreter ends. What the start itself shows (which modules a command imp
 limit of a shell on all it starts) needs a real one. Four kinds of programs are known: ``sssjob``; what looks after
 local jobs (``keeper``, whose standard input is the pipe on which it says that it is ready); the commands of
 the stand-ins (``tests.fakes``), whose files (``program``) ask the server and become what it answers; and the ``main``
-of any module, which the server imports when it is first asked for it.
+of any module, which the server imports when it is first asked for it. Stand-ins are called thousands of times, and a
+copy of a small process costs two thirds of one that has imported the product: they have a server of their own.
 
 A request is the three streams and a length (``sendmsg``), then as many bytes of ``marshal``: the words of the program
 (``sssjob``, or ``keeper``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its
 arguments) and the directory, as texts or as bytes, the environment, the umask, the process that the caller stands for,
 and limits (``RLIMIT_*`` -> value). The answers are the process id, and when it has ended its status as ``os.waitpid``
 gives it. Who closes the connection before that has it killed. A program with ``SSSJOB_TEST_FORKS`` in its environment
-asks the server that it names instead of starting one.
+asks the servers that it names instead of starting some.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sssjob.query._worker import Worker
 
-__all__ = ["Child", "Command", "Forked", "address", "fork_keepers", "fork_queries", "program", "shared"]
+__all__ = ["Child", "Command", "Forked", "address", "command", "fork_keepers", "fork_queries", "program", "shared"]
 
 _ROOT = Path(__file__).parents[1]
 _OF_ANOTHER = "SSSJOB_TEST_FORKS"
@@ -53,16 +54,20 @@ _INTERPRETER_LINE = 120         # bytes that every system reads of one
 _IMPORTED = ("encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
              "psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
              "sssjob.cli._dry_run", "sssjob.cli._journal", "sssjob.cli._recognised", "sssjob.cli._tables",
+             "sssjob.cli._wishes",
              *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "explain", "list_", "log",
                                                  "query", "run", "show", "status", "submit", "wait")),
              "sssjob.conversion.intake", "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query",
              "sssjob.request.explaining", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper",
+             "sssjob.run.again", "sssjob.run.routing",
              "sssjob.translators.scripts.slurm", "sssjob.translators.specs.sss", "sssjob.validation",
-             "sssjob.xml._aside", "sssjob.xml.reader", "tests.fakes.lab", "tests.fakes.sge", "tests.fakes.slurm")
+             "sssjob.xml._aside", "sssjob.xml.reader", "sssjob.xml.twin")
 #: What the ``main`` of a module imports.
 _OF_MAIN = {"sssjob.query._child": ("elementpath.xpath31", "sssjob.document.nodeset")}
 
 
+#: The two servers: of what imports the product, and of stand-ins.
+_COMMANDS, _STAND_INS = "commands", "stand-ins"
 #: The address of this server, in itself and in what it forks.
 _own_address: list[str] = []
 
@@ -71,23 +76,21 @@ _own_address: list[str] = []
 
 def address() -> str:
     """The socket of the server of this process and of those that it forks; the server ends with the last of them."""
-    return _served()[0]
+    return _served(_COMMANDS)
 
 
 @functools.cache
-def _served() -> tuple[str, str | None]:
-    """The socket of the server, and ``forks.c`` as a program, where it can be compiled and run."""
-    if _own_address:
-        return _own_address[0], None
+def _served(kind: str) -> str:
+    """The socket of a server, which is started where there is none."""
     if (other := os.environ.get(_OF_ANOTHER)) is not None:
-        path, _, asks = other.partition("\n")
-        return path, asks or None
-    folder = tempfile.mkdtemp(prefix="sssjob-")
-    path = f"{folder}/forks"
+        return dict(zip((_COMMANDS, _STAND_INS), other.split("\n"), strict=False))[kind]
+    if _own_address:
+        return _own_address[0]
+    path = f"{_folder()}/{kind}"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen(128)
-        process = subprocess.Popen([sys.executable, "-m", "tests.forks", str(listening.fileno())], cwd=_ROOT,
+        process = subprocess.Popen([sys.executable, "-m", "tests.forks", str(listening.fileno()), kind], cwd=_ROOT,
                                    stdin=subprocess.PIPE, pass_fds=[listening.fileno()],
                                    env=os.environ | {"PYTHONWARNINGS": "error"})
     owner = os.getpid()
@@ -97,15 +100,30 @@ def _served() -> tuple[str, str | None]:
             assert process.stdin is not None
             process.stdin.close()
             process.wait()
-            shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(close)
-    return path, _compiled(f"{folder}/ask")
+    return path
+
+
+@functools.cache
+def _folder() -> str:
+    """A folder for the sockets of this process, which goes with it."""
+    folder, owner = tempfile.mkdtemp(prefix="sssjob-"), os.getpid()
+    atexit.register(lambda: os.getpid() != owner or shutil.rmtree(folder, ignore_errors=True))
+    return folder
+
+
+@functools.cache
+def _asks() -> str | None:
+    """``forks.c`` as a program, where it can be compiled and run."""
+    if (other := os.environ.get(_OF_ANOTHER)) is not None:
+        return other.split("\n")[2] or None
+    return None if _own_address else _compiled(f"{_folder()}/ask")
 
 
 def shared() -> dict[str, str]:
-    """What a program has to have in its environment to use the server of this process."""
-    return {_OF_ANOTHER: "\n".join(part or "" for part in _served())}
+    """What a program has to have in its environment to use the servers of this process."""
+    return {_OF_ANOTHER: "\n".join((_served(_COMMANDS), _served(_STAND_INS), _asks() or ""))}
 
 
 def _compiled(asks: str) -> str | None:
@@ -250,6 +268,18 @@ def fork_keepers(patch: Any = None) -> None:
         patch.setattr(keeper, "subprocess", own)
 
 
+@functools.cache
+def command() -> tuple[str, ...]:
+    """The words that start ``sssjob``: a program that the server forks and that has the signals that are sent to it, or
+    where nothing can be compiled an interpreter."""
+    if _asks() is None:
+        return sys.executable, "-m", "sssjob"
+    path = Path(_folder()) / "sssjob"
+    path.write_text(program("sssjob"))
+    path.chmod(0o755)
+    return (str(path),)
+
+
 _PROGRAM = """\
 import _socket, marshal, os
 def asked(n):
@@ -281,7 +311,7 @@ def program(*words: str) -> str:
 
     Where nothing can be compiled it is a shell script, which imports next to nothing, without the site's packages.
     """
-    socket_path, asks = _served()
+    socket_path, asks = _served(_STAND_INS if words[0] == "stand-in" else _COMMANDS), _asks()
     if asks is not None and not any("\n" in word or not word for word in words):
         return "\n".join([f"#!{asks}", socket_path, *words]) + "\n"
     text = _PROGRAM.replace("ADDRESS", repr(socket_path))
@@ -361,7 +391,8 @@ class _Server:
         except (OSError, ValueError, EOFError):         # a caller that was killed meanwhile
             connection.close()
             return None
-        if words[0] == "module":
+        words = [os.fsdecode(word) for word in words]
+        if words[0] in ("module", "stand-in"):
             with suppress(ImportError):         # told where it is called
                 for name in (words[1], *_OF_MAIN.get(words[1], ())):
                     importlib.import_module(name)
@@ -375,7 +406,6 @@ class _Server:
                 connection.sendall(pid.to_bytes(_NUMBER))
             return None
         self._become(connection, streams, cwd, environment, umask, limits)
-        words = [os.fsdecode(word) for word in words]
         if words[0] == "stand-in":
             words.insert(1, str(caller))
         result: list[str] = words
@@ -404,6 +434,8 @@ class _Server:
 
 def _move_home() -> None:
     """Have the work directory, which is settled by an import, below the home directory of the environment of now."""
+    if "psij" not in sys.modules:       # in the server of stand-ins
+        return
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
     from psij.job_executor_config import JobExecutorConfig
 
@@ -457,7 +489,7 @@ def _end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    for _module in _IMPORTED:
+    for _module in _IMPORTED if sys.argv[2] == _COMMANDS else ("tests.fakes.lab",):
         importlib.import_module(_module)
     gc.collect()
     gc.freeze()

@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forks import command
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "python.md"
@@ -26,8 +27,7 @@ def test_examples_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     told: list[str] = []
     doctest.DocTestRunner(verbose=False).run(session, out=told.append)
     assert "".join(told) == ""
-    left = subprocess.run([sys.executable, "-m", "sssjob", "wait", "later"], env=dict(os.environ), capture_output=True,
-                          text=True)
+    left = subprocess.run([*command(), "wait", "later"], env=dict(os.environ), capture_output=True, text=True)
     assert left.returncode == 0, left.stderr
 
 

@@ -202,14 +202,6 @@ def test_an_answer_comes_while_one_types(editor: Editor) -> None:
     assert editor.end() == (0, b"")
 
 
-def test_without_the_extra(tmp_path: Path) -> None:
-    (tmp_path / "pygls.py").write_text("raise ModuleNotFoundError(\"No module named 'pygls'\", name='pygls')")
-    done = subprocess.run([sys.executable, "-m", "sssjob", "lsp"], capture_output=True, text=True, timeout=60,
-                          check=False, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(tmp_path)})
-    assert (done.returncode, done.stderr) == (
-        2, "sssjob: a language server needs pygls: pip install 'sssjob[lsp]'\n")
-
-
 def test_the_time_of_an_answer() -> None:
     """All marks of a script, and a hover with all other managers: the time is in bench, here only that both come."""
     page, begun = Page(SCRIPT), time.process_time()

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from tests import forks
 
 ROOT: Final = Path(__file__).parents[2]
+#: What is started where the start of an interpreter is what matters: streams that are closed, or buffered otherwise.
 SSSJOB: Final = f"'{sys.executable}' -m sssjob"
 LONG: Final = """<JobGroup><Id>g</Id>
 <Job><Id>a</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo $$ > pid; exec sleep 60'</Arguments></Job>
@@ -30,9 +32,10 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"} | more
 
 
-def bash(line: str, command: str = SSSJOB, **more: str) -> tuple[int, str, str]:
-    """A line of bash in which sssjob is a command; (status, that of the first command of a pipe, out, err)."""
-    script = f'sssjob() {{ {command} "$@"; }}; {line}\nexit "${{PIPESTATUS[0]}}"'
+def bash(line: str, command: str = "", **more: str) -> tuple[int, str, str]:
+    """A line of bash in which sssjob is a command, one that is forked unless stated; (status, that of the first command
+    of a pipe, out, err)."""
+    script = f'sssjob() {{ {command or shlex.join(forks.command())} "$@"; }}; {line}\nexit "${{PIPESTATUS[0]}}"'
     ended = subprocess.run(["bash", "-c", script], env=environment(**more), capture_output=True, text=True, timeout=60)
     return ended.returncode, ended.stdout, ended.stderr
 
@@ -43,11 +46,8 @@ def bash_of(line: str, unbuffered: str) -> tuple[int, str, str]:
     unbuffered: as PYTHONUNBUFFERED has it, which an interpreter looks at when it starts.
     """
     if unbuffered:
-        return bash(line, PYTHONUNBUFFERED=unbuffered)
-    forked = Path("forked-sssjob").absolute()
-    forked.write_text(forks.program("sssjob"))
-    forked.chmod(0o755)
-    return bash(line, f"'{forked}'")
+        return bash(line, SSSJOB, PYTHONUNBUFFERED=unbuffered)
+    return bash(line)
 
 
 # --- streams
@@ -59,19 +59,21 @@ def many(place: Path) -> str:
     return "many.xml"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", ["convert -f sss -t sss", "query //Id", "query --stream //Id", "show",
-                                     "show --brief", "explain", "show --json"])
+def both(unbuffered: list[str], *more: str) -> pytest.MarkDecorator:
+    """Commands with a buffer, and some of them without, which write in other ways."""
+    return pytest.mark.parametrize(("command", "unbuffered"), [
+        *((command, "") for command in (*unbuffered, *more)), *((command, "1") for command in unbuffered)])
+
+
+@both(["convert -f sss -t sss", "query --stream //Id", "show --json"], "query //Id", "show", "show --brief", "explain")
 def test_reader_of_the_pipe_goes_away(many: str, command: str, unbuffered: str) -> None:
     code, out, err = bash_of(f"sssjob {command} {many} | head -1", unbuffered)
     assert (code, out.count("\n"), err) == (141, 1, "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", [
-    "--version", "--help", "check --help", "explain SSS101", "executors", "completion bash", "check --json job.xml",
-    "show job.xml", "query //Id job.xml", "match job.xml offer.xml", "convert -f sss -t sss job.xml",
-    "convert -f sss -t sss job.xml -o /dev/full"])
+@both(["--version", "check --help", "check --json job.xml", "query //Id job.xml", "convert -f sss -t sss job.xml"],
+      "--help", "explain SSS101", "executors", "completion bash", "show job.xml", "match job.xml offer.xml",
+      "convert -f sss -t sss job.xml -o /dev/full")
 def test_full_disk(place: Path, command: str, unbuffered: str) -> None:
     code, _, err = bash_of(f"sssjob {command} > /dev/full", unbuffered)
     assert (code, err.count("\n"), "No space left on device" in err) == (3, 1, True)
@@ -94,12 +96,12 @@ def test_findings_that_nobody_reads_change_nothing(place: Path, line: str, code:
     ("sssjob query --stream //Id - <&-", "-: Bad file descriptor"),
 ])
 def test_closed_streams(place: Path, line: str, said: str) -> None:
-    assert bash(line) == (3, "", f"sssjob: {said}\n")
+    assert bash(line, SSSJOB) == (3, "", f"sssjob: {said}\n")
     assert not Path("hello.out").exists()
 
 
 def test_files_do_not_take_the_place_of_closed_streams(place: Path) -> None:
-    assert bash("sssjob run job.xml --policy warn -o made.xml <&- >&- 2>&-")[0] == 0
+    assert bash("sssjob run job.xml --policy warn -o made.xml <&- >&- 2>&-", SSSJOB)[0] == 0
     assert Path("made.xml").read_text().startswith("<Job>\n") and Path("hello.out").read_text() == "hello\n"
 
 
@@ -129,7 +131,7 @@ def test_names_that_are_not_utf8(place: Path) -> None:
     code, out, err = bash("sssjob check --json b*d.xml")
     assert (code, {json.loads(line)["file"] for line in (out + err).splitlines()}) == (1, {name})
     assert bash("sssjob check b*d.xml")[2].startswith("b\\u{DCFF}\\u{001B}[31md.xml:3:3: SSS301")
-    made = subprocess.run([sys.executable, "-m", "sssjob", "convert", "-f", "sss", "-t", "sss", "--out", b"d\xff",
+    made = subprocess.run([*forks.command(), "convert", "-f", "sss", "-t", "sss", "--out", b"d\xff",
                            "job.xml"], env=environment(), capture_output=True)
     assert (made.returncode, made.stdout) == (0, b"d\xff/demo.1.xml\n")
     assert os.path.exists(b"d\xff/demo.1.xml")
@@ -148,7 +150,7 @@ def test_output_link_to_a_device_is_replaced(place: Path) -> None:
 ])
 def test_signals_cancel_and_the_document_comes_all_the_same(place: Path, number: int, code: int, why: str) -> None:
     Path("long.xml").write_text(LONG)
-    made = subprocess.Popen([sys.executable, "-m", "sssjob", "run", "--policy", "warn", "--json", "long.xml"],
+    made = subprocess.Popen([*forks.command(), "run", "--policy", "warn", "--json", "long.xml"],
                             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 60
     while not (Path("pid").exists() and Path("pid").read_text()) and time.monotonic() < end:
@@ -285,7 +287,7 @@ def test_bash_completes(place: Path) -> None:
     ask sssjob explain SSS60; ask sssjob check j; ask sssjob convert --out d"""
     where = place / "bin"
     where.mkdir()
-    (where / "sssjob").write_text(f'#!/bin/sh\nexec {SSSJOB} "$@"\n')
+    (where / "sssjob").write_text(f'#!/bin/sh\nexec {shlex.join(forks.command())} "$@"\n')
     (where / "sssjob").chmod(0o755)
     made = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
                           env=environment(PATH=f"{where}:{os.environ['PATH']}"))

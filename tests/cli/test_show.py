@@ -152,7 +152,7 @@ def _shown(record: Any) -> Iterator[tuple[str, str]]:
 
 
 @given(documents())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_nothing_of_a_document_is_hidden(document: Document) -> None:
     """Every property with every attribute is in a record, as often as it stands there, and all of it on the page."""
     made = list(records(document, origins=False, secrets=True, inherited=False))

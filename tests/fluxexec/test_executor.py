@@ -47,10 +47,10 @@ from sssjob.lrm.flux.jobspec import write_r
 from sssjob.lrm.idset import Idset
 from sssjob.run import facts
 from tests.fluxexec.support import jobspec
+from tests.forks import command
 from tests.gate import until_there
 
 SOON = timedelta(seconds=60)
-SERVE = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--socket"]
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -58,6 +58,11 @@ def until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def service() -> list[str]:
+    """The command that serves at a socket, whose path follows, as a process of its own."""
+    return [*command(), "flux-exec", "serve", "--socket"]
 
 
 class Server:
@@ -69,7 +74,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(["timeout", "120", *SERVE, self.path, "--state", self.state, "--partial"],
+        self.process = subprocess.Popen(["timeout", "120", *service(), self.path, "--state", self.state, "--partial"],
                                         stderr=subprocess.DEVNULL)
         until(self.path.exists)
 
@@ -593,7 +598,7 @@ def test_documents_that_are_submitted_stay(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def sssjob(*words: str) -> int:
-        return subprocess.run([sys.executable, "-m", "sssjob", *words], env=environment, capture_output=True).returncode
+        return subprocess.run([*command(), *words], env=environment, capture_output=True).returncode
 
     assert sssjob("submit", "--executor", "fluxexec", str(tmp_path / "a.xml")) == 0
     assert sssjob("wait", "a") == 4

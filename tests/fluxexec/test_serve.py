@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,17 +21,22 @@ from sssjob.fluxexec.messages import to_line
 from sssjob.fluxexec.transport import Lines, connect
 from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec, start
+from tests.forks import command
 from tests.gate import until_there
 
-COMMAND = [sys.executable, "-m", "sssjob", "flux-exec", "serve", "--name", "job-exec"]
 WELCOME = b'{"m":"resp","t":"job-manager.exec-hello","tag":3,"e":0}\n'
 HELLO = {"m": "req", "t": "job-manager.exec-hello", "tag": 3, "p": {"service": "job-exec"}}
 Answer = tuple[int, list[Any], str]
 
 
+def service(*options: str) -> list[str]:
+    """The command that serves, as a process of its own."""
+    return [*command(), "flux-exec", "serve", "--name", "job-exec", *options]
+
+
 def stdio(data: bytes, *options: str) -> Answer:
     """(exit status, messages, standard error)."""
-    made = subprocess.run([*COMMAND, *options], input=data, capture_output=True, timeout=60)
+    made = subprocess.run(service(*options), input=data, capture_output=True, timeout=60)
     return made.returncode, [json.loads(line) for line in made.stdout.splitlines()], made.stderr.decode()
 
 
@@ -74,7 +78,7 @@ def test_input_that_is_wrong(data: bytes, code: int, said: str) -> None:
 def test_the_reader_goes_away() -> None:
     read, write = os.pipe()
     os.close(read)
-    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE) as made:
+    with subprocess.Popen(service(), stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE) as made:
         os.close(write)
         assert made.wait(60) == 3 and made.stderr is not None       # though its input stays open
         assert made.stderr.read() == b"sssjob: job manager: Broken pipe\n"
@@ -91,7 +95,7 @@ class Site:
 
     def serve(self) -> subprocess.Popen[bytes]:
         with open(self.path + ".err", "wb") as err:         # no pipe: jobs that are left may hold it
-            self.process = subprocess.Popen([*COMMAND, "--socket", self.path, *self.options], stderr=err)
+            self.process = subprocess.Popen(service("--socket", self.path, *self.options), stderr=err)
         return self.process
 
     def connect(self) -> Lines:

@@ -24,7 +24,7 @@ from sssjob.lrm.flux.errors import ExecLimitError, ExecLimits, ProtocolError
 from sssjob.mjf.provider import Provider
 from sssjob.run import facts
 from tests.fluxexec.support import UP, Peer, start
-from tests.fluxexec.test_executor import FINAL, SERVE, SOON, START, told, until
+from tests.fluxexec.test_executor import FINAL, SOON, START, service, told, until
 
 NUMBERS = st.floats(0, 1e15)
 USAGE = st.fixed_dictionaries({}, optional={
@@ -122,7 +122,8 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     config, url, process = FluxExecConfig(work_directory=tmp_path / "work", ranks=4), "exec:local", None
     if request.param == "unix":
         url = f"unix:{tmp_path}/exec"
-        process = subprocess.Popen(["timeout", "120", *SERVE, tmp_path / "exec", "--partial", "--mjf-root", tmp_path])
+        words = ["timeout", "120", *service(), tmp_path / "exec", "--partial", "--mjf-root", tmp_path]
+        process = subprocess.Popen(words)
         until((tmp_path / "exec").exists)
     else:
         config.surroundings = Provider(root=str(tmp_path))

@@ -235,7 +235,7 @@ def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> No
             count += step
 
     if executor in _FAKES:
-        forks.address()                 # one server for all lanes
+        forks.shared()                  # one server for all lanes
     running: set[int] = set()
     for count in points():
         pid = os.fork()

@@ -25,6 +25,7 @@ from sssjob.run.listing import Filter
 from sssjob.run.on_end import Hook, hook_of
 from sssjob.xml.reader import read_document
 from sssjob.xml.twin import from_json
+from tests.forks import command
 from tests.run.support import Desk, after, desk_on, group, shell
 
 #: A command that writes down what it is told.
@@ -271,9 +272,7 @@ def test_commands_have_it(tmp_path: Path) -> None:
     environment = {**os.environ, "SSSJOB_JOURNAL": str(tmp_path / "journal.db")}
 
     def sssjob(*words: str) -> subprocess.CompletedProcess[str]:
-        import sys
-
-        return subprocess.run([sys.executable, "-m", "sssjob", *words], cwd=tmp_path, env=environment, text=True,
+        return subprocess.run([*command(), *words], cwd=tmp_path, env=environment, text=True,
                               capture_output=True, check=False, timeout=120)
 
     assert sssjob("submit", "a.xml", "--on-end", TELL).stdout == "a\n"

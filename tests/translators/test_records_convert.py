@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from io import RawIOBase
 from itertools import islice
@@ -24,6 +23,7 @@ from sssjob.translators.records.base import REASONS
 from sssjob.translators.records.stream import texts
 from sssjob.translators.records.table import COLUMNS
 from sssjob.xml.reader import read_document
+from tests.forks import command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SACCT = FIXTURES / "slurm-22.05.8" / "records" / "sacct.psv"
@@ -33,7 +33,7 @@ SAMPLES = os.environ.get("SSSJOB_SAMPLES")
 
 
 def convert(data: bytes, *arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run([sys.executable, "-m", "sssjob", "convert", *arguments], input=data, capture_output=True,
+    done = subprocess.run([*command(), "convert", *arguments], input=data, capture_output=True,
                           check=False)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

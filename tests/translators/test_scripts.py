@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
@@ -21,6 +20,7 @@ from sssjob.translators.scripts.base import PARTS, ScriptDocument
 from sssjob.translators.scripts.grammars import TORQUE_SECONDS, file_writer
 from sssjob.translators.scripts.raw import lines_of
 from sssjob.xml.reader import read_document
+from tests.forks import command
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
 RECORDED: dict[str, Any] = json.loads((FIXTURES / "sbatch-22.05.8.json").read_text())["cases"]
@@ -308,7 +308,7 @@ def test_a_dialect_of_a_third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # --- the command
 def test_convert_explains_the_way_of_each_directive(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -J a --hint=x -N 2\n#SBATCH --export=NONE\n")
-    made = subprocess.run([sys.executable, "-m", "sssjob", "convert", "-f", "slurm", "-t", "torque", "--explain",
+    made = subprocess.run([*command(), "convert", "-f", "slurm", "-t", "torque", "--explain",
                            "--set", "-J b", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
     assert (made.returncode, made.stdout) == (0, "#!/bin/sh\n#PBS -N b\n#PBS -l nodes=2\n")
     assert made.stderr.splitlines()[-5:] == [
