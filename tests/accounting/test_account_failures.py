@@ -32,7 +32,7 @@ def test_failed_means_failed(sssjob: Command, tmp_path: Path, monkeypatch: pytes
         Path(name := "records").write_text(text)
     out = sssjob("account", "-f", target, "--by", "", "--json", name)[1]
     whole = next(record for record in map(json.loads, out.splitlines()) if record["type"] == "whole")
-    lost = 1 if target == "car" else 0          # it has no place for a signal, which is told, and COMPLETED stands in it
+    lost = 1 if target == "car" else 0      # no place for a signal, which is told, and its word is COMPLETED
     assert (whole["jobs"], whole["failed"]) == (len(ENDS), FAILED - lost)
 
 
