@@ -17,10 +17,11 @@ from sssjob.accounting._sacct_figures import figure
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting._sacct_sizes import over_time
 from sssjob.accounting.columnar import SacctBlocks, charges_of, units_of
-from sssjob.accounting.dimensions import ABSENT, failed, size_class, value_of, wait_class
+from sssjob.accounting.dimensions import ABSENT, size_class, value_of, wait_class
 from sssjob.accounting.efficiency import Efficiency
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.totals import Sums, Totals, step_of
+from sssjob.document.endings import failed
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext

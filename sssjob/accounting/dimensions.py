@@ -10,20 +10,16 @@ from typing import Final, Self
 
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
+from sssjob.document.endings import FAILURE, NO_FAILURE, failed, why_word
 from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "failed", "size_class",
-           "value_of", "wait_class"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "size_class", "value_of",
+           "wait_class"]
 
 ABSENT: Final = "-"
-#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
-#: were cancelled, or are to run again.
-_FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
-                             "failed"))
-_NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
 #: Upper borders of the classes of sizes (processors) and of times from submission to start (seconds).
 _SIZES: Final = (1, 4, 16, 64, 256, 1024, 4096)
@@ -57,16 +53,6 @@ def value_of(job: Job, name: str) -> str:
     return ABSENT
 
 
-def failed(job: Job) -> bool:
-    """Whether a job ended otherwise than well, and neither because somebody wanted it to nor to be run again."""
-    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
-    if word in _NO_FAILURE:
-        return False
-    code = job.value("ExitCode")
-    return (isinstance(code, int) and code != 0) or word in _FAILURE or any(
-        p.get("name") == "ExitSignal" for p in job.all("Extension"))
-
-
 def delivered(job: Job, tag: str) -> Property | None:
     """What was delivered to a job of a property, else what stands bare."""
     scopes = (*job.containers("Delivered"), job)
@@ -86,8 +72,8 @@ def all_delivered(job: Job) -> dict[str, Property]:
 
 def _failure(job: Job) -> str:
     """Why a job did not end well: the first word of its StatusMessage, whoever cancelled it and whatever its code."""
-    word = str(job.value("StatusMessage") or "").partition(":")[0].strip()
-    if word in _FAILURE or word in _NO_FAILURE:
+    word = why_word(job)
+    if word in FAILURE or word in NO_FAILURE:
         return word
     return "failed" if failed(job) else ABSENT
 

@@ -168,6 +168,19 @@ class Ledger(Charging):
             return self._post(Entry(0, 0, "refund", old.account, old.currency, wanted, old.machine, old.job, old.start,
                                     number, token, old.user_name, ({"reason": reason} if reason else {}) | end_of(old)))
 
+    def charge_of(self, job: str, machine: str | None = None) -> int:
+        """The number of the charge in force of a job, by its native id or Id. Raises LedgerError where there is none,
+        or where there are several: runs of one job, or jobs of several machines."""
+        rows = self.store.execute("SELECT entry, machine, start FROM charges WHERE job = ? ORDER BY entry", (job,))
+        charges = [(entry, where, start) for entry, where, start in rows if machine in (None, where)]
+        if len(charges) == 1:
+            return int(charges[0][0])
+        of = f"job {escape(job, 60)}" + ("" if machine is None else f" of {escape(machine, 60)}")
+        if not charges:
+            raise LedgerError(f"no charge of {of} is in force")
+        known = ", ".join(f"{entry} ({escape(where, 60)}, started {start})" for entry, where, start in charges[:10])
+        raise LedgerError(f"{of} has {len(charges)} charges: name the entry, {known}")
+
     def _charge_entry(self, number: int) -> Entry:
         entry = self.entry(number)
         if entry.kind != "charge":

@@ -18,6 +18,7 @@ import base64
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -36,6 +37,17 @@ __all__ = ["Privacy", "PrivacyError", "read_privacy"]
 What = Literal["keep", "pseudonym", "redact"]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _KNOWN: Final = frozenset(e.name for e in ELEMENTS)
+#: What tells how much a job had, when, and where it ran, and not whose it is or what it did: numbers, times, and names
+#: that the site has given.
+_FIGURES: Final = frozenset((
+    *(e.name for e in ELEMENTS if e.type != "String"), "Id", "State", "Machine", "Queue", "Partition", "Project",
+    "QualityOfService", "Reservation", "TimeCategory", "ResourceManagerType", "Architecture", "OperatingSystem",
+    "Feature", "Hold", "Type", "Node"))
+#: Extensions of the manager that are no number, and tell no more than that: which element, and its own word for the
+#: state, of which only the first is left (``CANCELLED by 1234``).
+_OF_MANAGER: Final = ("ArrayId", "ArrayIndex", "NativeId", "JobIDRaw", "Planned", "ExitStatus", "DerivedExitCode",
+                      "MaxVMSize")
+_NUMBER: Final = re.compile(r"[0-9][0-9.,:+-]*")
 _SHORTEST: Final = 16           # bytes of a key
 _LONGEST: Final = 1 << 16
 
@@ -49,14 +61,15 @@ class PrivacyError(SSSJobError, ValueError):
 
 
 class Privacy(BaseModel):
-    """A profile. properties: what becomes of each that is named; others: of all that are not; extensions: of every
-    Extension but those of type LRM; least: users of which a group of a summary has to consist to be shown."""
+    """A profile. properties: what becomes of each that is named; others: of all that are not (``figures``: numbers,
+    times and names of the site are kept, all other texts are left out); extensions: of every Extension but those of
+    type LRM; least: users of which a group of a summary has to consist to be shown."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     key_file: _Name | None = None
     properties: dict[_Name, What] = Field(default_factory=dict)
-    others: Literal["keep", "redact"] = "keep"
+    others: Literal["figures", "keep", "redact"] = "figures"
     extensions: Literal["keep", "redact"] = "redact"
     least: int = Field(default=1, ge=1, le=1_000_000)
     _key: bytes = PrivateAttr(b"")
@@ -86,14 +99,25 @@ class Privacy(BaseModel):
         items = [shown for item in container.items if (shown := self._item(item)) is not None]
         return type(container)(items, dict(container.attributes) or None, container.reference, container.line)
 
+    def _of_others(self, tag: str) -> What:
+        """What becomes of a property that the profile does not name."""
+        if tag in ("Id", "State"):
+            return "keep"
+        if self.others == "figures":
+            return "keep" if tag in _FIGURES else "redact"
+        return self.others
+
     def _item(self, item: Item) -> Item | None:
         if isinstance(item, Container):
             return self._container(item)
         if not isinstance(item, Property):      # not understood: nobody can say what is in it
-            return None if self.others == "redact" or self.extensions == "redact" else item
+            return item if self.others == self.extensions == "keep" else None
         if item.tag == "Extension" and item.get("type") != "LRM":
             return item if self.extensions == "keep" else None
-        treatment = self.properties.get(item.tag, "keep" if item.tag in ("Id", "State") else self.others)
+        treatment = self.properties.get(item.tag)
+        if treatment is None and item.tag == "Extension" and self.others == "figures":
+            return _of_manager(item)
+        treatment = treatment or self._of_others(item.tag)
         if treatment == "keep":
             return item
         if treatment == "pseudonym":
@@ -101,6 +125,14 @@ class Privacy(BaseModel):
         if item.tag == "StatusMessage":         # the word for the reason names nobody
             return new_property(item.tag, item.text.partition(":")[0])
         return None
+
+
+def _of_manager(item: Property) -> Property | None:
+    """An Extension of type LRM as far as it is a figure."""
+    name, text = item.get("name"), item.text.strip()
+    if name == "State":
+        return new_property(item.tag, text.partition(" ")[0], dict(item.attributes))
+    return item if name in _OF_MANAGER or _NUMBER.fullmatch(text) else None
 
 
 def _plain(item: Property) -> dict[str, str]:

@@ -19,10 +19,11 @@ from math import exp, log
 from typing import Any, Final, Literal
 
 from sssjob.accounting.capacity import Capacity
-from sssjob.accounting.dimensions import Condition, delivered, dimension, failed, value_of
+from sssjob.accounting.dimensions import Condition, delivered, dimension, value_of
 from sssjob.accounting.efficiency import Efficiency, at_most, number, of_gpus, of_memory, resource
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Property
+from sssjob.document.endings import failed
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.limits import LIMITS
@@ -188,9 +189,9 @@ class Totals:
     every: the periods, None for all time; zone: of their borders; spread: over the periods in which a job ran, else all
     of it belongs to the one in which it ended. least: users of which a group has to consist to be shown. since, until:
     epoch seconds, until not included: of jobs that ended then, of spread ones what ran then. where: conditions that a
-    job has to meet. top: so many groups of a period, the greatest of a figure (``sort``); the others are one. capacity:
-    what there was, for utilisation; compare: whether groups are held against the period before; most: groups that are
-    kept apart.
+    job has to meet. top: so many groups of a period, the greatest of a figure (``sort``; ``-figure``: the least); the
+    others are one. capacity: what there was, for utilisation; compare: whether groups are held against the period
+    before; most: groups that are kept apart.
     """
 
     def __init__(self, by: Iterable[str] = (), every: Period | None = None, zone: tzinfo = UTC, *,
@@ -202,7 +203,8 @@ class Totals:
             raise UsageError("a property to add up by is named twice")
         self.every, self.zone, self.spread, self.least = every, zone, spread, least
         self.since, self.until, self.where = since, until, Condition.all_of(where)
-        self.top, self.sort, self._capacity, self._compare, self._most = top, sort, capacity, compare, most
+        self.top, self._capacity, self._compare, self._most = top, capacity, compare, most
+        self.sort, self._least_first = sort.removeprefix("-"), sort.startswith("-")
         self._bounds: dict[str, tuple[int, int]] = {}       # first second of a period, and the first behind it
         self.bounded = since is not None or until is not None
         self.left_out: dict[str, int] = {}
@@ -220,7 +222,8 @@ class Totals:
         if wall is None and start is not None and end is not None:
             wall = Fraction(max(0, end - start - int(number(job.first("SuspendDuration")) or 0)))
         if wall is None:
-            return self._leave("did not run" if jobs == 1 else "in sums without WallDuration", jobs)
+            return self._leave("did not run, or does not say for how long" if jobs == 1 else
+                               "in sums without WallDuration", jobs)
         if end is None and start is not None:
             end = start + int(wall) if start + wall < _LAST else None
         if end is None and (self.every is not None or self.bounded):
@@ -402,8 +405,11 @@ class Totals:
                                                min(last, _LAST if self.until is None else self.until))
 
     def _rank(self, group: Group) -> tuple[Any, ...]:
-        """The greatest first."""
+        """The greatest first; where the least is asked for, that, and last those that do not say the figure."""
         sums = group.sums
+        if self._least_first:
+            record = sums.record()
+            return self.sort not in record, _sortable(record, self.sort), -sums.processors, -sums.wall, group.key
         if self.sort == "processor_h":
             return -sums.processors, -sums.wall, group.key
         return -_sortable(sums.record(), self.sort), -sums.processors, -sums.wall, group.key

@@ -175,13 +175,13 @@ def _closing(session: Session, tally: _Tally) -> None:
         session.warnings += 1
         if not session.quiet:
             problem(f"{reason}; {count} charged all the same", as_json=session.as_json)
-    for (account, currency), available in sorted(tally.overdrawn.items()):
-        if available >= 0:
-            continue
-        session.warnings += 1
-        if not session.quiet:
-            problem(f"account {escape(account, 100)} is overdrawn: {money(available, currency)} left",
-                    as_json=session.as_json)
+    overdrawn = sorted((account, left) for account, left in tally.overdrawn.items() if left < 0)
+    session.warnings += len(overdrawn)
+    for (account, currency), available in [] if session.quiet else overdrawn[:None if session.as_json else _TOLD]:
+        problem(f"account {escape(account, 100)} is overdrawn: {money(available, currency)} left",
+                as_json=session.as_json)
+    if len(overdrawn) > _TOLD and not (session.quiet or session.as_json):
+        say(f"{len(overdrawn) - _TOLD} more accounts are overdrawn: sssjob ledger usage --over 100")
     if session.as_json:
         emit(json.dumps(tally.record()) + "\n")
     elif not session.quiet:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sssjob.cli._complete import formats
 from sssjob.cli._files import emit
-from sssjob.cli._findings import problem
+from sssjob.cli._findings import LONG, problem
 from sssjob.cli._ledger import (
     amount_of,
     by,
@@ -24,14 +26,14 @@ from sssjob.cli._ledger import (
     unit_of,
     when,
 )
-from sssjob.cli._options import Session, common, format_option, output_option, pairs
+from sssjob.cli._options import Session, common, format_option, output_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting.ledger import By, Entry
+    from sssjob.accounting.ledger import By, Entry, Statement
 
 __all__ = ["COMMANDS"]
 
@@ -41,29 +43,97 @@ __all__ = ["COMMANDS"]
 @click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
 @click.option("--since", metavar="TIME", help="Entries from this time on.")
 @click.option("--until", metavar="TIME", help="Entries before this time.")
+@click.option("--user", "users", metavar="NAME", multiple=True,
+              help="Only entries about jobs of this user (repeatable).")
+@click.option("--machine", "machines", metavar="NAME", multiple=True,
+              help="Only entries about jobs of this machine (repeatable).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND",
+              help="Only charges, refunds, deposits ...: a kind of entry (repeatable).")
+@click.option("--summarize", "sums", multiple=True, metavar="NAME",
+              help="A line for each month, day, kind, user, machine or job, not for each entry (repeatable).")
 @by
 @timezone
 @place
 @plain
-def statement(account: str, currency: str | None, since: str | None, until: str | None, by: By,
-              timezone: str | None, place: str | None, as_json: bool) -> int:
-    """Print what changed the balance of ACCOUNT, between its opening and its closing. With --by end charges, and what
-    was given back of them, belong to the time at which their jobs ended, however late their logs came."""
+def statement(account: str, currency: str | None, since: str | None, until: str | None, users: tuple[str, ...],
+              machines: tuple[str, ...], kinds: tuple[str, ...], sums: tuple[str, ...], by: By, timezone: str | None,
+              place: str | None, as_json: bool) -> int:
+    """Print what changed the balance of ACCOUNT, between its opening and its closing; of some of it (--user, --machine,
+    --kind) what it comes to. With --by end charges, and what was given back of them, belong to the time at which their
+    jobs ended, however late their logs came."""
+    from sssjob.accounting.entries import KINDS
+    from sssjob.accounting.statements import SUMS, Wanted
+
+    _one_of(kinds, [kind for kind, (of_balance, _) in KINDS.items() if of_balance], "--kind")
+    _one_of(sums, list(SUMS), "--summarize")
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     with opened_ledger(place, create=False) as ledger:
         unit = unit_of(ledger, account, currency)
-        made = ledger.statement(account, unit, since=first, until=last, by=by)
-    if as_json:
-        emit(json.dumps(made.record()) + "\n")
-        return 0
-    rows = [("", "", "opening", "", f"{made.opening:f}")]
-    running = made.opening
-    for e in made.entries:
-        running += e.change
-        rows.append((str(e.number), when(e.moment(by)), e.kind, escape(_about(e), 60), f"{e.change:+f}"))
-    rows.append(("", "", "closing", "", f"{made.closing:f}"))
-    emit(_table(rows, ("entry", "time", "kind", "about", unit or "credits")))
+        whole = ledger.statement(account, unit, since=first, until=last, by=by)
+    wanted = Wanted(frozenset(users), frozenset(machines), frozenset(kinds))
+    shown = _Shown(whole, wanted.of(whole.entries), wanted.all, sums, UTC if timezone is None else zone_of(timezone))
+    emit(json.dumps(shown.record()) + "\n" if as_json else shown.table())
     return 0
+
+
+def _one_of(names: Sequence[str], known: Sequence[str], option: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{option}: {name[:40]!r} is none of {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A statement as it is shown. entries: those that are wanted; all: whether none is left out; sums: what they are
+    added up by, nothing: they are shown one by one; zone: of days and months."""
+
+    whole: Statement
+    entries: Sequence[Entry]
+    all: bool
+    sums: Sequence[str]
+    zone: tzinfo
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object; of some of the entries it has no opening and closing, but what they come to."""
+        from sssjob.accounting.statements import change, summed
+
+        record = self.whole.record()
+        if not self.all:
+            del record["opening"], record["closing"]
+            record["change"] = f"{change(self.entries):f}"
+        record["entries"] = [entry.record() for entry in self.entries]
+        if self.sums:
+            del record["entries"]
+            record["sums"] = [s.record(self.sums) for s in summed(self.entries, self.sums, self.whole.by, self.zone)]
+        return record
+
+    def table(self) -> str:
+        """As text."""
+        from sssjob.accounting.statements import change, summed
+
+        unit, by = self.whole.currency or "credits", self.whole.by
+        if self.sums:
+            titles: tuple[str, ...] = (*self.sums, "entries", unit)
+            rows: list[tuple[str, ...]] = [
+                (*(escape(text, 100) for text in s.key), str(s.entries), f"{s.change:+f}")
+                for s in summed(self.entries, self.sums, by, self.zone)]
+        else:
+            titles = "entry", "time", "kind", "about", unit
+            rows = [(str(e.number), when(e.moment(by)), e.kind, escape(_about(e), LONG), f"{e.change:+f}")
+                    for e in self.entries]
+        blank = ("",) * (len(titles) - 2)
+        if self.all:
+            opening, closing = ((word, f"{amount:f}") for word, amount in (
+                ("opening", self.whole.opening), ("closing", self.whole.closing)))
+            rows = [self._edge(blank, *opening), *rows, self._edge(blank, *closing)]
+        else:
+            rows.append(self._edge(blank, "in all", f"{change(self.entries):+f}"))
+        return _table(rows, titles)
+
+    def _edge(self, blank: Sequence[str], word: str, amount: str) -> tuple[str, ...]:
+        """A row above or below the entries: its word stands under the kind, or in the first column of sums."""
+        at = 0 if self.sums else 2
+        return (*blank[:at], word, *blank[at:], amount)
 
 
 @click.command("usage")

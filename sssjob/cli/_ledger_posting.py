@@ -113,17 +113,27 @@ def deposit(account: str, amount: str, currency: str, new: bool, since: str | No
 
 
 @click.command("refund", cls=_WithAmount)
-@click.argument("entry", type=int)
+@click.argument("entry", type=int, required=False)
 @click.argument("amount", required=False)
+@click.option("--job", metavar="ID", help="In place of ENTRY: the charge in force of the job of this native id, or Id.")
+@click.option("--machine", metavar="NAME", help="With --job: of this machine.")
+@click.option("--amount", "part", metavar="AMOUNT", help="With --job: how much of it (default: what is left).")
 @reason
 @token
 @place
 @plain
-def refund(entry: int, amount: str | None, reason: str, token: str | None, place: str | None, as_json: bool) -> int:
+def refund(entry: int | None, amount: str | None, job: str | None, machine: str | None, part: str | None, reason: str,
+           token: str | None, place: str | None, as_json: bool) -> int:
     """Give the charge ENTRY back, or AMOUNT of it."""
+    if (entry is None) == (job is None):
+        raise UsageError("name the charge: its ENTRY, or --job")
+    if job is None and (machine is not None or part is not None):
+        raise UsageError("--machine and --amount are for --job")
+    text = amount if job is None else part
     with opened_ledger(place, create=False) as ledger:
-        given = None if amount is None else amount_of(amount)
-        return told(ledger.refund(entry, given, reason=reason, token=token), as_json)
+        number = ledger.charge_of(job, machine) if job is not None else int(entry or 0)
+        return told(ledger.refund(number, None if text is None else amount_of(text), reason=reason, token=token),
+                    as_json)
 
 
 @click.command("withdraw", cls=_WithAmount)

@@ -54,7 +54,8 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 @click.option("--where", "where", multiple=True, metavar="PROPERTY=VALUE",
               help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Only the N greatest groups of a period.")
-@click.option("--sort", default="processor_h", metavar="FIGURE", help="The figure that groups are sorted by.")
+@click.option("--sort", default="processor_h", metavar="FIGURE",
+              help="The figure that groups are sorted by, the greatest first; -FIGURE: the least.")
 @click.option("--compare", is_flag=True, help="Hold each group against the period before (--every).")
 @click.option("--capacity", "capacity_file", metavar="FILE", shell_complete=files,
               help="What the machine had (TOML), for its utilisation; with --spread.")
@@ -86,7 +87,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if rates_file and rates is None:
         return 1
     privacy = load_privacy(privacy_file)
-    if sort not in FIGURES:
+    if sort.removeprefix("-") not in FIGURES:
         raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
     bounds: dict[str, Any] = {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until"),
                               "where": where, "spread": spread}
@@ -120,6 +121,8 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged)
+    if session.failures == len(names):          # there is nothing to show
+        return session.status()
     if cube is not None:
         emit(cube_of(sums[1]), cube)
     if report is not None:

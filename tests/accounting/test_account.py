@@ -108,7 +108,8 @@ def test_jobs_that_did_not_run_are_left_out() -> None:
     waiting = read_document(b"<Job><Id>1</Id><State>Idle</State></Job>").root
     assert isinstance(waiting, Job)
     totals = Totals([], "day")
-    assert not totals.add(waiting) and totals.left_out == {"did not run": 1}
+    assert not totals.add(waiting) and totals.left_out == {
+        "did not run, or does not say for how long": 1}
 
 
 @pytest.mark.parametrize("name", ["Nonsense", "Extension:", "Project:x", "Resource:"])
@@ -195,6 +196,34 @@ def test_pseudonyms_are_the_same_for_one_key() -> None:
     names = {privacy(PROFILE, {"SSSJOB_PRIVACY_KEY": key}).applied(job(user=user)).value("User")
              for key in (KEY, KEY, KEY + "2") for user in ("alice", "bob")}
     assert len(names) == 4
+
+
+def test_figures_stay_and_names_go_unless_a_profile_says_otherwise() -> None:
+    """An empty profile is safe, and leaves what sums and charges need."""
+    more = SECRET + ("<Group>SECRET</Group><Executable>/SECRET</Executable><Queue>batch</Queue>"
+                     "<Extension type='LRM' name='Comment'>SECRET 5</Extension>"
+                     "<Extension type='LRM' name='State'>CANCELLED by SECRET</Extension>"
+                     "<Extension type='LRM' name='ExitSignal'>9</Extension>"
+                     "<Extension type='LRM' name='ArrayId'>7[].srv</Extension>")
+    plain = job(user="SECRET", more=more)
+    shown = privacy("").applied(plain)
+    assert "SECRET" not in write_document(shown)
+    assert [item.text for item in shown.all("Extension")] == ["F", "CANCELLED", "9", "7[].srv"]
+    assert (shown.value("Project"), shown.value("Queue"), shown.value("User")) == ("chem", "batch", None)
+    both = Totals(["Project"]), Totals(["Project"])
+    for totals, one in zip(both, (plain, shown), strict=True):
+        assert totals.add(one)
+    assert both[0].groups()[0].sums.record() == both[1].groups()[0].sums.record()
+    assert "SECRET" in write_document(privacy('others = "keep"\nextensions = "keep"').applied(plain))
+
+
+def test_the_least_can_come_first() -> None:
+    """Of a figure that not all groups have: those that do not come last."""
+    totals = Totals(["User"], top=3, sort="-efficiency")
+    for user, cpu in (("ann", 90), ("bob", 10), ("cat", None), ("dan", 50)):
+        more = "" if cpu is None else f"<CpuDuration>{cpu}</CpuDuration>"
+        assert totals.add(job(user=user, more=more))
+    assert [group.key[0] for group in totals.groups()] == ["bob", "dan", "ann", "(others)"]
 
 
 def test_all_others_can_be_left_out() -> None:

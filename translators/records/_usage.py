@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from sssjob.document.element import Item, Property
+from sssjob.document.endings import failed, why_word
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import NodeSet
@@ -253,10 +254,9 @@ def status(job: Job) -> str | None:
     state = job.value("State")
     if state != "Completed":
         return _STATUS.get(str(state))
-    if str(job.value("StatusMessage") or "").startswith("cancel"):
+    if why_word(job) == "cancel":
         return "aborted"
-    signal = any(p.get("name") == "ExitSignal" and p.get("type") == "LRM" for p in job.all("Extension"))
-    return "failed" if signal or job.value("ExitCode") not in (None, 0) else "completed"
+    return "failed" if failed(job) else "completed"
 
 
 def outcome(r: Record, word: str | None, message: str | None) -> None:

@@ -1,0 +1,30 @@
+"""How a job ended, by the first word of its StatusMessage, its code and its signal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sssjob.document.model import Job
+
+__all__ = ["FAILURE", "NO_FAILURE", "failed", "why_word"]
+
+#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
+#: were cancelled, or are to run again.
+FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
+                            "failed"))
+NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
+
+
+def why_word(job: Job) -> str:
+    """The first word of the StatusMessage, which tells why a job ended; empty where there is none."""
+    return str(job.value("StatusMessage") or "").partition(":")[0].strip()
+
+
+def failed(job: Job) -> bool:
+    """Whether a job ended otherwise than well, and neither because somebody wanted it to nor to be run again."""
+    word = why_word(job)
+    if word in NO_FAILURE:
+        return False
+    code = job.value("ExitCode")
+    return (isinstance(code, int) and code != 0) or word in FAILURE or any(
+        p.get("name") == "ExitSignal" for p in job.all("Extension"))
