@@ -41,7 +41,7 @@ from tests.simulation.cluster import Cluster, Settings
 from tests.simulation.gridengine import GridEngine
 from tests.simulation.judge import complaints
 from tests.simulation.kernel import Deadlock, Kernel, Process
-from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, Plan, document, make_plan
+from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, ROOMY, Plan, document, make_plan
 from tests.simulation.storage import Connection, Disk
 
 __all__ = ["World", "carry_out", "warm_up"]
@@ -144,6 +144,7 @@ class World:
         self.storms.clear()
         for cluster in self.clusters:
             cluster.up = cluster.accounting_up = True
+            cluster.settings.limit = ROOMY          # jobs of others, which count too, may never end
         kernel.rest(60.0)
         for process in self.clients:            # whoever hangs is ended by somebody
             process._close()
@@ -229,6 +230,7 @@ class World:
         process = self.kernel.here
         assert process is not None
         process.resources.append(journal.close)
+        process.extra["journal"] = journal
         return Client(journal, config=config, settings=Stated([]))
 
     def _submit(self, on: int, step: Mapping[str, Any]) -> None:
@@ -285,6 +287,9 @@ class World:
         assert process is not None
         cluster, chance = self.clusters[process.extra["on"]], self.kernel.chance
         words = _without_env(list(command))
+        journal = process.extra.get("journal")
+        if journal is not None and journal._taken_back is not None:
+            self.wrong.append(f"the journal is held: {process.name} waits for {words[0]}, and others with it")
         fault = self._fault(process.extra["on"])
         if meanwhile is not None:
             meanwhile()
