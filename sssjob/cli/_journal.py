@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sssjob.cli._findings import problem, show
+from sssjob.cli._findings import problem, say, show
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import settings_for
-from sssjob.findings import Findings
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SILENT", "capped", "ended_badly", "facts", "heard", "hooks", "instant", "lines", "names",
            "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitted", "submitting",
-           "tell_causes", "tell_held_back", "told"]
+           "tell_causes", "tell_held_back", "tell_waiting", "told"]
 
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
 _MOST_RETRIES: Final = 1000
 _STILL: Final = 7               # exit status: in the journal, and still to be submitted
 _CAUSED: Final = ("failed", "canceled", "skipped")
+_STANDING: Final = ("Hold", "Suspended")        # states of a job that waits for somebody
 _REFUSED: Final = ("never-ran", "lost", "launch")
 
 
@@ -201,6 +202,19 @@ def tell_causes(jobs: Iterable[JobOutcome]) -> None:
             reasons.setdefault(job.message or "it is not known how it ended", []).append(job)
     for reason, alike in reasons.items():
         problem(f"{_and_more([job.label for job in alike])}: {reason}", status=alike[0].code)
+
+
+def tell_waiting(jobs: Iterable[Running]) -> None:
+    """How jobs stand that are held or suspended, or of which it is known why they wait, a line for all that stand
+    alike."""
+    standing: dict[str, list[str]] = {}
+    for job in jobs:
+        job.refresh()
+        row = job.row
+        if not job.ended and (row.message or row.state in _STANDING):
+            standing.setdefault(", ".join(filter(None, (row.state, row.message))), []).append(job.plan.label)
+    for text, labels in standing.items():
+        say(escape(f"{_and_more(labels)}: {text}"))
 
 
 def _and_more(names: Sequence[str]) -> str:

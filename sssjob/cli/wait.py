@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sssjob.cli._files import emit
-from sssjob.cli._findings import problem, record, say
+from sssjob.cli._findings import problem, record
 from sssjob.cli._journal import (
     capped,
     hooks,
@@ -15,11 +15,11 @@ from sssjob.cli._journal import (
     opened,
     tell_causes,
     tell_held_back,
+    tell_waiting,
     told,
 )
 from sssjob.cli._seconds import SECONDS
 from sssjob.cli._settings import following_site_option, settings_for
-from sssjob.findings import escape
 
 __all__ = ["command"]
 
@@ -62,10 +62,7 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, max_
             tell_held_back(list({id(job.of): job.of for job in jobs}.values()), as_json)
             problem(f"{client.stopped or 'timeout'}: {sum(not job.ended for job in jobs)} of {len(jobs)} jobs have not "
                     "ended; they go on", as_json=as_json, status=code)
-            for job in () if as_json else jobs:
-                job.refresh()
-                if not job.ended and (why := job.row.message):
-                    say(f"{escape(job.plan.label)}: {job.row.state}, {escape(why)}")
+            tell_waiting(() if as_json else jobs)
     if as_json:
         record({"kind": "result", "origin": origin, "exit_code": code})
     return 0 if no_job_code and done else code

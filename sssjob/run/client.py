@@ -134,6 +134,7 @@ class Client:
             if self.findings.rejected or not (planned is None or planned(self.findings)):
                 prepared.drop()
                 return None
+            prepared.cluster = cluster_of(prepared.backend)
         except BaseException:
             prepared.drop()
             raise
@@ -220,7 +221,8 @@ class Client:
         def enter(document: Document, plan: Plan) -> Entry:
             """Write the submission into the journal and take its lease."""
             entry = self._enter(Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd,
-                                         policy, None, on_end, token, self.journal.folder(token), plan, backend))
+                                         policy, None, on_end, token, self.journal.folder(token), plan, backend,
+                                         cluster_of(backend)))
             entry.take()
             return entry
 
@@ -430,10 +432,9 @@ class Client:
         return config_of(executor, stated if folder is None else following(folder, stated))
 
     def _enter(self, prepared: Prepared) -> Entry:
-        """Write a plan down."""
-        document, plan, backend = prepared.document, prepared.plan, prepared.backend
+        """Write a plan down. No resource manager is asked: other clients wait for the journal meanwhile."""
+        document, plan, backend, cluster = prepared.document, prepared.plan, prepared.backend, prepared.cluster
         assert plan is not None and backend is not None
-        cluster = cluster_of(backend)
         jobs = Submission(document, lambda: backend)
         jobs.take_plan(plan)
         rows = []

@@ -27,7 +27,9 @@ class Prepared:
     """A submission that can be written down.
 
     text: the document as the journal keeps it; token: names its folder; request: what its user calls it; plan, backend:
-    None where an earlier request of this name made it; entry: where it stands in the journal, None before it does.
+    None where an earlier request of this name made it; cluster: what the backend's resource manager said that it is,
+    asked before the journal is written, which nobody else could write meanwhile; entry: where it stands in the journal,
+    None before it does.
     """
 
     document: Document
@@ -41,6 +43,7 @@ class Prepared:
     folder: Path
     plan: Plan | None = None
     backend: psij.JobExecutor | None = None
+    cluster: str | None = None
     entry: Entry | None = None
 
     @property

@@ -71,6 +71,28 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
         "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended"]
 
 
+def test_jobs_that_stand_alike_are_told_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """When the time of ``wait`` is up: who is held, and why others wait; of who waits for its turn nothing is told."""
+    from psij import JobState, JobStatus
+    from sssjob.cli._journal import tell_waiting
+    from sssjob.run.plan import outline
+    from sssjob.run.standing import Submission
+
+    document = read_document("".join(["<JobGroup>", *(
+        f"<Job><Id>j{n}</Id><Executable>/e</Executable></Job>" for n in range(6)), "</JobGroup>"]).encode())
+    submission = Submission(document, lambda: pytest.fail("nobody is asked"))
+    submission.take_plan(outline(document))
+    known: tuple[dict[str, object], ...] = ({"waits": "never"}, {"phase": "HELD"}, {"waits": "never"}, {},
+                                            {"phase": "HELD"}, {"phase": "SUSPENDED"})
+    for job, metadata in zip(submission.jobs, known, strict=True):
+        message = "PartitionNodeLimit" if "waits" in metadata else None
+        state = JobState.ACTIVE if metadata.get("phase") == "SUSPENDED" else JobState.QUEUED
+        job.take(0, JobStatus(state, message=message, metadata=metadata), 1.0)
+    tell_waiting(submission.jobs)
+    assert capfd.readouterr().err.splitlines() == [
+        "j0 and 1 more: Idle, never: PartitionNodeLimit", "j1 and 1 more: Hold", "j5: Suspended"]
+
+
 def test_an_attribute_that_holds_the_right_name() -> None:
     document = read_document(b"<Job><Executable>/e</Executable>"
                              b"<Dependency condition='OnExit' exitCode='1'>a</Dependency></Job>")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.xml.reader import read_document
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install
 from tests.run.support import Desk, after, desk_on, group, shell
@@ -197,6 +201,28 @@ def test_the_cluster_is_noted_as_soon_as_its_manager_says_it(twins: Twins, monke
     assert "there" in str(desk.submit(shell("true", name="a")).cluster)
     with open_journal(desk.folder / "journal.db") as journal:
         assert "there" in str(journal.entry(1).cluster)
+
+
+def test_the_journal_is_free_while_a_manager_is_asked(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller may take a minute for its answer: other clients write meanwhile."""
+    desk = twins.desk
+    twins.at("here")
+    desk.submit(shell("true", name="a"))
+    answers: list[str] = []
+
+    def slow(self: BatchSchedulerExecutor) -> object:
+        with closing(sqlite3.connect(desk.folder / "journal.db", timeout=0)) as other:
+            other.execute("BEGIN IMMEDIATE")        # raises where somebody holds it
+        answers.append("free")
+        return cluster(self)
+
+    cluster = BatchSchedulerExecutor.cluster
+    monkeypatch.setattr(BatchSchedulerExecutor, "cluster", slow)
+    desk.submit(shell("true", name="b"))
+    assert set(answers) == {"free"}
+    answers.clear()
+    desk.client().run(read_document(shell("true", name="c").encode()), desk.executor, cwd=desk.folder)
+    assert set(answers) == {"free"}
 
 
 def test_an_attached_job_of_which_nobody_knows_the_cluster(twins: Twins) -> None:

@@ -7,6 +7,7 @@ FOLDER: for the files of the worlds, best on a file system in memory (a temporar
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from itertools import count
 from pathlib import Path
 
 from tests.simulation.plans import Plan, make_plan, shrunk
-from tests.simulation.world import carry_out
+from tests.simulation.world import carry_out, warm_up
 
 _LANES = 2
 _numbers = count()
@@ -44,7 +45,9 @@ def fails_so(wanted: set[str], folder: Path, plan: Plan) -> bool:
 
 
 def sweep(seeds: Iterator[int], folder: Path) -> None:
-    """Carry out plans, and print those that fail."""
+    """Carry out plans, and print those that fail. What the imports have made is not looked through for garbage."""
+    warm_up()
+    gc.freeze()
     for seed in seeds:
         plan = make_plan(seed)
         if wrong := failures(plan, folder):

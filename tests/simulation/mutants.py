@@ -30,6 +30,7 @@ from sssjob.run import attempts, staging, storage
 from sssjob.run.journal import Entry
 from tests.simulation.__main__ import failures
 from tests.simulation.plans import make_plan
+from tests.simulation.world import warm_up
 
 _SEEDS = range(400)
 _BATCH = "psij.executors.batch"
@@ -237,6 +238,7 @@ def main() -> None:
     words = sys.argv[1:]
     only = words.pop(words.index("--only") + 1) if "--only" in words else ""
     folders = [word for word in words if word != "--only"]
+    warm_up()
     gc.freeze()
     with tempfile.TemporaryDirectory() as own:
         folder = Path(folders[0] if folders else own)

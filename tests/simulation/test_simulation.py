@@ -50,6 +50,11 @@ def test_no_element_has_the_record_of_one_that_had_its_number_a_minute_ago(tmp_p
     assert carry_out(make_plan(80176), tmp_path / "world") == []
 
 
+def test_no_client_waits_for_the_journal_while_another_one_waits_for_a_manager(tmp_path: Path) -> None:
+    """A submission is written down in one transaction, and the cluster was asked in it."""
+    assert carry_out(make_plan(300245), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("clock", [40.0, -40.0])
 def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock: float, tmp_path: Path) -> None:
     """The client that submitted has noted the time of the submit command by its own clock, and no word of the queue:

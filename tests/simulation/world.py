@@ -29,6 +29,7 @@ import sssjob
 from psij.executors import _local_staging
 from psij.executors.batch import _cluster, _command
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from sssjob.conversion.settings import Settings as Stated
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
 from sssjob.run import storage
@@ -40,10 +41,10 @@ from tests.simulation.cluster import Cluster, Settings
 from tests.simulation.gridengine import GridEngine
 from tests.simulation.judge import complaints
 from tests.simulation.kernel import Deadlock, Kernel, Process
-from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, Plan, document, make_plan
+from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, ROOMY, Plan, document, make_plan
 from tests.simulation.storage import Connection, Disk
 
-__all__ = ["World", "carry_out"]
+__all__ = ["World", "carry_out", "warm_up"]
 
 _LAST_S = 900.0                 # what the last clients may take, when all is well again
 _POWER_S = 15.0                 # until a cut that nobody's writing brings on
@@ -75,7 +76,7 @@ class World:
 
     def live(self) -> list[str]:
         """What is wrong in the end."""
-        _warm_up()
+        warm_up()
         return self._live()
 
     def _live(self) -> list[str]:
@@ -119,6 +120,7 @@ class World:
         yield "psij.executors._local_staging._copy_file", self._copying(_local_staging._copy_file)
         yield f"{_SGE}._cluster", lambda *_: place(self.clusters[self._here.extra["on"]])
         yield f"{_SGE}._cluster_name", lambda *_: self.clusters[self._here.extra["on"]].settings.name
+        yield "sssjob.run.storage._on_network", lambda *_: False        # the folder is this machine's
         if self.disk is None:
             yield "sssjob.run.storage._prepare", _prepared(storage._prepare)
         else:
@@ -142,6 +144,7 @@ class World:
         self.storms.clear()
         for cluster in self.clusters:
             cluster.up = cluster.accounting_up = True
+            cluster.settings.limit = ROOMY          # jobs of others, which count too, may never end
         kernel.rest(60.0)
         for process in self.clients:            # whoever hangs is ended by somebody
             process._close()
@@ -227,7 +230,8 @@ class World:
         process = self.kernel.here
         assert process is not None
         process.resources.append(journal.close)
-        return Client(journal, config=config)
+        process.extra["journal"] = journal
+        return Client(journal, config=config, settings=Stated([]))
 
     def _submit(self, on: int, step: Mapping[str, Any]) -> None:
         client = self._opened(on)
@@ -283,6 +287,9 @@ class World:
         assert process is not None
         cluster, chance = self.clusters[process.extra["on"]], self.kernel.chance
         words = _without_env(list(command))
+        journal = process.extra.get("journal")
+        if journal is not None and journal._taken_back is not None:
+            self.wrong.append(f"the journal is held: {process.name} waits for {words[0]}, and others with it")
         fault = self._fault(process.extra["on"])
         if meanwhile is not None:
             meanwhile()
@@ -417,7 +424,7 @@ def place(cluster: Cluster) -> _cluster.Cluster:
 
 
 @cache
-def _warm_up() -> None:
+def warm_up() -> None:
     """Do ahead what is done once a process, such as imports and templates: it is no part of any one world."""
     for package in (psij, sssjob):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
