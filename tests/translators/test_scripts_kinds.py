@@ -166,3 +166,18 @@ def test_a_step_without_devices_is_any_step() -> None:
     assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
     assert [line for line in told if "gres" in line] == [
         "SSS511 srun is a command of Slurm; the line is kept: --gres gpu:1 has no equal"]
+
+
+@pytest.mark.parametrize(("body", "name"), [
+    ("./a $1", "$1"), ('for f in "$@"; do ./a "$f"; done', "$@"), ("[ $# -eq 2 ] || exit 1", "$#"),
+    ("./a ${2:-none}", "${2:-none}"), ("f() { echo $1; }\nf a\n./a ${*}", "${*}"),
+    ("f() { echo $1; }\nf a", ""), ("awk '{print $1}' x", ""), ("set -- a b\n./a $1", ""), ("echo ${#x} $$ $? $!", ""),
+    ("cat <<'E'\n$1\nE", ""), ("# $1\n./a", ""), ("echo \\$1", "")])
+@pytest.mark.parametrize(("source", "target", "passes"), [("slurm", "lsf", False), ("sge", "pbspro", False),
+                                                          ("slurm", "sge", True), ("pbspro", "lsf", True)])
+def test_words_of_the_call_are_told_where_the_other_command_passes_none_on(source: str, target: str, passes: bool,
+                                                                            body: str, name: str) -> None:
+    _, told = convert(source, target, f"{FIRST}{body}\n")
+    titles = {"lsf": "LSF", "pbspro": "PBS Pro"}
+    assert [line for line in told if "passes none on" in line] == ([] if passes or not name else [
+        f"SSS510 the script reads {name}, a word of the call that submits it; {titles[target]} passes none on"])

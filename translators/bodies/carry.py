@@ -160,6 +160,7 @@ class _Work:
                        f"{self.limits.script_bytes} bytes", *self.place(0))
             return
         self._codes(source)
+        self._arguments(source)
         if not source.in_text(self.text):
             return
         names = pattern(source)
@@ -205,6 +206,15 @@ class _Work:
                 unseen = True
                 self._tell(UNREAD, "script", f"commands of {source.title} are kept and not looked at: {shell.why}",
                            *self.place(use.start))
+
+    def _arguments(self, source: Facts) -> None:
+        """Words of the call, which the target's command does not pass on."""
+        if source.passes and not self.target.passes and self.body.interpreter in SHELLS:
+            place = self.shell.positional()
+            if place is not None:
+                name = self.data[slice(*place)].decode("utf-8", "replace")
+                self.tell(LEFT_VARIABLE, Use(name, "text", *place), f"the script reads {name[:20]}, a word of the call "
+                          f"that submits it; {self.target.title} passes none on")
 
     def _codes(self, source: Facts) -> None:
         """Exit codes that mean more to one of the two."""

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.limits import Limits
+from sssjob.translators.bodies import POSITIONAL
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -124,6 +125,20 @@ class Shell:
         return Use(name, "unknown", start, end) if path is None else _classified(
             name, path, self.data, start, end, self.limits.shell_words)
 
+    def positional(self) -> tuple[int, int] | None:
+        """The place of the first word that the script takes from its own call (``$1``, ``$@``, ``$#``), outside of
+        functions, which have words of their own; None where there is none, or the script sets them itself."""
+        if _POSITIONAL.search(self.data) is None or _SETS_WORDS.search(self.data) or self.root is None:
+            return None
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if node.type in _EXPANSIONS and _POSITIONAL.match(self.data, node.start_byte):
+                return node.start_byte, node.end_byte
+            if node.type != "function_definition":
+                waiting += reversed(node.children)
+        return None
+
     def quoted(self, at: int) -> bool:
         """Whether a place is text of a here-document or of a string, and no line of this script."""
         if self.root is None:
@@ -158,6 +173,11 @@ class Shell:
         else:
             return None
         return around[:-9:-1]
+
+
+_EXPANSIONS: Final = ("simple_expansion", "expansion")
+_POSITIONAL: Final = re.compile(POSITIONAL.encode())
+_SETS_WORDS: Final = re.compile(rb"(?:^|[;&|]|\bthen|\bdo)[ \t]*set[ \t]+(?:--|[^-+\s])", re.MULTILINE)
 
 
 def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, most: int) -> Use:

@@ -3,6 +3,7 @@ where its lines stood."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
@@ -15,7 +16,7 @@ from sssjob.document.units import to_bytes
 from sssjob.limits import LIMITS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
-from sssjob.translators.bodies import MODES, Mode
+from sssjob.translators.bodies import MODES, POSITIONAL, Mode
 from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def all_facts() -> dict[str, Facts]:
     return FACTS | {dialect.name: dialect.body for dialect in dialects() if dialect.body is not None}
 
 
+_POSITIONAL: Final = re.compile(POSITIONAL)
+
+
 def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     """The body for the target. first: lines of the script before it."""
     body = _with_modules(asking, body, first)
@@ -59,7 +63,8 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
         return body
     codes = {**source.codes, **target.codes} if source.codes or target.codes else ()
     coded = any(f"exit {code}" in body for code in codes)
-    if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or _SHIM in body):
+    called = source.passes and not target.passes and _POSITIONAL.search(body) is not None
+    if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or called or _SHIM in body):
         return body
     from sssjob.translators.bodies.carry import Body, carried
     from sssjob.translators.bodies.interpreters import interpreter
