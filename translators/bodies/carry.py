@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
-from sssjob.translators.bodies import Mode, shim
+from sssjob.translators.bodies import POSITIONAL, Mode, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
@@ -199,8 +199,7 @@ class _Work:
             if named and (source.own(use.name) or use.kind != "text") and not self._there(use.name, source):
                 self.sources += [source.name] * (source.name not in self.sources)
                 self._variable(use, source)
-            elif not named and (use.kind in ("command", "held")
-                                or (use.kind == "unknown" and self.mode == "translate")):
+            elif not named and use.kind in ("command", "held", "unknown"):
                 self._command(use, source)
             elif not named and shell.why and self.mode != "translate" and not unseen:
                 unseen = True
@@ -209,7 +208,8 @@ class _Work:
 
     def _arguments(self, source: Facts) -> None:
         """Words of the call, which the target's command does not pass on."""
-        if source.passes and not self.target.passes and self.body.interpreter in SHELLS:
+        if source.passes and not self.target.passes and self.body.interpreter in SHELLS \
+                and re.search(POSITIONAL, self.text):
             place = self.shell.positional()
             if place is not None:
                 name = self.data[slice(*place)].decode("utf-8", "replace")

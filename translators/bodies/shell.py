@@ -122,13 +122,15 @@ class Shell:
         if self.root is None:
             return Use(name, "comment" if self._commented(start) else "text", start, end)
         path = self._path(self.root, start, end)
-        return Use(name, "unknown", start, end) if path is None else _classified(
+        if path is None:
+            return Use(name, "comment" if self._commented(start) else "unknown", start, end)
+        return _classified(
             name, path, self.data, start, end, self.limits.shell_words)
 
     def positional(self) -> tuple[int, int] | None:
         """The place of the first word that the script takes from its own call (``$1``, ``$@``, ``$#``), outside of
         functions, which have words of their own; None where there is none, or the script sets them itself."""
-        if _POSITIONAL.search(self.data) is None or _SETS_WORDS.search(self.data) or self.root is None:
+        if _SETS_WORDS.search(self.data) or self.root is None:
             return None
         waiting = [self.root]
         while waiting:
