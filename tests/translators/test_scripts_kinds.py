@@ -181,3 +181,17 @@ def test_words_of_the_call_are_told_where_the_other_command_passes_none_on(sourc
     titles = {"lsf": "LSF", "pbspro": "PBS Pro"}
     assert [line for line in told if "passes none on" in line] == ([] if passes or not name else [
         f"SSS510 the script reads {name}, a word of the call that submits it; {titles[target]} passes none on"])
+
+
+@pytest.mark.parametrize(("source", "body", "places"), [
+    ("slurm", 'for n in 1 2; do\n  echo "#SBATCH -n $n" >> j.sh\n  printf \'#!/bin/sh\\n#SBATCH -t 5\\n\'\ndone',
+     [(3, 9), (4, 22)]),
+    ("slurm", "# echo '#SBATCH -n 1'\necho '# SBATCH'", []), ("pbspro", "echo '#PBS -N a' > j.sh", [(2, 7)]),
+    ("sge", 'echo "#$ -cwd" > j.sh; echo $#', [(2, 7)]), ("lsf", "echo '#BSUB'", [])])
+def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: list[tuple[int, int]]) -> None:
+    """Directives in its text are those of another script: nothing turns them into those of the target."""
+    document = get(source).read(f"{FIRST}{body}\n".encode(), ReadContext())
+    findings = Findings("s")
+    text = get("flux").write(document, WriteContext(findings, policy=Policy.WARN))
+    assert body.split("; echo $#")[0] in str(text)
+    assert [(f.line, f.column) for f in findings if f.rule == "SSS513"] == places

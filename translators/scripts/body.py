@@ -61,6 +61,8 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
         return body
     if source is target and _SHIM not in body:
         return body
+    if asking.source_dialect is not None:
+        _generated(asking, asking.source_dialect, body, first)
     codes = {**source.codes, **target.codes} if source.codes or target.codes else ()
     coded = any(f"exit {code}" in body for code in codes)
     called = source.passes and not target.passes and _POSITIONAL.search(body) is not None
@@ -74,6 +76,23 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     return carried(Body(body, program, lambda: known(asking), _submission(asking), _inner(asking)), source, target,
                    mode_of(asking.context.options.get("body")), _tell(asking, first),
                    facts=lambda name: facts_of(dialect_of(name)))
+
+
+#: What stands before a directive in text: a quote, a bracket, or a line break that is spelled (``\\n``).
+_IN_TEXT: Final = r"(?<=[\"'(n`>])%s[ \t]+-{1,2}\w"
+
+
+def _generated(asking: Asking, dialect: Dialect, body: str, first: int) -> None:
+    """Report directives of the source that stand in text, which a script that makes scripts writes into them."""
+    if not dialect.prefix or body.count(dialect.prefix) == 0:
+        return
+    message = (f"a directive of {dialect.title} stands in text that the script writes into another one, and stays; "
+               "convert that script by itself")
+    for hit in re.finditer(_IN_TEXT % re.escape(dialect.prefix), body):
+        line, begin = body.count("\n", 0, hit.start()), body.rfind("\n", 0, hit.start()) + 1
+        text = body[begin:].partition("\n")[0]
+        if not text.lstrip().startswith("#"):
+            _tell(asking, first)("SSS513", "directive", message, line, hit.start() - begin + 1, text)
 
 
 def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, str] | str]:
