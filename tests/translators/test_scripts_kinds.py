@@ -195,3 +195,19 @@ def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: li
     text = get("flux").write(document, WriteContext(findings, policy=Policy.WARN))
     assert body.split("; echo $#")[0] in str(text)
     assert [(f.line, f.column) for f in findings if f.rule == "SSS513"] == places
+
+
+@pytest.mark.parametrize(("source", "target", "directive", "written", "messages"), [
+    ("pbspro", "slurm", "#PBS -q gpu@srv.site\n", "#SBATCH --partition=gpu\n#SBATCH --clusters=srv.site\n", []),
+    ("torque", "pbspro", "#PBS -q @srv\n", "#PBS -q @srv\n", []),
+    ("pbspro", "sge", "#PBS -q gpu@srv\n", "#$ -q gpu\n", [
+        "SSS501 -q gpu@srv: Machine: dropped, Grid Engine has no place for it"]),      # there it would be a host
+    ("slurm", "torque", "#SBATCH -M c1 -p gpu\n", "#PBS -q gpu@c1\n", [
+        "SSS504 --clusters c1: c1 is named as a server, whose name the site knows"]),
+    ("pbspro", "pbspro", "#PBS -q gpu@srv\n", "#PBS -q gpu@srv\n", []),
+    ("pbspro", "slurm", "#PBS -q 'gpu@{{x}}'\n", '#SBATCH --partition="gpu@{{x}}"\n', None)])
+def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, directive: str, written: str,
+                                                      messages: list[str] | None) -> None:
+    text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
+    assert text == f"{written}cd /x\n"
+    assert messages is None or told == messages
