@@ -82,7 +82,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
         "lsf": "-gpu num=2:gmodel=a100", "htcondor": "request_gpus = 2\nrequire_gpus = Capability > 8",
         "torque": "-l nodes=1:gpus=2:a100", "sge": "-l gpu=1,gpu_type=a100"},
     "exclusive node": {"slurm": "--exclusive", "pbspro": "-l place=excl", "torque": "-n", "lsf": "-x",
-        "sge": "-l exclusive=true", "flux": "-x -N1 -n1"},
+        "sge": "-l exclusive=true", "flux": "-x -N1"},
     "exclusive node, by the site": {"htcondor": "+RequiresWholeMachine = True"},
     "share": {"slurm": "-s", "pbspro": "-l place=shared"},
     "features": {"slurm": "-C a", "pbspro": "-l select=1:a=true", "torque": "-l nodes=1:a", "lsf": '-R "select[a]"',
