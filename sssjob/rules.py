@@ -104,7 +104,8 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
      "differ."),
     ("SSS513", "approximated", "breaks", "name in text that is not expanded",
      "A variable stands in single quotes, in a quoted here-document, or in a bare word. It may be meant for another "
-     "shell or program, so it is not renamed. `--body shim` defines the variable for those too."),
+     "shell or program, so it is not renamed. `--body shim` defines the variable for those too. A directive in text "
+     "that the script writes into another one (`echo \"#SBATCH -n 4\" >> job.sh`) is for that script and stays too."),
     ("SSS514", "approximated", "breaks", "shell not understood",
      "A part of the script does not parse by the grammar of the shell. It is kept as it is."),
     ("SSS515", "approximated", "breaks", "script in another language",

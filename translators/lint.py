@@ -10,7 +10,6 @@ import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import UsageError
@@ -19,10 +18,9 @@ from sssjob.limits import LIMITS
 from sssjob.translators import lint_body, lint_lines, lint_options
 from sssjob.translators.base import ReadContext
 from sssjob.translators.lint_base import Hit, Run, Script
-from sssjob.translators.lint_choice import ALL, Choice, Suppressions
+from sssjob.translators.lint_choice import ALL, MARK, Choice, Suppressions
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, dialect_of
-from sssjob.translators.scripts.raw import texts_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -63,7 +61,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
     findings = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
     findings += _hits(script, path, choice, forgiving=forgiving)
-    kept = Suppressions(script.lines).applied(
+    kept = Suppressions(script.lines if MARK in script.text else ()).applied(
         [f for f in sorted(findings, key=lambda f: (f.line, f.column)) if choice.wants(f.rule)], path)
     whole = Findings(path)
     for finding in kept:
@@ -76,13 +74,12 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
 
 def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
-    texts = dict(zip(count(1), texts_of(script.lines), strict=False))
     findings = Findings(path)
     for check in _checks(CHECKS, script.dialect, choice):
         for hit in check.run(script):
             findings.add(check.rule, hit.subject, hit.message,
                          severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
-                         column=hit.column, excerpt=texts.get(hit.line, ""))
+                         column=hit.column, excerpt=script.line(hit.line))
     return findings
 
 

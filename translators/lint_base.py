@@ -52,8 +52,12 @@ class Script:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """Its lines."""
-        return list(lines_of(self.text))
+        """Its lines, those of the reader where it has them."""
+        return getattr(self.document, "whole", None) or list(lines_of(self.text))
+
+    def line(self, number: int) -> str:
+        """The text of a line from 1; empty for what is no line."""
+        return self.lines[number - 1].text if 0 < number <= len(self.lines) else ""
 
     @cached_property
     def templates(self) -> frozenset[tuple[int, int]]:

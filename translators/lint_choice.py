@@ -17,7 +17,7 @@ from sssjob.findings import Finding, Findings
 from sssjob.rules import RULES
 from sssjob.translators.scripts.raw import Line
 
-__all__ = ["ALL", "Choice", "Suppressions"]
+__all__ = ["ALL", "MARK", "Choice", "Suppressions"]
 
 _LIMITS: Final = "limit"
 _COMMENT: Final = re.compile(r"(?P<before>.*?)#\s*sssjob:\s*ignore(?P<next>-next)?\s*=(?P<codes>[\w,\s]*)", re.ASCII)
@@ -49,6 +49,8 @@ class Choice:
         return longest > unwanted
 
 
+#: What stands in every comment for lint.
+MARK: Final = "sssjob:"
 ALL: Final = Choice()
 
 
@@ -76,7 +78,7 @@ class Suppressions:
     """The comments of a script that silence rules."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._comments = [_comment(line) for line in lines if "sssjob:" in line.text]
+        self._comments = [_comment(line) for line in lines if MARK in line.text]
 
     def applied(self, findings: Iterable[Finding], path: str) -> list[Finding]:
         """The findings that no comment silences, and one for each comment, or name in it, that silences nothing."""

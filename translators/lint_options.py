@@ -121,7 +121,8 @@ def unexpanded(script: Script) -> Iterator[Hit]:
     for option in script.options:
         for hit in _VARIABLE.finditer(option.value) if option.value and "$" in option.value else ():
             name = hit[1] or hit[2]
-            if option.line and name not in allowed and option.name not in _EVALUATED \
+            filled = name in allowed or (script.dialect.name == "sge" and name.startswith(allowed))     # $JOB_ID_
+            if option.line and not filled and option.name not in _EVALUATED \
                     and (option.line, option.column) not in script.templates:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: no shell reads a directive, so "
                           f"{hit[0]} is taken as it stands")

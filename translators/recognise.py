@@ -202,18 +202,21 @@ _DIRECTIVE: Final = re.compile(r"#(?:SBATCH|PBS|BSUB|COBALT|\$|[ \t]?(?:flux|FLU
 
 
 def _written(data: bytes) -> str:
-    """What a script that writes another one has in its here-documents; empty where it has nothing there."""
-    if b"<<" not in data:
-        return ""
+    """What a script that writes another one has in its here-documents, or else in its strings; empty where it has
+    nothing there."""
     from sssjob.translators.scripts.raw import here_lines, lines_of
 
-    inner_lines = [line for line in here_lines(list(lines_of(data[:LIMITS.recognise_bytes].decode("utf-8", "replace"))))
-                   if _DIRECTIVE.match(line.text)]
+    every = list(lines_of(data[:LIMITS.recognise_bytes].decode("utf-8", "replace")))
+    inner_lines = [line for line in here_lines(every) if _DIRECTIVE.match(line.text)] if b"<<" in data else []
+    where, text_lines = "a here-document", inner_lines or [
+        line for line in every if line.text.lstrip()[:1] != "#" and _DIRECTIVE.search(line.text)]
     if not inner_lines:
+        where = "text that the script writes"
+    hit = _DIRECTIVE.search(text_lines[0].text) if text_lines else None
+    if hit is None:
         return ""
-    lines, stand = ("line", "stands") if len(inner_lines) == 1 else ("lines", "stand")
-    return (f": {len(inner_lines)} {lines} of {inner_lines[0].text.split()[0]} {stand} in a here-document, "
-            f"the first is {inner_lines[0].number}")
+    lines, stand = ("line", "stands") if len(text_lines) == 1 else ("lines", "stand")
+    return f": {len(text_lines)} {lines} of {hit[0]} {stand} in {where}, the first is {text_lines[0].number}"
 
 
 def _not_asked() -> str:

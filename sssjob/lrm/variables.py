@@ -49,7 +49,7 @@ class Facts:
     words -> what it does; words: what is done -> command. hosts, slots: a command that prints a line a node, and one
     a task or slot. counts: what a line of slots is. unique: whether each element of an array has an id of its own.
     phrases: what is said to other programs, and holds only here -> what it does. codes: exit codes of a script that say
-    more than that it failed -> what they do.
+    more than that it failed -> what they do. passes: the submit command passes words behind the script on to it.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Facts:
     unique: bool = False
     phrases: Mapping[str, str] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
+    passes: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ _SLURM: Final = Facts(
           '        }\n'
           '    }\n'
           '    { for (j = 0; j < count[NR]; j++) print }\'',
-    counts="tasks", unique=True, phrases=_phrases("slurm", "slurm"))
+    counts="tasks", unique=True, phrases=_phrases("slurm", "slurm"), passes=True)
 
 _PBS_VARIABLES: Final = {
     "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host",
@@ -226,7 +227,8 @@ _SGE: Final = Facts(
           "awk '{ for (i = 0; i < $2; i++) print $1 }' \"$PE_HOSTFILE\"; else hostname; fi",
     hosts_need="JOB_ID", phrases=_phrases("sge", "gridengine") | dict.fromkeys(
         ("$TMPDIR/machines", "${TMPDIR}/machines"), "is the list of hosts that a parallel environment for MPI makes"),
-    codes={"99": "has the job run again", "100": "puts the job into the error state"})      # sge_diagnostics(1)
+    codes={"99": "has the job run again", "100": "puts the job into the error state"},      # sge_diagnostics(1)
+    passes=True)
 
 _UNSAID: Final = "scripts use it, but the manual does not name it"
 #: qsub(1) of Cobalt. A job starts in the directory where it was submitted. Name, project and queue are seen in public
@@ -242,7 +244,7 @@ _COBALT: Final = Facts(
     {"submit_dir": Given("${PWD}", top=True), "job_name": Given("${COBALT_JOBNAME}", "COBALT_JOBNAME", close=_UNSAID),
      "account": Given("${COBALT_PROJECT}", "COBALT_PROJECT", close=_UNSAID),
      "queue": Given("${COBALT_QUEUE}", "COBALT_QUEUE", close=_UNSAID)},
-    hosts='cat "$COBALT_NODEFILE"', hosts_need="COBALT_NODEFILE", phrases=_phrases("cobalt"))
+    hosts='cat "$COBALT_NODEFILE"', hosts_need="COBALT_NODEFILE", phrases=_phrases("cobalt"), passes=True)
 
 _AD: Final = "$(sed -n 's/^{} = //p' \"$_CONDOR_JOB_AD\")"
 #: HTCondor manual, Environment variables for running jobs: most of it stands in the file of the job's ad.
@@ -256,7 +258,7 @@ _HTCONDOR: Final = Facts(
      "array_index": Given(_AD.format("ProcId"), "_CONDOR_JOB_AD", array=True, close="it counts from 0"),
      "gpu_list": Given("${CUDA_VISIBLE_DEVICES}", "CUDA_VISIBLE_DEVICES", close="it names devices as CUDA does"),
      "submit_dir": Given("$(sed -n 's/^Iwd = \"\\(.*\\)\"$/\\1/p' \"$_CONDOR_JOB_AD\")", "_CONDOR_JOB_AD"),
-     "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")})
+     "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")}, passes=True)
 
 #: flux-environment(7): the batch script is the initial program of an instance of its own; FLUX_JOB_ID and the like are
 #: unset there, and commands tell; it has a broker on each node (flux-broker-attributes(7), size).
@@ -269,7 +271,7 @@ _FLUX: Final = Facts(
      "nodes": Given("$(flux getattr size)", "FLUX_URI"),
      "node_list": Given("$(flux getattr hostlist)", "FLUX_URI"),
      "submit_dir": Given("${PWD}", top=True)},
-    hosts="flux hostlist -e local | tr ' ' '\\n'", hosts_need="FLUX_URI", counts="tasks", unique=True)
+    hosts="flux hostlist -e local | tr ' ' '\\n'", hosts_need="FLUX_URI", counts="tasks", unique=True, passes=True)
 
 FACTS: Final[dict[str, Facts]] = {
     facts.name: facts for facts in (_SLURM, _PBSPRO, _TORQUE, _LSF, _SGE, _COBALT, _HTCONDOR, _FLUX)}

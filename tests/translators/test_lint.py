@@ -59,6 +59,9 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("pbspro", P + "-l walltime=24:00\n", [("SSS522", "warning", 2, 6)]),
     ("slurm", S + "--time=0\n", [("SSS523", "warning", 2, 9)]),
     # options
+    ("sge", "#!/bin/sh\n#$ -t 1-2\n#$ -o x_$JOB_ID_$TASK_ID.log -e $HOMES/y\n", []),
+    ("flux", "#!/bin/sh\n#FLUX: -n1\n#FLUX: --requires=a\n#FLUX: --requires=b\n#FLUX: --dependency=afterok:f1\n"
+             "#FLUX: --dependency=afterok:f2\n", []),
     ("slurm", S + "-N 1\n#SBATCH -N 2 -J a\n#SBATCH -J a\n", [("SSS524", "warning", 3, 9)]),
     ("slurm", S + "-n 1\n#SBATCH hetjob\n#SBATCH -n 2\n", []),
     ("slurm", S + "--tasks 8\n", [("SSS525", "warning", 2, 9)]),

@@ -124,3 +124,18 @@ OPEN, OR, CLOSE = {"group": "1"}, {"conj": "Or"}, {"conj": "Or", "group": "-1"}
 ])
 def test_what_a_script_asks_of_names(name: str, lines: str, properties: list[tuple[str, str, dict[str, str]]]) -> None:
     assert asked(name, lines if name == "htcondor" else f"#!/bin/sh\n{lines}\nhostname\n") == properties
+
+
+@pytest.mark.parametrize(("target", "option"), [
+    ("torque", "#PBS -l nodes=n08+n09+n10"), ("pbspro", "#PBS -l select=1:host=n08+1:host=n09+1:host=n10")])
+@pytest.mark.parametrize(("attributes", "names"), [('aggregation="Range"', "n[08-10]"),
+                                                   ('aggregation="List"', "n08,n09,n10")])
+def test_any_of_as_many_nodes_as_are_asked_for_are_all_of_them(attributes: str, names: str, target: str, option: str
+                                                               ) -> None:
+    for count in (3, 2):
+        text = (f"<Job><Executable>/bin/x</Executable><Requested><Node {attributes}>{names}</Node>"
+                f"<NodeCount>{count}</NodeCount></Requested></Job>")
+        findings = Findings("s")
+        written = get(target).write(read_document(text.encode()), WriteContext(findings, policy=Policy.WARN))
+        assert (option in str(written).splitlines()) is (count == 3)
+        assert [f.subject for f in findings if f.subject == "Node"] == ["Node"] * (count == 2)

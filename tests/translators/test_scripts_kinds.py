@@ -166,3 +166,48 @@ def test_a_step_without_devices_is_any_step() -> None:
     assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
     assert [line for line in told if "gres" in line] == [
         "SSS511 srun is a command of Slurm; the line is kept: --gres gpu:1 has no equal"]
+
+
+@pytest.mark.parametrize(("body", "name"), [
+    ("./a $1", "$1"), ('for f in "$@"; do ./a "$f"; done', "$@"), ("[ $# -eq 2 ] || exit 1", "$#"),
+    ("./a ${2:-none}", "${2:-none}"), ("f() { echo $1; }\nf a\n./a ${*}", "${*}"),
+    ("f() { echo $1; }\nf a", ""), ("awk '{print $1}' x", ""), ("set -- a b\n./a $1", ""), ("echo ${#x} $$ $? $!", ""),
+    ("cat <<'E'\n$1\nE", ""), ("# $1\n./a", ""), ("echo \\$1", "")])
+@pytest.mark.parametrize(("source", "target", "passes"), [("slurm", "lsf", False), ("sge", "pbspro", False),
+                                                          ("slurm", "sge", True), ("pbspro", "lsf", True)])
+def test_words_of_the_call_are_told_where_the_other_command_passes_none_on(source: str, target: str, passes: bool,
+                                                                            body: str, name: str) -> None:
+    _, told = convert(source, target, f"{FIRST}{body}\n")
+    titles = {"lsf": "LSF", "pbspro": "PBS Pro"}
+    assert [line for line in told if "passes none on" in line] == ([] if passes or not name else [
+        f"SSS510 the script reads {name}, a word of the call that submits it; {titles[target]} passes none on"])
+
+
+@pytest.mark.parametrize(("source", "body", "places"), [
+    ("slurm", 'for n in 1 2; do\n  echo "#SBATCH -n $n" >> j.sh\n  printf \'#!/bin/sh\\n#SBATCH -t 5\\n\'\ndone',
+     [(3, 9), (4, 22)]),
+    ("slurm", "# echo '#SBATCH -n 1'\necho '# SBATCH'", []), ("pbspro", "echo '#PBS -N a' > j.sh", [(2, 7)]),
+    ("sge", 'echo "#$ -cwd" > j.sh; echo $#', [(2, 7)]), ("lsf", "echo '#BSUB'", [])])
+def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: list[tuple[int, int]]) -> None:
+    """Directives in its text are those of another script: nothing turns them into those of the target."""
+    document = get(source).read(f"{FIRST}{body}\n".encode(), ReadContext())
+    findings = Findings("s")
+    text = get("flux").write(document, WriteContext(findings, policy=Policy.WARN))
+    assert body.split("; echo $#")[0] in str(text)
+    assert [(f.line, f.column) for f in findings if f.rule == "SSS513"] == places
+
+
+@pytest.mark.parametrize(("source", "target", "directive", "written", "messages"), [
+    ("pbspro", "slurm", "#PBS -q gpu@srv.site\n", "#SBATCH --partition=gpu\n#SBATCH --clusters=srv.site\n", []),
+    ("torque", "pbspro", "#PBS -q @srv\n", "#PBS -q @srv\n", []),
+    ("pbspro", "sge", "#PBS -q gpu@srv\n", "#$ -q gpu\n", [
+        "SSS501 -q gpu@srv: Machine: dropped, Grid Engine has no place for it"]),      # there it would be a host
+    ("slurm", "torque", "#SBATCH -M c1 -p gpu\n", "#PBS -q gpu@c1\n", [
+        "SSS504 --clusters c1: c1 is named as a server, whose name the site knows"]),
+    ("pbspro", "pbspro", "#PBS -q gpu@srv\n", "#PBS -q gpu@srv\n", []),
+    ("pbspro", "slurm", "#PBS -q 'gpu@{{x}}'\n", '#SBATCH --partition="gpu@{{x}}"\n', None)])
+def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, directive: str, written: str,
+                                                      messages: list[str] | None) -> None:
+    text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
+    assert text == f"{written}cd /x\n"
+    assert messages is None or told == messages

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS
+from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.bodies.shell import Shell
 from tests.strategies import FIXED, examples
 
@@ -49,6 +51,28 @@ def test_what_bash_expands_is_found(line: str, word: str) -> None:
         assert kinds & {*EXPANDED, *UNSURE}, text
     elif "case" not in text and "${#" not in text:
         assert not kinds & {*EXPANDED} or "unknown" in kinds, text
+
+
+def run(text: str, **variables: str) -> bytes:
+    """What bash prints of a script whose job has these variables."""
+    done = subprocess.run(["bash"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120,
+                          env={"PATH": "/usr/bin:/bin", "H": "h", **variables}, check=False)
+    return done.stdout
+
+
+@pytest.mark.parametrize("mode", ["shim", "translate"])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None)
+@given(LINES, WORDS)
+def test_what_is_converted_prints_the_same_or_is_told(mode: str, line: str, word: str) -> None:
+    """The job's name is SLURM_JOB_NAME under the one manager and JOB_NAME under the other, and nothing else is."""
+    body = re.sub(r"(?<!\w)XX(?!\w)", "SLURM_JOB_NAME", line.format(word, word)).replace("$$", "$!")
+    script = f"#!/bin/bash\n{body}\n"
+    findings = Findings("s")
+    document = get("slurm").read(script.encode(), ReadContext("s", findings))
+    written = str(get("sge").write(document, WriteContext(findings, policy=Policy.WARN, options={"body": mode})))
+    before, after = run(script, SLURM_JOB_NAME=SEEN), run(written, JOB_NAME=SEEN)
+    if before != after:
+        assert any(finding.rule in ("SSS510", "SSS513", "SSS514") for finding in findings), (script, before, after)
 
 
 @pytest.mark.parametrize(("text", "kinds"), [

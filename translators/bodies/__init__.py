@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["MODES", "Mode"]
+__all__ = ["MODES", "POSITIONAL", "Mode"]
 
 #: What becomes of a body.
 Mode = Literal["keep", "translate", "shim"]
 MODES: Final[tuple[Mode, ...]] = ("keep", "translate", "shim")
+
+#: A word of the script's own call, as a shell expands it.
+POSITIONAL: Final = r"\$(?:[1-9@#*]|\{(?:[1-9@*]|#\}))"

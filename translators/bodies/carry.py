@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
-from sssjob.translators.bodies import Mode, shim
+from sssjob.translators.bodies import POSITIONAL, Mode, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.shell import Shell, Use
@@ -160,6 +160,7 @@ class _Work:
                        f"{self.limits.script_bytes} bytes", *self.place(0))
             return
         self._codes(source)
+        self._arguments(source)
         if not source.in_text(self.text):
             return
         names = pattern(source)
@@ -198,13 +199,22 @@ class _Work:
             if named and (source.own(use.name) or use.kind != "text") and not self._there(use.name, source):
                 self.sources += [source.name] * (source.name not in self.sources)
                 self._variable(use, source)
-            elif not named and (use.kind in ("command", "held")
-                                or (use.kind == "unknown" and self.mode == "translate")):
+            elif not named and use.kind in ("command", "held", "unknown"):
                 self._command(use, source)
             elif not named and shell.why and self.mode != "translate" and not unseen:
                 unseen = True
                 self._tell(UNREAD, "script", f"commands of {source.title} are kept and not looked at: {shell.why}",
                            *self.place(use.start))
+
+    def _arguments(self, source: Facts) -> None:
+        """Words of the call, which the target's command does not pass on."""
+        if source.passes and not self.target.passes and self.body.interpreter in SHELLS \
+                and re.search(POSITIONAL, self.text):
+            place = self.shell.positional()
+            if place is not None:
+                name = self.data[slice(*place)].decode("utf-8", "replace")
+                self.tell(LEFT_VARIABLE, Use(name, "text", *place), f"the script reads {name[:20]}, a word of the call "
+                          f"that submits it; {self.target.title} passes none on")
 
     def _codes(self, source: Facts) -> None:
         """Exit codes that mean more to one of the two."""

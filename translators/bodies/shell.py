@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.limits import Limits
+from sssjob.translators.bodies import POSITIONAL
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -121,8 +122,24 @@ class Shell:
         if self.root is None:
             return Use(name, "comment" if self._commented(start) else "text", start, end)
         path = self._path(self.root, start, end)
-        return Use(name, "unknown", start, end) if path is None else _classified(
+        if path is None:
+            return Use(name, "comment" if self._commented(start) else "unknown", start, end)
+        return _classified(
             name, path, self.data, start, end, self.limits.shell_words)
+
+    def positional(self) -> tuple[int, int] | None:
+        """The place of the first word that the script takes from its own call (``$1``, ``$@``, ``$#``), outside of
+        functions, which have words of their own; None where there is none, or the script sets them itself."""
+        if _SETS_WORDS.search(self.data) or self.root is None:
+            return None
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if node.type in _EXPANSIONS and _POSITIONAL.match(self.data, node.start_byte):
+                return node.start_byte, node.end_byte
+            if node.type != "function_definition":
+                waiting += reversed(node.children)
+        return None
 
     def quoted(self, at: int) -> bool:
         """Whether a place is text of a here-document or of a string, and no line of this script."""
@@ -158,6 +175,11 @@ class Shell:
         else:
             return None
         return around[:-9:-1]
+
+
+_EXPANSIONS: Final = ("simple_expansion", "expansion")
+_POSITIONAL: Final = re.compile(POSITIONAL.encode())
+_SETS_WORDS: Final = re.compile(rb"(?:^|[;&|]|\bthen|\bdo)[ \t]*set[ \t]+(?:--|[^-+\s])", re.MULTILINE)
 
 
 def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, most: int) -> Use:

@@ -19,6 +19,7 @@ from sssjob.request.asked import AMOUNTS
 from sssjob.templates.quoting import Directive, bare, pbs
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
+    SITE,
     AnyRow,
     Asking,
     Dialect,
@@ -464,10 +465,35 @@ def _write_family(asking: Asking) -> Written:
     return options
 
 
+_SERVER: Final = re.compile(r"([^@{}$]*)@([\w.-]+)", re.ASCII)
+
+
+def _read_destination(reading: Reading, options: Mapping[str, Option]) -> None:
+    """A queue, a server, or a queue of a server (qsub(1B), -q)."""
+    option = options["-q"]
+    parts = _SERVER.fullmatch(option.value or "")
+    if parts is None or parts[1]:
+        reading.put("Queue", parts[1] if parts is not None else option.value or "", option)
+    if parts is not None:
+        reading.put("Machine", parts[2], option)
+
+
+def _write_destination(asking: Asking) -> Written:
+    queue, server = asking.at("Queue"), asking.at("Machine")
+    if server is not None and not re.fullmatch(r"[\w.-]+", server.text, re.ASCII):
+        asking.dropped(server, "a queue is one of one server")
+        server = None
+    elif server is not None and asking.source not in ("", "pbspro", "torque"):
+        asking.note(SITE, server, f"{server.text} is named as a server, whose name the site knows")
+    text = ("" if queue is None else queue.text) + ("" if server is None else f"@{server.text}")
+    return [("-q", text)] if text else []
+
+
 ROWS: Final[tuple[AnyRow, ...]] = table((
     named(Row("-N", "Name")),
     Row("-A", "Project"),
-    Row("-q", "Queue"),
+    Special(("-q",), _read_destination, _write_destination,
+            of=("Queue", "Machine")),
     Row("-l walltime", "Requested/Duration", PBS_SECONDS),
     limit("-l cput", "CPUTime", PBS_SECONDS, "", "Hard"),
     rowed(Row("-l file", "Requested/Disk", SIZE), _write_disk),

@@ -3,6 +3,7 @@ where its lines stood."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
@@ -15,7 +16,7 @@ from sssjob.document.units import to_bytes
 from sssjob.limits import LIMITS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
-from sssjob.translators.bodies import MODES, Mode
+from sssjob.translators.bodies import MODES, POSITIONAL, Mode
 from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def all_facts() -> dict[str, Facts]:
     return FACTS | {dialect.name: dialect.body for dialect in dialects() if dialect.body is not None}
 
 
+_POSITIONAL: Final = re.compile(POSITIONAL)
+
+
 def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     """The body for the target. first: lines of the script before it."""
     body = _with_modules(asking, body, first)
@@ -57,9 +61,12 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
         return body
     if source is target and _SHIM not in body:
         return body
+    if asking.source_dialect is not None:
+        _generated(asking, asking.source_dialect, body, first)
     codes = {**source.codes, **target.codes} if source.codes or target.codes else ()
     coded = any(f"exit {code}" in body for code in codes)
-    if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or _SHIM in body):
+    called = source.passes and not target.passes and _POSITIONAL.search(body) is not None
+    if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or called or _SHIM in body):
         return body
     from sssjob.translators.bodies.carry import Body, carried
     from sssjob.translators.bodies.interpreters import interpreter
@@ -69,6 +76,23 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     return carried(Body(body, program, lambda: known(asking), _submission(asking), _inner(asking)), source, target,
                    mode_of(asking.context.options.get("body")), _tell(asking, first),
                    facts=lambda name: facts_of(dialect_of(name)))
+
+
+#: What stands before a directive in text: a quote, a bracket, or a line break that is spelled (``\\n``).
+_IN_TEXT: Final = r"(?<=[\"'(n`>])%s[ \t]+-{1,2}\w"
+
+
+def _generated(asking: Asking, dialect: Dialect, body: str, first: int) -> None:
+    """Report directives of the source that stand in text, which a script that makes scripts writes into them."""
+    if not dialect.prefix or body.count(dialect.prefix) == 0:
+        return
+    message = (f"a directive of {dialect.title} stands in text that the script writes into another one, and stays; "
+               "convert that script by itself")
+    for hit in re.finditer(_IN_TEXT % re.escape(dialect.prefix), body):
+        line, begin = body.count("\n", 0, hit.start()), body.rfind("\n", 0, hit.start()) + 1
+        text = body[begin:].partition("\n")[0]
+        if not text.lstrip().startswith("#"):
+            _tell(asking, first)("SSS513", "directive", message, line, hit.start() - begin + 1, text)
 
 
 def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, str] | str]:

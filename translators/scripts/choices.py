@@ -292,8 +292,15 @@ def one_host(asking: Asking, why: str) -> Entry | None:
 def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[str]:
     """The hosts that the first nodes of a job are to be, where all of them are asked for by name; empty where they are
     not, or are more than its nodes. Without a number of nodes they are as many as tasks, where that is said. One name
-    is that of all nodes, but in Slurm, whose --nodelist names some of them."""
+    is that of all nodes, but in Slurm, whose --nodelist names some of them. Any of so many names as there are nodes
+    are all of them."""
     stated = asking.said("Node")
+    if len(stated) == 1 and nodes and nodes > 1 and "aggregation" in stated[0].attributes:
+        asked_for = choices(asking, "Node")
+        terms = [term for choice in asked_for for term in (choice.items if isinstance(choice, Either) else (choice,))
+                 if isinstance(term, Term) and term.wanted]
+        every = expanded(terms) or []
+        return every if len(asked_for) == 1 and len(every) == nodes and all(map(is_name, every)) else []
     if len(stated) < 2 and (not stated or nodes in (None, 1) or asking.source != "slurm"):
         return []
     conditions = choices(asking, "Node")

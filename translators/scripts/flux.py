@@ -317,6 +317,8 @@ def _write_sentinel(asking: Asking) -> Written:
     return []
 
 
+#: Options of its own that add up when they are given again (base.py of its bindings).
+_SEVERAL: Final = ("setattr", "rlimit", "add-file", "conf", "broker-opts", "flags")
 ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("sentinel",), _read_sentinel, _write_sentinel, of=("Extension[name=Prefix,type=flux]",)),
     Row("--job-name", "Name"),
@@ -334,7 +336,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("--input", "--output", "--error", "--setopt"), _read_files, _write_files,
             of=(*OF_FILES, "Extension[name=setopt,type=flux]")),
     Special(("--env",), _read_env, _write_env),
-    *(several(f"--{name}") for name in ("setattr", "rlimit", "add-file", "conf", "broker-opts", "flags")),
+    *(several(f"--{name}") for name in _SEVERAL),
     *(Row(f"--{name}") for name in ("debug-emulate", "dry-run", "dump", "label-io", "quiet", "unbuffered", "verbose",
                                     "wrap")),
 )
@@ -346,6 +348,7 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
     disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
-    spellings=("exclusive",), files=("flux-{jobid}.out",), consequences=_HARMLESS,
+    spellings=("exclusive",), adds=("--requires", "--dependency", *(f"--{name}" for name in _SEVERAL)),
+    files=("flux-{jobid}.out",), consequences=_HARMLESS,
     flags=frozenset(f"--{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

@@ -245,12 +245,12 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     encoded = encoded and not _fits(body)           # carriage returns that stood there may have gone
     if alone:
         return ScriptDocument(job, {}, context.path, context.profile, context.findings, reading.origins, lines_of_body,
-                              options)
+                              options, lines)
     file = File(SCRIPT, base64.b64encode(body.encode("utf-8", "surrogateescape")).decode(), "base64") if encoded \
         else File(SCRIPT, body)
     root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
     return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings, reading.origins,
-                          lines_of_body, options)
+                          lines_of_body, options, lines)
 
 
 def _keep_inner(reading: Reading, scan: Scan, lines: list[Line]) -> None:

@@ -319,6 +319,7 @@ class ScriptDocument(Document):
     origins: dict[int, tuple[Property, Option]] = field(default_factory=dict, compare=False)
     lines: list[int] = field(default_factory=list, compare=False)     # of each line of the File, where it stood
     options: list[Option] = field(default_factory=list, compare=False)      # all that are live, in order
+    whole: list[Line] = field(default_factory=list, compare=False)          # every line of the script as it was read
 
     def __post_init__(self) -> None:
         if self.places is None:

@@ -473,8 +473,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="A R binding js now pe soft w",
-    looks="clear js terse verify")
+    costs="A R binding now pe soft w",
+    looks="b clear js jsv shell terse verify")
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),

@@ -17,6 +17,7 @@ from sssjob.document.element import Property
 from sssjob.document.model import Document
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
+from sssjob.lrm.variables import FACTS
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.registry import get
@@ -35,8 +36,6 @@ __all__ = ["inner_script", "submission"]
 _COMMANDS: Final[dict[str, tuple[str, str | None]]] = {
     "slurm": ("sbatch", "--parsable"), "pbspro": ("qsub", ""), "torque": ("qsub", ""), "sge": ("qsub", "-terse"),
     "lsf": ("bsub", None), "flux": ("flux batch", ""), "cobalt": ("qsub", "")}
-#: Those whose command passes words behind the script on to it.
-_ARGUMENTS: Final = ("slurm", "sge", "flux", "cobalt")
 #: Words that a shell makes several of, or that a reader of options cannot look into.
 _UNREADABLE: Final = re.compile(r"`|\$\(|[*?\[]|\\|\$[@*]")
 _UNEXPANDED: Final = re.compile(r"'[^']*\$")
@@ -67,7 +66,7 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
     options, rest = parsed
     if len(rest) > 1 and rest[0].startswith("$"):
         return f"{rest[0]} may hold options"
-    if len(rest) > 1 and target.name not in _ARGUMENTS:
+    if len(rest) > 1 and not FACTS[target.name].passes:
         return f"{command} passes no arguments on to the script"
     told = _options(source, target, options, site, _quoted(words))
     if isinstance(told, str):
