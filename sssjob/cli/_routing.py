@@ -32,6 +32,7 @@ from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed
 from sssjob.request.ranking import values as values_of
 
 if TYPE_CHECKING:
+    from sssjob.accounting import RateSet
     from sssjob.cli.offers import Machine
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
@@ -175,6 +176,17 @@ class Choice:
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
         self._offers: dict[str, tuple[list[Offered], Offers]] = {}
+        self._rates: dict[str, RateSet | None] = {}
+
+    def rates(self, name: str) -> RateSet | None:
+        """The rates that the profile of a site names; None where it names none, or wrong ones, which are told."""
+        if name not in self._rates:
+            session, (site, path) = self._session, self.sites[name]
+            session.site, session.site_path = site, path
+            stated = site is not None and site.rates is not None
+            self._rates[name] = load(session, rates_of(session, None), doubts=False) if stated else None
+            session.errors += stated and self._rates[name] is None
+        return self._rates[name]
 
     def offers(self, name: str) -> tuple[list[Offered], Offers] | None:
         """What a site offers; None where findings reject its file, which are told. Raises SilentError."""
@@ -235,13 +247,16 @@ def _places(session: Session, file: str, data: bytes, name: str, choice: Choice,
     wanted = shaped(session.swept(session.read(file, data)), file)
     if session.errors:
         return []
-    prices, currency, why = _prices(session, wanted)
+    rates = choice.rates(name)
+    prices, currency, why = _prices(rates, wanted)
     findings = Findings(wanted.path)
     answers = verdicts(wanted, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
     places = [Place(site, path, one.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer), wanted,
                     verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
               for one, verdict in zip(offers_there, answers, strict=True)]
+    if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
+        places = _priced(places, rates)
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
@@ -252,15 +267,25 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _prices(session: Session, wanted: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
-    """What each job of a document would cost at the site of the session, in which currency, and why one has no price:
-    its profile names no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
+def _priced(places: list[Place], rates: RateSet) -> list[Place]:
+    """Places with the prices of their queues, where these make a difference, of those that meet."""
+    from sssjob.run.routing import placed
+
+    priced: dict[str | None, tuple[tuple[Decimal | None, ...], str, str]] = {}
+    for number, place in enumerate(places):
+        if place.met and place.queue is not None:
+            if place.queue not in priced:
+                priced[place.queue] = _prices(rates, placed(place.wanted, place.queue))
+            prices, currency, why = priced[place.queue]
+            places[number] = replace(place, prices=prices, currency=currency, why=why)
+    return places
+
+
+def _prices(rates: RateSet | None, wanted: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+    """What each job of a document would cost by the rates of a site, in which currency, and why one has no price: there
+    are no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
-    rates = None
-    if session.site is not None and session.site.rates is not None:
-        rates = load(session, rates_of(session, None), doubts=False)
-        session.errors += rates is None
     if rates is None:
         return (), "", "the profile names no rates"
     prices: list[Decimal | None] = []
