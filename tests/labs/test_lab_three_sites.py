@@ -86,7 +86,7 @@ def test_all_that_may_happen(sites: Away) -> None:
     assert ran == Counter(f"job{number}" for number in range(JOBS))
     done = [record for record in sites.records() if record["outcome"] == "done"]
     assert Counter(record["id"] for record in done) == ran
-    assert {record["site"] for record in done} == set(QUEUES)
+    assert {record["site"] for record in done} == set(QUEUES), sites.sssjob("log", "@1").stdout
     prices = {name: f"{price}.00 EUR" for price, name in enumerate(QUEUES, 1)}
     for start in range(0, len(done), 50):
         some = done[start:start + 50]

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import re
+import subprocess
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -365,7 +366,11 @@ class LrmExecutor(BatchSchedulerExecutor):
         of the whole is found, also in the records of its elements."""
         found, answered = super()._look_up(tags)
         wanted = set(tags)
-        for native_id, tag in recorded(self.work_directory, self.host):
+        try:
+            written = list(recorded(self.work_directory, self.host))
+        except (OSError, subprocess.TimeoutExpired):        # a host behind a line, of which nothing is known now
+            return found, False
+        for native_id, tag in written:
             for one, known in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
                 if one in wanted and known not in (ids := found.setdefault(one, [])):
                     ids.append(known)
