@@ -161,6 +161,7 @@ def test_a_line_that_is_lost_while_files_are_brought(sssjob: Command, sites: Sit
 
     monkeypatch.setattr(SSHStaging, "_bring_one", late)
     monkeypatch.setattr(_ssh, "_AGAIN_S", 0.2)
+    Path("alpha.toml").write_text(Path("alpha.toml").read_text().replace("lost_after = 2", "lost_after = 0.2"))
     submitted = sssjob("submit", "-q", "job.xml", "--site", "alpha.toml")
     assert submitted.code in (0, 7), submitted
     sites.trouble("alpha", "")
