@@ -173,6 +173,7 @@ class Choice:
             raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one "
                              "offers")
         self._session = session
+        session.anew = True         # each document is read for each site, with its maps of names
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
         self._offers: dict[str, tuple[list[Offered], Offers]] = {}
@@ -433,11 +434,12 @@ def _told(session: Session, client: Client, token: str, submission: Submission |
     from sssjob.run.routing import is_refused, state_of
 
     route = state_of(client.journal, token)
-    for reason in route.reasons if not session.quiet else ():
-        problem(reason, as_json=session.as_json, status=0)
     entry = client.journal.requested(route.request)
     rows = [] if entry is None else client.journal.rows_of(entry.number)
-    if all(map(is_refused, rows)):
+    nowhere = all(map(is_refused, rows))
+    for reason in route.reasons if nowhere or not session.quiet else ():
+        problem(reason, as_json=session.as_json, status=0)
+    if nowhere:
         problem("no site took it", as_json=session.as_json, status=5)
         return 5
     emit(lines([row.record() for row in rows]) if session.as_json

@@ -45,6 +45,14 @@ def test_in_the_order_given(sssjob: Command, sites: Path) -> None:
                           f"2. beta, beta.xml: met, preference 1, {NO_RATES}\n{DEBUG}")
 
 
+def test_what_is_wrong_with_the_document_is_told_once(sssjob: Command, sites: Path) -> None:
+    """It is read for each site, with its own names."""
+    (sites / "job.sh").write_text("#!/bin/sh\n#SBATCH -n 8 -t 30\n#SBATCH --parsable\ndate\n")
+    lines = sssjob("route", "job.sh", *BOTH).err.splitlines()
+    assert lines and len(set(lines)) == len(lines)
+    assert sum("SBATCH that Slurm obeys" in line for line in lines) == 1
+
+
 def test_the_cheaper_first_and_no_price_last(sssjob: Command, sites: Path) -> None:
     (sites / "dear.toml").write_text(RATES.format("1"))
     (sites / "cheap.toml").write_text(RATES.format("0.5"))
