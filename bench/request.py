@@ -91,7 +91,8 @@ def sites(seconds: float) -> Iterator[Measure]:
     against 20 sites, and the nodes of a large Slurm."""
     random = Random(1)
     job = next(read_document(_JOB.encode()).jobs())[0]
-    offers = Offers(_queue(random, site, number) for site in range(100) for number in range(50))
+    queues = [_queue(random, site, number) for site in range(100) for number in range(50)]
+    offers = Offers(queues)
     few = Offers(_queue(random, site, number) for site in range(20) for number in range(10))
     verdicts(job, offers)           # what they have in common is worked out once
     jobs = [next(read_document(text.encode()).jobs())[0] for text in islice(job_documents(_SMALL), _SMALL)]
@@ -106,6 +107,8 @@ def sites(seconds: float) -> Iterator[Measure]:
             verdicts(one, few)
 
     yield Measure("one document, 100 sites with 50 queues", each(new_request, seconds), 50, "ms")
+    yield Measure("the same, offers that nobody has asked before", each(lambda: verdicts(job, Offers(queues)), seconds),
+                  50, "ms")
     yield Measure("a document, 20 sites with 10 queues", each(documents, seconds) / len(jobs), 1, "ms")
     nodes = [{"name": f"n{number:05}", "partitions": ["batch", "long"], "cpus": 8 << number % 3, "real_memory": 16000,
               "features": ["ib"], "state": ["IDLE"], "gres": "gpu:a100:4(S:0-1)"} for number in range(10_000)]

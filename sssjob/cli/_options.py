@@ -56,6 +56,7 @@ class Session:
     source: str = AUTO                                  # the format to read
     site: Site | None = None                            # what only the site knows,
     site_path: str = ""                                 # and the file that says so
+    anew: bool = False                                  # files are read several times, and told of once
     fail_on: Consequence | None = None                  # warnings of this, or of worse, make the status 1
     warnings: int = 0
     errors: int = 0
@@ -98,7 +99,7 @@ class Session:
                 continue
             if again:
                 self._seen[id(finding)] = finding
-            if finding.rule == _TWICE:
+            if self.anew or finding.rule == _TWICE:
                 self._gate.add((finding.file, finding.line, finding.column, finding.message))
             counts = self.count(finding)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
@@ -125,7 +126,7 @@ class Session:
 
     def _told_before(self, finding: Finding) -> bool:
         """Whether this finding was shown, or one that says the same of the same place."""
-        return id(finding) in self._seen or (finding.rule == _TWICE and (
+        return id(finding) in self._seen or ((self.anew or finding.rule == _TWICE) and (
             finding.file, finding.line, finding.column, finding.message) in self._gate)
 
     def _overflow(self, findings: object) -> None:
@@ -219,6 +220,10 @@ class Session:
 
     def recognised(self, name: str, reader: Translator, why: str) -> None:
         """Tell what a file was recognised as, and by what (empty: its format was named)."""
+        key = name, 0, 0, f"{reader.name}: {why}"
+        if self.anew and key in self._gate:
+            return
+        self._gate.add(key)
         if why and self.as_json:
             record({"type": "recognised", "file": name, "format": reader.name, "message": why})
         elif why and not self.quiet:

@@ -32,6 +32,7 @@ from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed
 from sssjob.request.ranking import values as values_of
 
 if TYPE_CHECKING:
+    from sssjob.accounting import RateSet
     from sssjob.cli.offers import Machine
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
@@ -172,9 +173,21 @@ class Choice:
             raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one "
                              "offers")
         self._session = session
+        session.anew = True         # each document is read for each site, with its maps of names
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
         self._offers: dict[str, tuple[list[Offered], Offers]] = {}
+        self._rates: dict[str, RateSet | None] = {}
+
+    def rates(self, name: str) -> RateSet | None:
+        """The rates that the profile of a site names; None where it names none, or wrong ones, which are told."""
+        if name not in self._rates:
+            session, (site, path) = self._session, self.sites[name]
+            session.site, session.site_path = site, path
+            stated = site is not None and site.rates is not None
+            self._rates[name] = load(session, rates_of(session, None), doubts=False) if stated else None
+            session.errors += stated and self._rates[name] is None
+        return self._rates[name]
 
     def offers(self, name: str) -> tuple[list[Offered], Offers] | None:
         """What a site offers; None where findings reject its file, which are told. Raises SilentError."""
@@ -235,7 +248,8 @@ def _places(session: Session, file: str, data: bytes, name: str, choice: Choice,
     document = shaped(session.swept(session.read(file, data)), file)
     if session.errors:
         return []
-    prices, currency, why = _prices(session, document)
+    rates = choice.rates(name)
+    prices, currency, why = _prices(rates, document)
     findings = Findings(document.path)
     answers = verdicts(document, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
@@ -243,6 +257,8 @@ def _places(session: Session, file: str, data: bytes, name: str, choice: Choice,
                     document,
                     verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
               for offer, verdict in zip(offers_there, answers, strict=True)]
+    if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
+        places = _priced(places, rates)
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
@@ -253,15 +269,25 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _prices(session: Session, document: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
-    """What each job of a document would cost at the site of the session, in which currency, and why one has no price:
-    its profile names no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
+def _priced(places: list[Place], rates: RateSet) -> list[Place]:
+    """Places with the prices of their queues, where these make a difference, of those that meet."""
+    from sssjob.run.routing import placed
+
+    priced: dict[str | None, tuple[tuple[Decimal | None, ...], str, str]] = {}
+    for number, place in enumerate(places):
+        if place.met and place.queue is not None:
+            if place.queue not in priced:
+                priced[place.queue] = _prices(rates, placed(place.wanted, place.queue))
+            prices, currency, why = priced[place.queue]
+            places[number] = replace(place, prices=prices, currency=currency, why=why)
+    return places
+
+
+def _prices(rates: RateSet | None, document: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+    """What each job of a document would cost by the rates of a site, in which currency, and why one has no price: there
+    are no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
-    rates = None
-    if session.site is not None and session.site.rates is not None:
-        rates = load(session, rates_of(session, None), doubts=False)
-        session.errors += rates is None
     if rates is None:
         return (), "", "the profile names no rates"
     prices: list[Decimal | None] = []
@@ -409,11 +435,12 @@ def _told(session: Session, client: Client, token: str, submission: Submission |
     from sssjob.run.routing import is_refused, state_of
 
     route = state_of(client.journal, token)
-    for reason in route.reasons if not session.quiet else ():
-        problem(reason, as_json=session.as_json, status=0)
     entry = client.journal.requested(route.request)
     rows = [] if entry is None else client.journal.rows_of(entry.number)
-    if all(map(is_refused, rows)):
+    nowhere = all(map(is_refused, rows))
+    for reason in route.reasons if nowhere or not session.quiet else ():
+        problem(reason, as_json=session.as_json, status=0)
+    if nowhere:
         problem("no site took it", as_json=session.as_json, status=5)
         return 5
     emit(lines([row.record() for row in rows]) if session.as_json

@@ -48,7 +48,7 @@ def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
     A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm, Grid Engine, PBS,
-    Torque, HTCondor and Flux can be asked. Exit status 4: it gave no answer.
+    Torque, HTCondor, Flux and this machine (`local`) can be asked. Exit status 4: it gave no answer.
     """
     from sssjob.xml.writer import write_document
 
@@ -85,6 +85,8 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     if site.manager not in _ASKED:
         raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
+    if site.manager == "local" and site.ssh is not None:
+        raise UsageError(f"{path}: local runs jobs on this machine, and not on {escape(site.ssh.host)} behind SSH")
     try:
         nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, site))
     except ValueError as error:
@@ -135,10 +137,17 @@ def _flux(ask: Callable[..., str]) -> Machine:
     return [replace(node, busy=node.name not in free) for node in nodes_of(json.loads(ask(*UP)))], {}
 
 
+def _local(ask: Callable[..., str]) -> Machine:
+    from sssjob.lrm.local_nodes import this_machine
+
+    return this_machine()
+
+
 #: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
 #: raise ValueError.
 _ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
-    "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor, "flux": _flux}
+    "local": _local, "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor,
+    "flux": _flux}
 
 
 def askable() -> frozenset[str]:

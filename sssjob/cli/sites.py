@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from sssjob.cli._options import output_option
 from sssjob.cli._profiles import load_site
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._tables import table
-from sssjob.errors import AccessError, UsageError
+from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import escape
 from sssjob.lrm.reasons import EXECUTORS
 
@@ -61,15 +62,22 @@ def command(context: click.Context, timeout: float, as_json: bool) -> int:
     from sssjob.conversion.site import SiteError
 
     rows, sites, wrong = [], {}, 0
+    read: dict[str, tuple[str, Site | SSSJobError]] = {}
     for name, path in site_files().items():
         try:
-            site, _ = load_site(path)
+            read[name] = path, load_site(path)[0] or UsageError(f"{path}: no profile")
         except (SiteError, AccessError) as error:
-            problem(str(error), as_json=as_json, status=1)
+            read[name] = path, error
+    rates = {os.path.join(os.path.dirname(path), site.rates) for path, site in read.values()
+             if not isinstance(site, SSSJobError) and site.rates is not None}       # they lie beside their profiles
+    for name, (path, site) in read.items():
+        if isinstance(site, SSSJobError):
+            if path in rates:
+                continue
+            problem(str(site), as_json=as_json, status=1)
             rows.append(_Row(name, "", "", path, False, "the profile is wrong"))
             wrong += 1
             continue
-        assert site is not None
         sites[name] = site
         why = _unreachable(site, timeout)
         rows.append(_Row(name, site.manager or "", site.machine or "", path, not why, why))

@@ -279,8 +279,8 @@ def config_files(environment: Mapping[str, str] = os.environ) -> list[tuple[Path
 
 def site_file(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """The file of a site profile: the one of that name, else ``sites/NAME.toml`` beside a configuration file; the name
-    itself where there is none."""
-    if name == "-" or os.sep in name or os.path.exists(name):
+    itself where there is none. A folder of that name is no profile."""
+    if name == "-" or os.sep in name or (os.path.exists(name) and not os.path.isdir(name)):
         return name
     for path, _ in reversed(config_files(environment)):
         profile = path.parent / "sites" / f"{name}.toml"

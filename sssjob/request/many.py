@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from operator import and_, or_
-from typing import Final
+from typing import Any, Final
 
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Document
@@ -38,10 +38,12 @@ _COUNT: Final = "#"
 @dataclass(frozen=True, slots=True)
 class _Kinds:
     """What offers say under some names. of: the kind of each offer, numbered from 0; first: one offer of each kind;
-    families: kinds that differ in nothing but one number, by that number."""
+    keys: what each kind says, of several columns the numbers of its kinds in each; families: kinds that differ in
+    nothing but one number, by that number."""
 
     of: list[int]
     first: list[int]
+    keys: list[Any]
     families: list[list[int]]
 
     def answers(self, meets: Callable[[int], bool], ordered: bool) -> list[bool]:
@@ -83,10 +85,10 @@ class Offers:
         columns = (tag, *(f"{_COUNT}{what}" for what in sorted(counts)))
         kinds = self._kinds.get(columns)
         if kinds is None:
-            keys = (self._said(number, tag) for number in self.plain) if len(columns) == 1 else zip(
+            said: Iterable[object] = (self._said(number, tag) for number in self.plain) if len(columns) == 1 else zip(
                 *(self.kinds(column).of for column in columns), strict=True)
-            of, first = _numbered(keys, self.plain)
-            kinds = self._kinds[columns] = _Kinds(of, first, self._families(columns, first))
+            of, first, keys = _numbered(said, self.plain)
+            kinds = self._kinds[columns] = _Kinds(of, first, keys, self._families(columns, first, keys))
         return kinds
 
     def stated(self, number: int, tag: str) -> tuple[Property, ...]:
@@ -105,30 +107,33 @@ class Offers:
         properties = self.stated(number, column)
         if len(properties) == 1:
             p = properties[0]
-            if type(p.value) is str and not p.attributes:
+            if not p.attributes and (type(p.value) is str or (type(p.value) is int and column not in offer.used)):
                 return p.value
             return column in offer.used, type(p.value), p.text, *p.attributes.items()
         return column in offer.used, *((type(p.value), p.text, *p.attributes.items()) for p in properties)
 
-    def _families(self, columns: tuple[str, ...], first: list[int]) -> list[list[int]]:
+    def _families(self, columns: tuple[str, ...], first: list[int], keys: list[Any]) -> list[list[int]]:
         """Kinds, numbered as in ``first``, that differ only in the amount; or, where that leaves fewer families, only
-        in the one count."""
-        tag, counts = columns[0], columns[1:]
-        amounts: list[Decimal | None] = []
-        beside: list[object] = []       # what else the kind says than the amount
-        for number in first:
-            properties = self.stated(number, tag)
-            amount = number_of(properties[0].value) if len(properties) == 1 and type(
-                properties[0].value) is not str else None
-            counted = tuple(self._said(number, count) for count in counts)
-            amounts.append(amount)
-            beside.append((tag in self.offers[number].used, tuple(properties[0].attributes.items()), counted)
-                          if amount is not None else counted)
-        families = _ordered(beside, amounts)
-        if len(counts) != 1:
+        in the one count. keys: of the kinds."""
+        tag = columns[0]
+        if len(columns) == 1:
+            amounts = [self._amount(number, tag) for number in first]
+            return _ordered([said for _, said in amounts], [amount for amount, _ in amounts])
+        amounts = [self._amount(number, tag) for number in self.kinds(tag).first]
+        families = _ordered([(amounts[key[0]][1], key[1:]) for key in keys], [amounts[key[0]][0] for key in keys])
+        if len(columns) > 2:
             return families
-        whats = [self.offers[number].total(counts[0][1:]) or None for number in first]
-        return min(families, _ordered([self._said(number, tag) for number in first], whats), key=len)
+        whats = [what or None for what in self.kinds(columns[1]).keys]
+        return min(families, _ordered([key[0] for key in keys], [whats[key[1]] for key in keys]), key=len)
+
+    def _amount(self, number: int, column: str) -> tuple[Decimal | None, object]:
+        """The one amount that an offer states under a name, where it is one, and what else it says than the amount."""
+        properties = self.stated(number, column) if column[0] != _COUNT else ()
+        amount = number_of(properties[0].value) if len(properties) == 1 and type(
+            properties[0].value) is not str else None
+        if amount is None:
+            return None, None
+        return amount, (column in self.offers[number].used, tuple(properties[0].attributes.items()))
 
     def metrics(self, tag: str) -> frozenset[str]:
         """The metrics of all that is offered under a name; Total where none is stated."""
@@ -151,8 +156,8 @@ class Offers:
         self._answers[key] = answers
 
 
-def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], list[int]]:
-    """The number of each key, those that are equal having one; and the first offer of each number."""
+def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], list[int], list[object]]:
+    """The number of each key, those that are equal having one; the first offer of each number; and its key."""
     numbers: dict[object, int] = {}
     first: list[int] = []
     of: list[int] = []
@@ -161,7 +166,7 @@ def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], lis
         if kind == len(first):
             first.append(offer)
         of.append(kind)
-    return of, first
+    return of, first, list(numbers)
 
 
 def _ordered(beside: list[object], numbers: list[Decimal | None]) -> list[list[int]]:

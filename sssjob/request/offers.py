@@ -127,7 +127,10 @@ def count_of(p: Property) -> int:
 
 
 def _first_number(properties: Iterable[Property]) -> Decimal | None:
-    return next((n for p in properties if (n := number_of(p.value)) is not None), None)
+    for p in properties:
+        if (number := number_of(p.value)) is not None:
+            return number
+    return None
 
 
 def _offered_names(p: Property) -> tuple[str | NodeSet, ...]:

@@ -19,6 +19,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij.executors._local_staging import StagingError
 from psij.executors.batch.lrm import custom_of
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
@@ -318,6 +319,8 @@ class Submitting:
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""
+        if isinstance(error.__cause__, StagingError):       # before the submit command
+            return False
         backend, psij_job = job.of.executor(), job.parts[part]
         unknown = psij_job is not None and isinstance(backend, Doubts) and backend.may_have_made(psij_job)
         return job.of.entry is not None and (unknown or (error.transient and bool(self._perhaps_there([(job, part)]))))

@@ -145,6 +145,31 @@ def test_staged_files(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyP
     assert sorted(os.listdir(there)) == ["go", "job-staged.err"] and listed(sssjob) == [("alpha", "1", "done")]
 
 
+def test_a_line_that_is_lost_while_files_are_brought(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch
+                                                     ) -> None:
+    """They are brought when it is there again, by whichever client, and the job is submitted once."""
+    Path("input").mkdir()
+    Path("input/in").write_text("input\n")
+    Path("job.xml").write_text(STAGING.replace("while [ ! -f go ]; do sleep 0.1; done; ", ""))
+    (sites.folder / "alpha" / "home" / "runs" / "job").mkdir()
+    bring, tries = SSHStaging._bring_one, []
+
+    def late(staged: SSHStaging, *args: Any) -> None:
+        tries.append(args)
+        sites.trouble("alpha", "exit 255\n" if len(tries) == 1 else "")
+        bring(staged, *args)
+
+    monkeypatch.setattr(SSHStaging, "_bring_one", late)
+    monkeypatch.setattr(_ssh, "_AGAIN_S", 0.2)
+    Path("alpha.toml").write_text(Path("alpha.toml").read_text().replace("lost_after = 2", "lost_after = 0.2"))
+    submitted = sssjob("submit", "-q", "job.xml", "--site", "alpha.toml")
+    assert submitted.code in (0, 7), submitted
+    sites.trouble("alpha", "")
+    assert sssjob("wait", "staged", "--timeout", "60").code == 0
+    assert len(tries) == 2 and Path("results/data/in").read_text() == "input\nmore\n"
+    assert len(sites.labs["alpha"].calls("sbatch")) == 1
+
+
 def test_a_line_that_is_lost(sssjob: Command, sites: Sites) -> None:
     """Its jobs are shown as they were last, and that nothing is heard; their ends are learnt when it is there again."""
     Path("short.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nwhile [ ! -f go ]; do sleep 0.1; done; exit 4\n")

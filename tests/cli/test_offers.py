@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import threading
 from pathlib import Path
@@ -166,7 +167,7 @@ def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, mes
 
 @pytest.mark.parametrize(("profile", "message"), [
     ("", "manager is missing: it is not known whom to ask"),
-    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, flux, htcondor, pbs, pbs_classic, sge, slurm can"),
+    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, flux, htcondor, local, pbs, pbs_classic, sge, "),
 ])
 def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
     Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")
@@ -174,6 +175,21 @@ def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -
         answer = sssjob(*words)
         assert (answer.code, answer.out) == (2, "") and f"alpha.toml: {message}" in answer.err
     assert "no site to choose from" in sssjob("route", "job.sh").err
+
+
+def test_this_machine(sssjob: Command, scontrol: Path) -> None:
+    """What its processes may use, without queues and limits, so that it can be one of several sites."""
+    Path("here.toml").write_text("name = 'here'\nmanager = 'local'\n")
+    count = len(os.sched_getaffinity(0))
+    answer = sssjob("offers", "here.toml")
+    assert answer.code == 0 and "<Queue>" not in answer.out
+    assert f"<NodeCount>1</NodeCount>\n    <Processors>{count}</Processors>\n    <Memory " in answer.out
+    Path("job.xml").write_text("<Job><Id>1</Id><Requested><Processors>1</Processors><Duration>86400</Duration></Requested>"
+                               "</Job>")
+    assert sssjob("route", "-q", "job.xml", "--sites", "here.toml").out.startswith("1. here, ")
+    Path("away.toml").write_text("name = 'away'\nmanager = 'local'\n[ssh]\nhost = 'a'\n")
+    answer = sssjob("offers", "away.toml")
+    assert (answer.code, "local runs jobs on this machine, and not on a behind SSH" in answer.err) == (2, True)
 
 
 def test_no_command(sssjob: Command, scontrol: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,14 @@ def test_in_the_order_given(sssjob: Command, sites: Path) -> None:
                           f"2. beta, beta.xml: met, preference 1, {NO_RATES}\n{DEBUG}")
 
 
+def test_what_is_wrong_with_the_document_is_told_once(sssjob: Command, sites: Path) -> None:
+    """It is read for each site, with its own names."""
+    (sites / "job.sh").write_text("#!/bin/sh\n#SBATCH -n 8 -t 30\n#SBATCH --parsable\ndate\n")
+    lines = sssjob("route", "job.sh", *BOTH).err.splitlines()
+    assert lines and len(set(lines)) == len(lines)
+    assert sum("SBATCH that Slurm obeys" in line for line in lines) == 1
+
+
 def test_the_cheaper_first_and_no_price_last(sssjob: Command, sites: Path) -> None:
     (sites / "dear.toml").write_text(RATES.format("1"))
     (sites / "cheap.toml").write_text(RATES.format("0.5"))
@@ -60,6 +68,17 @@ def test_the_cheaper_first_and_no_price_last(sssjob: Command, sites: Path) -> No
     (sites / "cheap.toml").write_text(RATES.format("0.5").replace("EUR", "CHF"))
     lines = sssjob("route", "-q", "job.sh", *BOTH).out.splitlines()
     assert [line.partition(",")[0] for line in lines] == ["1. alpha", "2. beta", "-  alpha"]
+
+
+def test_the_price_of_the_queue(sssjob: Command, sites: Path) -> None:
+    """Where the rates name queues, the document is quoted for each of those that meet it."""
+    (sites / "rates.toml").write_text(RATES.format("1") + "[[rate]]\ntype = 'NBM'\nname = 'Queue'\ninstance = 'debug'\n"
+                                      "rate = 3\n")
+    (sites / "alpha.toml").write_text("name = 'alpha'\nrates = 'rates.toml'\n")
+    (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Processors>4</Processors><Duration>60</Duration>"
+                                   "</Requested></Job>")
+    lines = sssjob("route", "-q", "job.xml", *BOTH[:2]).out.splitlines()
+    assert lines == ["1. alpha, batch: met, preference 1, 0.07 EUR", "2. alpha, debug: met, preference 1, 0.20 EUR"]
 
 
 def test_preferences_before_prices(sssjob: Command, sites: Path) -> None:

@@ -42,6 +42,19 @@ def test_list(sssjob: Command, sites: Path) -> None:
         "bare                    no manager is named\nhere  local    m1       works\n")
 
 
+def test_rates_beside_profiles_are_no_sites(sssjob: Command, sites: Path, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a folder that is called as a site is."""
+    (sites / "here.toml").write_text("name = 'here'\nmanager = 'local'\nrates = 'rates.toml'\n")
+    (sites / "rates.toml").write_text("name = 'r'\nversion = '1'\n")
+    answer = sssjob("sites", "--json")
+    names = [json.loads(line)["site"] for line in answer.out.splitlines()]
+    assert (answer.code, answer.err, names) == (0, "", ["here"])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert sssjob("sites", "check", "here").out.startswith("here: ")
+
+
 def test_two_profiles_of_one_cluster(sssjob: Command, sites: Path) -> None:
     for name in ("a", "b"):
         (sites / f"{name}.toml").write_text(f"name = '{name}'\nmanager = 'local'\nmachine = 'm1'\n")

@@ -121,6 +121,46 @@ def test_by_site(away: Away, site: str) -> None:
     assert [path.name for path in (away.there / "work" / site).iterdir() if path.suffix != ".script"] == []
 
 
+@pytest.mark.parametrize("site", ["slurm", "sge"])
+def test_staged_files(away: Away, site: str) -> None:
+    """A folder goes there and comes back, over lines that are cut while that is done."""
+    folder = Path("input")
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "it's \n").write_text("small\n")
+    (folder / "link").symlink_to("deep")
+    content = os.urandom(64 << 20)
+    (folder / "large").write_bytes(content)
+    (away.there / "job").mkdir()
+    Path("job.xml").write_text(
+        "<Job><Id>staged</Id><Executable>/bin/sh</Executable><Arguments>-c 'cp data/large back; ls -R data'</Arguments>"
+        "<OutputFile>out.txt</OutputFile><InitialWorkingDirectory>job</InitialWorkingDirectory>"
+        "<Requested><Duration>60</Duration></Requested>"
+        '<Extension type="PSIJ" name="StageIn">{"source": "input", "target": "data"}</Extension>'
+        '<Extension type="PSIJ" name="StageOut">{"source": "back", "target": "results/large", "mode": "MOVE"}'
+        '</Extension>'
+        '<Extension type="PSIJ" name="StageOut">{"source": "data", "target": "results/data"}</Extension>'
+        '<Extension type="PSIJ" name="Cleanup">data</Extension></Job>')
+    submits = away.begin("submit", "-q", "job.xml", "--site", f"{site}.toml")
+    away.until(lambda: any((away.there / "job").rglob(".psij-*")) or submits.poll() is not None)
+    away.cut()
+    time.sleep(2)
+    away.mend()
+    errors = submits.communicate(timeout=240)[1]
+    assert submits.returncode == 0, errors
+    waits = away.begin("wait", "staged", "--timeout", "200")
+    away.until(lambda: any(Path("results").glob(".psij-*")) or waits.poll() is not None)
+    away.cut()
+    time.sleep(2)
+    away.mend()
+    waits.communicate(timeout=240)
+    assert waits.returncode == 0 or away.sssjob("wait", "staged", "--timeout", "200").returncode == 0
+    assert Path("results/large").read_bytes() == content == Path("results/data/large").read_bytes()
+    assert Path("results/data/deep/it's \n").read_text() == "small\n"
+    assert os.readlink("results/data/link") == "deep"
+    assert sorted(os.listdir(away.there / "job")) == ["job-staged.err", "out.txt"]
+    assert [path for path in Path(".").rglob(".psij-*")] == []
+
+
 def test_a_line_that_is_cut(away: Away) -> None:
     """While it is, jobs are as they were last known; in the end each has run once, and each end is known."""
     for number in range(6):

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import re
+import subprocess
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -367,7 +368,11 @@ class LrmExecutor(BatchSchedulerExecutor):
         of the whole is found, also in the records of its elements."""
         ids_by_tag, answered = super()._look_up(tags)
         wanted_tags = set(tags)
-        for native_id, tag in recorded(self.work_directory, self.host):
+        try:
+            written = list(recorded(self.work_directory, self.host))
+        except (OSError, subprocess.TimeoutExpired):        # a host behind a line, of which nothing is known now
+            return ids_by_tag, False
+        for native_id, tag in written:
             for tag_shown, id_shown in ((tag, native_id), (whole_tag(tag), array_id(native_id))):
                 if tag_shown in wanted_tags and id_shown not in (ids := ids_by_tag.setdefault(tag_shown, [])):
                     ids.append(id_shown)

@@ -1,0 +1,99 @@
+"""Three unlike sites, two of them behind a real SSH server, take routed jobs while the router is killed, the line is
+cut and one site is drained: none is lost, none runs twice, and each document says where it ran, why and for how much.
+
+``SSSJOB_LAB_JOBS`` is how many (1000 for the whole of it)."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sssjob.xml.reader import read_document
+from tests.labs.test_lab_behind_ssh import PROFILE, Away, away
+from tests.psij.test_batch_labs import LABS
+
+pytestmark = pytest.mark.lab
+__all__ = ["away"]
+
+JOBS = int(os.environ.get("SSSJOB_LAB_JOBS", "18"))
+KILLS = 4
+QUEUES = {"slurm": "batch", "sge": "all.q", "desk": "desk"}
+RATES = ("name = '{0}'\nversion = '1'\ncurrency = 'EUR'\nprecision = 2\n[[rate]]\ntype = 'VBF'\nname = 'Processors'\n"
+         "rate = {1}\n")
+OFFER = ("<Job><Id>{0}</Id><Queue>{0}</Queue><NodeCount>1</NodeCount><Processors>4</Processors>"
+         "<Duration>600</Duration></Job>")
+JOB = """<Job><Id>job{0}</Id><Executable>/bin/sh</Executable><Arguments>-c 'echo job{0} &gt;&gt; {1}/ran'</Arguments>
+<OutputFile>/dev/null</OutputFile><ErrorFile>/dev/null</ErrorFile>
+<Requested><Processors>1</Processors><Duration>60</Duration><Queue preference='3' group='+1'>{2}</Queue>
+<Queue preference='2'>{3}</Queue><Queue preference='1' group='-1'>{4}</Queue></Requested></Job>"""
+
+
+@pytest.fixture
+def sites(away: Away) -> Iterator[Away]:
+    """The profiles of the three, with rates and what they offer, and the documents."""
+    for price, (name, queue) in enumerate(QUEUES.items(), 1):
+        Path(f"{name}-rates.toml").write_text(RATES.format(name, price))
+        profile = "name = 'desk'\nmanager = 'local'\n" if name == "desk" else PROFILE.format(
+            name=name, manager=name, lab=os.environ[LABS[name]], there=away.there)
+        Path(f"{name}.toml").write_text(f"rates = '{name}-rates.toml'\n{profile}")
+        Path(f"{name}.xml").write_text(OFFER.format(queue))
+    queues = list(QUEUES.values())
+    for number in range(JOBS):
+        order = [queues[(number + more) % 3] for more in range(3)]
+        Path(f"{number:04}.xml").write_text(JOB.format(number, away.there, *order))
+    yield away
+    _drain("up")
+
+
+def _drain(state: str) -> None:
+    """Have Slurm's partition take no jobs, or take them again."""
+    lab = os.environ[LABS["slurm"]]
+    subprocess.run(["/bin/bash", "-c", f". {lab}/env.sh && scontrol update PartitionName=batch State={state}"],
+                   check=True, capture_output=True)
+
+
+def test_all_that_may_happen(sites: Away) -> None:
+    words = ["submit", "-q", *sorted(map(str, Path(".").glob("[0-9]*.xml"))), "--token", "all", "--reroute-after", "30"]
+    for name in QUEUES:
+        words += ["--offers", f"{name}.toml={name}.xml"]
+    draw = random.Random(19)
+    for kill in range(KILLS):
+        router = sites.begin(*words)
+        time.sleep(draw.uniform(4, 4 + JOBS / 20))
+        if kill == 1:
+            _drain("drain")
+        if kill == 2:
+            sites.cut()
+            time.sleep(8)
+            sites.mend()
+        router.kill()
+        router.communicate()
+    _drain("up")
+    assert subprocess.run([sys.executable, "-m", "sssjob", *words], timeout=3600).returncode == 0
+    until = time.monotonic() + 120 + JOBS
+    while any(record["outcome"] is None for record in sites.records()):
+        assert time.monotonic() < until
+        time.sleep(1)
+    ran = Counter((sites.there / "ran").read_text().split())
+    assert ran == Counter(f"job{number}" for number in range(JOBS))
+    done = [record for record in sites.records() if record["outcome"] == "done"]
+    assert Counter(record["id"] for record in done) == ran
+    assert {record["site"] for record in done} == set(QUEUES), sites.sssjob("log", "@1").stdout
+    prices = {name: f"{price}.00 EUR" for price, name in enumerate(QUEUES, 1)}
+    for start in range(0, len(done), 50):
+        some = done[start:start + 50]
+        text = sites.sssjob("status", *(record["key"] for record in some)).stdout
+        for record, document in zip(some, filter(str.strip, text.split("</Job>\n")), strict=True):
+            job = next(iter(read_document(f"{document}</Job>".encode()).jobs()))[0]
+            facts = {name: [p.text for p in job.all("Extension") if p.get("name") == name]
+                     for name in ("Site", "Route", "Price")}
+            assert (facts["Site"], facts["Price"]) == ([record["site"]], [prices[record["site"]]]), facts
+            assert facts["Route"][0].startswith(f"rank {len(facts['Route'])} of 3, preference "), facts
