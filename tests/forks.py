@@ -109,7 +109,12 @@ def _served(kind: str) -> str:
 def _folder() -> str:
     """A folder for the sockets of this process, which goes with it."""
     folder, owner = tempfile.mkdtemp(prefix="sssjob-"), os.getpid()
-    atexit.register(lambda: os.getpid() != owner or shutil.rmtree(folder, ignore_errors=True))
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     return folder
 
 

@@ -122,7 +122,7 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     config, url, process = FluxExecConfig(work_directory=tmp_path / "work", ranks=4), "exec:local", None
     if request.param == "unix":
         url = f"unix:{tmp_path}/exec"
-        words = ["timeout", "120", *service(), tmp_path / "exec", "--partial", "--mjf-root", tmp_path]
+        words = ["timeout", "120", *service(), str(tmp_path / "exec"), "--partial", "--mjf-root", str(tmp_path)]
         process = subprocess.Popen(words)
         until((tmp_path / "exec").exists)
     else:
