@@ -32,7 +32,7 @@ GIVES = {
     "zstd": ("3 lines", "sssjob: a log that is compressed with zstd needs zstandard: "
                          "pip install 'sssjob[zstd]'"),
     "lsp": ("initialized", "sssjob: a language server needs pygls: pip install 'sssjob[lsp]'"),
-    "serve": ("answered [200]", "sssjob: a server needs starlette and uvicorn: pip install 'sssjob[serve]'"),
+    "serve": ("answered [200]", "sssjob: a server needs starlette, uvicorn and httptools: pip install 'sssjob[serve]'"),
     "top": ("shown", "no job waits or runs"),
 }
 
