@@ -41,7 +41,7 @@ def _one(fault: str, path: str, old: str, new: str, test: str) -> Mutation:
     return Mutation(fault, [(path, old, new)], test)
 
 
-_SILENCE = (_WATCH, "if silent or self._errors or now - item.asked_s > _NAP_S:", "if False:")
+_SILENCE = (_WATCH, "if silent or self._errors or slept:", "if False:")
 _NO_ID = '''self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", e)'''
 _FORWARD = "if before.state is JobState.NEW or status.state.is_greater_than(before.state):"
 _LAUNCH = (f"{_RUN}/submitting.py", "submission.entry.flush()", "pass")
@@ -151,11 +151,11 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E52", _FILES, "if line not in _MARKERS", "", "faults/test_rest.py::test_a_program_that_prints_our_marker"),
     _one("E53", _RECORDS, "or len(pairs) != len(fields)", "", "psij/test_slurm.py::test_recorded_details"),
     Mutation("E54", [_SILENCE], "faults/test_rest.py::test_a_cluster_that_is_away"),
-    _one("E55", "psij/executors/local.py", 'f"{pid}@{found.start}@{proc.boot_id()}"', "str(pid)",
+    _one("E55", "psij/executors/local.py", 'f"{pid}@{process.start}@{proc.boot_id()}"', "str(pid)",
          "psij/test_local_ends.py::test_references_that_do_not_fit"),
     _one("E56", "psij/executors/_local_proc.py", "        if tag:\n", "        if False:\n",
          "psij/test_local_ends.py::test_cancel_ends_a_daemon"),
-    _one("E57", _WATCH, " or now - item.asked_s > _NAP_S", "", "faults/test_rest.py::test_asleep_for_hours"),
+    _one("E57", _WATCH, "        if slept:\n", "        if False:\n", "faults/test_rest.py::test_asleep_for_hours"),
     _one("E58", _RECORDS, "if signal and state is not JobState.COMPLETED:", "if False:",
          "faults/test_rest.py::test_codes_and_signals[slurm]"))
 
