@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from xml.sax.saxutils import quoteattr
 
 import pytest
 
@@ -10,6 +11,8 @@ from sssjob.conversion.compare import differences
 from sssjob.conversion.intake import gate
 from sssjob.document.element import new_property
 from sssjob.request import Offer, match
+from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.scripts.rows import Dialect, dialect_of
 from tests.cases import Cases
 from tests.laws.documents import job_of, read, request_in
 from tests.laws.test_amounts import written
@@ -18,6 +21,7 @@ from tests.laws.test_meaning import FORMATS
 #: A digit that is none of those of numbers, more digits than an int takes, digits of another script, no digit.
 TEXTS: Final = ("\u00b2", "9" * 5000, "\u0663", "x", "-1")
 NAMES: Final = ("Array", "ChunkCount", "CpusPerGPU", "MinDuration", "Nice", "Signal", "ThreadsPerCore", "Umask")
+DIALECTS: Final = tuple(dialect for name in BUILT_IN if (dialect := dialect_of(name)) is not None)
 PLACES: Final = ("{}", "<TaskGroup>{}</TaskGroup>")
 
 
@@ -45,6 +49,19 @@ def test_a_nice_value_that_is_no_number_is_told_and_not_written(target: str, tex
     assert output == written(target, read(job.format("")))[0]
     assert [(f.line, f.rule, f.message) for f in findings if f.severity == "warning"] == [
         (3, "SSS501", f"Extension Nice: dropped, {text[:80]!r} is no whole number")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_no_text_of_an_option_that_was_kept_ends_a_writer(dialect: Dialect) -> None:
+    """Every option of a dialect, as an Extension of its type."""
+    with Cases() as case:
+        for name in sorted({name.lstrip("-") for row in dialect.rows for name in row.names}):
+            for text in TEXTS[:2]:
+                document = read(f"<Job><Executable>/bin/x</Executable><Extension name={quoteattr(name)} "
+                                f"type='{dialect.name}'>{text}</Extension></Job>")
+                with case((name, text[:9])):
+                    for target in (dialect.name, "flux-jobspec", "psij"):
+                        written(target, document)
 
 
 @pytest.mark.parametrize("place", PLACES)

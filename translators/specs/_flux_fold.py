@@ -104,8 +104,13 @@ class Fold:
     # -- one option
     def count(self, name: str, value: str) -> None:
         """Options of the layout: a number, 1 for a flag. 0 slots beside nodes are not said (flux batch of 0.88)."""
-        if value != "0" or name != "--nslots":
-            self.counts[name] = int(value or 1)
+        if value == "0" and name == "--nslots":
+            return
+        number = whole(value or "1")
+        if number is None:
+            self.lost(name, f"{value[:80]!r} is no number")
+        else:
+            self.counts[name] = number
 
     def limit(self, name: str, value: str) -> None:
         """--time-limit: seconds, of a duration whose unit is minutes unless said."""

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sssjob.lrm.acceptance import Judge, Refusal, at_least, one_word
+from sssjob.lrm.usage import whole
 
 __all__ = ["JUDGE"]
 
 
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
-    nodes, slots = options.get("--nodes", ""), options.get("--nslots", "")
-    if nodes.isdecimal() and slots.isdecimal() and 0 < int(slots) < int(nodes):
+    nodes, slots = whole(options.get("--nodes")), whole(options.get("--nslots"))
+    if nodes is not None and slots is not None and 0 < slots < nodes:
         yield Refusal("--nodes", f"{nodes} nodes for {slots} slots")
-    if "--exclusive" in options and not nodes:
+    if "--exclusive" in options and not options.get("--nodes"):
         yield Refusal("--exclusive", "--exclusive wants --nodes")
-    if slots.isdecimal() and not int(slots) and not nodes:
+    if slots == 0 and not options.get("--nodes"):
         yield Refusal("--nslots", "asks for no slots")
 
 
