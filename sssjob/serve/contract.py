@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sssjob.serve.iri import IRI_OPERATIONS
+from sssjob.serve.iri import IRI_OPERATIONS, schemas
 from sssjob.serve.operations import OPERATIONS, Operation, Parameter
 from sssjob.version import __version__
 
@@ -39,6 +39,7 @@ def contract() -> dict[str, Any]:
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
+                **schemas(),
                 "Finding": _FINDING,
                 "Details": {"type": "object", "required": ["type", "status", "instance"], "properties": {
                     "type": {"type": "string"}, "status": {"type": "integer"}, "title": {"type": "string"},
@@ -61,6 +62,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _body(operation: Operation) -> dict[str, Any]:
+    if operation.style == "iri" and operation.needs_body:
+        return {"$ref": "#/components/schemas/JobSpec"}
     if operation.name != "match":
         return {"type": "object"}
     return {"type": "object", "additionalProperties": False, "required": ["request", "offers"], "properties": {
@@ -71,6 +74,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": {"text": "string", "whole": "integer", "truth": "boolean"}[parameter.kind]}
     if parameter.kind == "whole":
         schema |= {"minimum": 0, "maximum": parameter.most}
+    if parameter.format:
+        schema["format"] = parameter.format
     if parameter.choices:
         schema["enum"] = list(parameter.choices)
     return {"name": parameter.name, "in": parameter.where, "required": parameter.where == "path",

@@ -31,7 +31,7 @@ _TYPES_OF_V1: Final = ("website", "service", "compute", "system", "storage", "ne
 
 _NAME: Final = Parameter("name", "only that of this name")
 _SINCE: Final = Parameter("modified_since", "only what was modified since a time of ISO 8601; this server changes none "
-                                            "after its start")
+                                            "after its start", format="date-time")
 _WORDS: Final = Parameter("description", "only those in whose description it stands")
 _SHORT: Final = Parameter("short_name", "only that of this short name")
 #: Filters of incidents and of events.

@@ -25,7 +25,7 @@ from sssjob.serve.facility import facility_operations, pages, resource_of
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
 from sssjob.xml.reader import read_document
 
-__all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem"]
+__all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem", "schemas"]
 
 VERSIONS: Final = ("v1", "v2")
 #: The header that says whether a key was used before (hit) or is new (miss).
@@ -45,7 +45,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Resources(_Model):
+class ResourceSpec(_Model):
     node_count: _Count | None = None
     process_count: _Count | None = None
     processes_per_node: _Count | None = None
@@ -55,7 +55,7 @@ class _Resources(_Model):
     memory: _Count | None = None
 
 
-class _Attributes(_Model):
+class JobAttributes(_Model):
     duration: _Count | None = None
     queue_name: _Text | None = None
     account: _Text | None = None
@@ -63,7 +63,7 @@ class _Attributes(_Model):
     custom_attributes: dict[str, str] = {}
 
 
-class _JobSpec(_Model):
+class JobSpec(_Model):
     executable: _Text | None = None
     container: dict[str, Any] | None = None
     arguments: list[str] = []
@@ -74,11 +74,17 @@ class _JobSpec(_Model):
     stdin_path: _Text | None = None
     stdout_path: _Text | None = None
     stderr_path: _Text | None = None
-    resources: _Resources | None = None
-    attributes: _Attributes | None = None
+    resources: ResourceSpec | None = None
+    attributes: JobAttributes | None = None
     pre_launch: _Text | None = None
     post_launch: _Text | None = None
     launcher: _Text | None = None
+
+
+def schemas() -> dict[str, Any]:
+    """JSON Schemas of a JobSpec and of what stands in it, by the names under which OpenAPI has them."""
+    schema = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs"), "JobSpec": schema}
 
 
 def problem(status: int, title: str, detail: str, instance: str) -> Plain:
@@ -111,7 +117,7 @@ def _spec_of(call: Call) -> Plain:
     """The JobSpec of a body, as PSI/J's JSON has it. Raises RequestError, which names each wrong member."""
     members = call.json_object()
     try:
-        spec = _JobSpec.model_validate(members)
+        spec = JobSpec.model_validate(members)
     except ValidationError as error:
         shown = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:20])
         raise RequestError(422, f"the body is no JobSpec: {escape(shown, 1000)}") from None

@@ -38,7 +38,7 @@ class RequestError(SSSJobError, ValueError):
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter. kind: text, whole (a number from 0) or truth (true, false); choices: what a text may be; most: of a
-    whole number."""
+    whole number; format: of a text, as OpenAPI names it, which who takes it checks."""
 
     name: str
     meaning: str
@@ -46,6 +46,7 @@ class Parameter:
     kind: Literal["text", "whole", "truth"] = "text"
     choices: tuple[str, ...] = ()
     most: int = 10**15 - 1
+    format: str = ""
 
     def check(self, text: str) -> str:
         """The value, if it may be one. Raises RequestError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -338,6 +339,10 @@ def test_the_description_is_of_all_operations(place: Place) -> None:
     assert sorted(ids) == sorted(operation.name for operation in EVERYTHING)
     submit = described["paths"]["/v1/jobs"]["post"]
     assert {"200", "201", "400", "401", "403", "409", "413", "422", "429"} <= submit["responses"].keys()
+    assert {match[1] for match in re.finditer('"#/components/schemas/([A-Za-z]+)"', json.dumps(described))} == \
+        described["components"]["schemas"].keys()
+    spec = described["components"]["schemas"]["JobSpec"]
+    assert spec["additionalProperties"] is False and "executable" in spec["properties"]
 
 
 ALPHABET = st.sampled_from(["<Job>", "</Job>", "<Id>a</Id>", "<", "&", "{", "}", "[", '"', "\x00", "\ud800", "\u20ac",
