@@ -68,8 +68,9 @@ def by_pricing(job: Job, rates: RateSet, *, running: bool = False) -> Priced | U
 def alike(jobs: list[Job], rates: RateSet, *, running: bool = False) -> Plans:
     plans = Plans(rates, running=running)
     for number, job in enumerate(jobs):
-        by_plan, priced = plans.priced(job), by_pricing(job, rates, running=running)
+        by_plan, amount, priced = plans.priced(job), plans.amount(job), by_pricing(job, rates, running=running)
         assert by_plan == priced, number
+        assert amount == (priced.amount if isinstance(priced, Priced) else priced)
         if isinstance(by_plan, Priced) and isinstance(priced, Priced):
             assert by_plan.amount.as_tuple() == priced.amount.as_tuple()
     return plans
