@@ -192,6 +192,8 @@ class Plans:
             if shape.key in self._once:
                 self._learn(job, shape, price)
             else:
+                if len(self._once) >= _MOST_SHAPES:
+                    self._once.clear()
                 self._once.add(shape.key)
         return price
 
