@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from typing import Final, NamedTuple
@@ -22,6 +21,7 @@ from sssjob.accounting.entries import (
     LedgerError,
     Posted,
     Said,
+    at_start,
     bounded,
     content_of,
     document_of,
@@ -168,7 +168,7 @@ class Charging(Accounts):
         if runs and new.over and (others := self._overlapping(new.job, key, runs)):
             if not work.supersede:
                 return Posted("contradicts", others[0], detail="a job runs once at a time; it is charged for a "
-                              f"run that starts {_at(others[0].start)}, and this one starts {_at(key[2])}")
+                              f"run that starts {at_start(others[0].start)}, and this one starts {at_start(key[2])}")
             for other in others:
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
@@ -354,9 +354,3 @@ def _ended(statement: Said) -> dict[str, int]:
     if end is None and start is not None and ran is not None:
         end = seconds(start) + ran
     return {} if end is None or seconds(end) >= NUMBERS else {"end": seconds(end)}
-
-
-def _at(start: int) -> str:
-    """A StartTime in a message."""
-    return "at an unknown time" if start == NEVER else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M:%SZ}" \
-        if start < 253_402_300_800 else str(start)

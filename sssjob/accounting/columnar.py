@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting.coefficients import Coefficients
+from sssjob.accounting.plans import Plans
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, DIGITS, Batch, Tally, batch, charge_table, row, schema
@@ -150,8 +151,10 @@ class SacctTable:
     tally: Tally = field(default_factory=Tally)
     plain: int = 0
     _blocks: SacctBlocks = field(init=False)
+    _plans: Plans = field(init=False)
 
     def __post_init__(self) -> None:
+        self._plans = Plans(self.rates)         # of the jobs that are not plain
         self._blocks = SacctBlocks(self.context, lambda columns: Shapes(self.context, self.rates, columns))
 
     @property
@@ -178,7 +181,7 @@ class SacctTable:
         jobs = list(self._blocks.odd(read, None if nameless < 0 else read.plain[nameless]))
         if len(read.plain) == len(read.first):
             return plain
-        rows = batch([row(job, self.rates, self.tally) for job in jobs], self.rates)
+        rows = batch([row(job, self._plans, self.tally) for job in jobs], self.rates)
         places = [self._blocks.number(read, job) for job in read.plain] + [job.line for job in jobs]
         order = sorted(range(len(places)), key=places.__getitem__)
         table = pa.Table.from_batches([plain, rows]).take(pa.array(order, pa.int64())).combine_chunks()

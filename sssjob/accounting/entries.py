@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import all_delivered, delivered
-from sssjob.accounting.times import seconds
+from sssjob.accounting.times import seconds, shown
 from sssjob.document.element import Property
 from sssjob.document.model import Job, TaskGroup
 from sssjob.errors import SSSJobError
@@ -25,7 +25,7 @@ from sssjob.xml.writer import write_document
 
 __all__ = [
     "ABOUT_RUNS", "COLUMNS", "EXACT", "KINDS", "NAMES", "NEVER", "NUMBERS", "Account", "By", "Encoded", "Entry", "Kind",
-    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "bounded", "content_of",
+    "LedgerError", "Posted", "Said", "Statement", "Usage", "account_of", "at_start", "bounded", "content_of",
     "document_of", "encoded", "end_of", "entry_of", "job_of", "key_of", "named", "positive", "sealed", "stated",
 ]
 
@@ -271,8 +271,8 @@ class Said:
         if not ident:
             raise LedgerError("it has no Id")
         if not machine:
-            raise LedgerError("it names no Machine, which is part of what it is charged under; the option machine of "
-                              "records does")
+            raise LedgerError("it names no Machine, which is part of what it is charged under; for a script a site "
+                              "profile (--site) names it, for records the option machine")
         stamp = self.job.value("StartTime")
         start = seconds(stamp) if isinstance(stamp, int) else NEVER
         if start >= NUMBERS:
@@ -303,6 +303,11 @@ def end_of(charge: Entry) -> dict[str, int]:
     """When the run of a charge ended, as the entries that answer it keep it too."""
     end = charge.document.get("end")
     return {"end": end} if isinstance(end, int) else {}
+
+
+def at_start(start: int) -> str:
+    """When a run started, in a message."""
+    return "at an unknown time" if start == NEVER else shown(start)
 
 
 def stated(job: Job, tag: str) -> str:

@@ -38,6 +38,7 @@ from sssjob.accounting.entries import (
     Statement,
     Usage,
     account_of,
+    at_start,
     bounded,
     document_of,
     end_of,
@@ -178,7 +179,8 @@ class Ledger(Charging):
         of = f"job {escape(job, 60)}" + ("" if machine is None else f" of {escape(machine, 60)}")
         if not charges:
             raise LedgerError(f"no charge of {of} is in force")
-        known = ", ".join(f"{entry} ({escape(where, 60)}, started {start})" for entry, where, start in charges[:10])
+        known = ", ".join(f"{entry} ({escape(where, 60)}, started {at_start(start)})"
+                          for entry, where, start in charges[:10])
         raise LedgerError(f"{of} has {len(charges)} charges: name the entry, {known}")
 
     def _charge_entry(self, number: int) -> Entry:

@@ -115,18 +115,30 @@ class _Plan:
         self._step = rates.smallest.as_integer_ratio()
         self._least = rates.minimum.as_integer_ratio()
 
-    def priced(self, shape: _Shape) -> Priced | None:
-        """What a job of the shape costs; None where the rates' minimum or the limit of charges decides."""
-        values, rates = shape.values, self._rates
+    def _amount(self, values: Sequence[int | Fraction]) -> tuple[str, int, int] | None:
+        """(digits of the charge, over, under: what it is before it is rounded) of a job with these amounts; None where
+        the rates' minimum or the limit of charges decides."""
         over, under = self._whole.ratio(values)
         least, of_least = self._least
         if over * of_least < least * under or over >= _MOST_CHARGE * under:
             return None
         step, of_step = self._step
         steps = self._rounding(over * of_step, under * step)
-        precision = rates.precision
+        precision = self._rates.precision
         digits = f"{steps * step * 10**precision // of_step:0{precision + 1}d}"
-        amount = f"{digits[:-precision]}.{digits[-precision:]}" if precision else digits
+        return f"{digits[:-precision]}.{digits[-precision:]}" if precision else digits, over, under
+
+    def amount(self, shape: _Shape) -> Decimal | None:
+        """The charge of a job of the shape; None where the rates' minimum or the limit of charges decides."""
+        charged = self._amount(shape.values)
+        return None if charged is None else Decimal(charged[0])
+
+    def priced(self, shape: _Shape) -> Priced | None:
+        """The same with its record."""
+        values, rates, charged = shape.values, self._rates, self._amount(shape.values)
+        if charged is None:
+            return None
+        amount, over, under = charged
         texts = [*shape.texts, amount, quotient(over, under)]
         for part in self._parts:
             texts.append(quotient(*part.ratio(values)))
@@ -137,7 +149,7 @@ class Plans:
     """Prices by one set of rates. running: as ``charge`` has it."""
 
     def __init__(self, rates: RateSet, *, running: bool = False) -> None:
-        self._rates, self._running = rates, running
+        self.rates, self._running = rates, running
         self._usable = additive(rates)
         self._without_minimum = rates.model_copy(update={"minimum": Decimal(0)})
         self._lookups = Lookups()
@@ -153,26 +165,42 @@ class Plans:
     def priced(self, job: Job) -> Priced | Uncharged:
         """What a job costs that inherits nothing, or why it has no charge."""
         shape = self._shape(job) if self._usable else None
-        if shape is None:
-            return self._by_itself(job)
-        plan = self._plans.get(shape.key)
-        if isinstance(plan, _Plan):
-            return plan.priced(shape) or self._by_itself(job)
-        if plan is not None:
+        plan = None if shape is None else self._plans.get(shape.key)
+        if plan is None or shape is None:
+            return self._unplanned(job, shape)
+        return plan if isinstance(plan, Uncharged) else plan.priced(shape) or self._by_itself(job)
+
+    def amount(self, job: Job) -> Decimal | Uncharged:
+        """The amount of the same."""
+        shape = self._shape(job) if self._usable else None
+        plan = None if shape is None else self._plans.get(shape.key)
+        if plan is None or shape is None:
+            price = self._unplanned(job, shape)
+        elif isinstance(plan, Uncharged):
             return plan
+        elif (amount := plan.amount(shape)) is not None:
+            return amount
+        else:
+            price = self._by_itself(job)
+        return price if isinstance(price, Uncharged) else price.amount
+
+    def _unplanned(self, job: Job, shape: _Shape | None) -> Priced | Uncharged:
+        """The price of a job whose shape, if it has one, has no plan so far; the second job of a shape makes it."""
         lookups = self._lookups
         price = self._by_itself(job)
-        if self._lookups is lookups and shape.key not in self._plans:
+        if shape is not None and self._lookups is lookups and shape.key not in self._plans:
             if shape.key in self._once:
                 self._learn(job, shape, price)
             else:
+                if len(self._once) >= _MOST_SHAPES:
+                    self._once.clear()
                 self._once.add(shape.key)
         return price
 
     def _by_itself(self, job: Job) -> Priced | Uncharged:
         """As the pricing has it; what it goes by is noted."""
         lookups = Lookups()
-        price = charge(job, self._rates, running=self._running, lookups=lookups)
+        price = charge(job, self.rates, running=self._running, lookups=lookups)
         if not self._covers(lookups):
             lookups_before = self._lookups
             self._lookups = Lookups(lookups_before.names | lookups.names, lookups_before.texts | lookups.texts,
@@ -254,7 +282,7 @@ class Plans:
             return start is not None, end is not None
         if start is None or end is None:
             return None
-        moment = start if self._rates.valid_by == "start" else max(start, end - 1)
+        moment = start if self.rates.valid_by == "start" else max(start, end - 1)
         return True, True, sum(border <= moment for border in self._borders)
 
     # -- plans
@@ -273,7 +301,7 @@ class Plans:
             if example == price:
                 self._plans[shape.key] = example
             return
-        plan = _plan_of(example, opened_shape, self._rates)
+        plan = _plan_of(example, opened_shape, self.rates)
         if plan is not None and plan.priced(shape) in (price, None):
             self._plans[shape.key] = plan
 

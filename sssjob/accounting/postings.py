@@ -27,7 +27,7 @@ from sssjob.accounting.entries import (
 )
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import Store
-from sssjob.accounting.times import seconds
+from sssjob.accounting.times import seconds, shown
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape
@@ -216,7 +216,7 @@ class Postings:
         with self.store.transaction():
             closed = self.closed()
             if closed is not None and until <= closed:
-                raise LedgerError(f"the books are closed up to {closed} already")
+                raise LedgerError(f"the books are closed up to {shown(closed)} already")
             if until > int(self._clock()):
                 raise LedgerError("the books are closed when the time is over")
             self._note(CLOSED, str(until))

@@ -16,7 +16,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sssjob.accounting.facts import Reason
-from sssjob.accounting.pricing import Charge, Uncharged, charge
+from sssjob.accounting.plans import Plans
+from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
@@ -114,9 +115,9 @@ def schema(rates: RateSet) -> pa.Schema:
 
 def charge_table(jobs: Iterable[Job], rates: RateSet, tally: Tally) -> Iterator[Batch]:
     """The rows of jobs, some thousand at once. tally: is added to."""
-    rows: list[tuple[Any, ...]] = []
+    rows, plans = list[tuple[Any, ...]](), Plans(rates)
     for job in jobs:
-        rows.append(row(job, rates, tally))
+        rows.append(row(job, plans, tally))
         if len(rows) == _BATCH:
             yield batch(rows, rates)
             rows = []
@@ -157,9 +158,9 @@ def _cell(value: object) -> str:
     return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
+def row(job: Job, plans: Plans, tally: Tally) -> tuple[Any, ...]:
     """The row of one job, counted. Numbers that no column can hold are left out, and the job is not charged."""
-    outcome = charge(job, rates)
+    price = plans.amount(job)
     tally.jobs += 1
     delivered = job.delivered
     values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
@@ -168,13 +169,13 @@ def row(job: Job, rates: RateSet, tally: Tally) -> tuple[Any, ...]:
     wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
     values.update(dict.fromkeys(wide))
     amount, reason = None, None
-    if wide or (isinstance(outcome, Charge) and outcome.amount >= 10 ** (DIGITS - rates.precision)):
-        outcome = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
-    if isinstance(outcome, Charge):
-        amount = outcome.amount
+    if wide or (isinstance(price, Decimal) and price >= 10 ** (DIGITS - plans.rates.precision)):
+        price = Uncharged(Reason.TOO_LARGE, "a column of the table does not hold it")
+    if isinstance(price, Decimal):
+        amount = price
         tally.charged += 1
         tally.total += amount
     else:
-        reason = str(outcome.reason)
+        reason = str(price.reason)
         tally.reasons[reason] += 1
     return tuple({**values, "charge": amount, "reason": reason}[name] for name in COLUMNS)

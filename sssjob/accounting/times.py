@@ -17,12 +17,13 @@ from zoneinfo import ZoneInfo
 
 from sssjob.limits import LIMITS
 
-__all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "seconds"]
+__all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "seconds", "shown"]
 
 #: Seconds that a calendar parts: twenty years.
 LONGEST: Final = 20 * 366 * 86400
 #: No epoch time in seconds is as large; in milliseconds all since 1973 are.
 _MILLISECONDS: Final = 10**11
+_YEAR_10000: Final = 253_402_300_800
 _LAST: Final = LIMITS.moment - 2 * 86400     # the days of a calendar are looked at to the day after the end
 _EPOCH: Final = re.compile(r"[0-9]{1,14}")
 
@@ -53,6 +54,11 @@ class Category(Protocol):
 def seconds(epoch: int) -> int:
     """Epoch seconds of a time that may be in milliseconds."""
     return epoch // 1000 if epoch >= _MILLISECONDS else epoch
+
+
+def shown(epoch: int) -> str:
+    """Epoch seconds as a message shows them: in UTC, and as they are behind the last year that has four digits."""
+    return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%dT%H:%M:%SZ}" if epoch < _YEAR_10000 else str(epoch)
 
 
 def moment(text: str, zone: ZoneInfo | None = None) -> int:

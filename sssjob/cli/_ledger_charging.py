@@ -201,12 +201,17 @@ class _Charging:
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> None:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
         is."""
-        pending, how = self._runs(jobs), self.how
-        while batch := list(islice(pending, _BATCH)):
-            done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
-                                       supersede=how.supersede, read=read, running=how.running)
+        from sssjob.xml.reader import collector_paused
+
+        pending, how, more = self._runs(jobs), self.how, True
+        while more:
+            with collector_paused():        # what a batch needs stays until all of it is charged
+                batch = list(islice(pending, _BATCH))
+                done = self.ledger.charges(batch, self.rates, owner=how.owner, recharge=how.recharge,
+                                           supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
+            more = len(batch) == _BATCH
 
     def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
         """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""

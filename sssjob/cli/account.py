@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -24,8 +25,9 @@ from sssjob.errors import UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet, Uncharged
+    from sssjob.accounting import Uncharged
     from sssjob.accounting.capacity import Capacity
+    from sssjob.accounting.plans import Plans
     from sssjob.accounting.privacy import Privacy
     from sssjob.accounting.totals import Totals
     from sssjob.document.model import Job, JobDefaults
@@ -74,6 +76,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.accounting._sacct_totals import SacctTotals
     from sssjob.accounting.attempts import last_runs
     from sssjob.accounting.cube import CELLS, CUBE, cube_of
+    from sssjob.accounting.plans import Plans
     from sssjob.accounting.totals import FIGURES, Totals
     from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
@@ -102,7 +105,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     read, uncharged = list[Counts](), Counter[str]()
     whole = SacctTotals(sums, rates, uncharged)
     columns = whole if whole.suits and not privacy else None
-    adding = _Adding(sums, rates, privacy, uncharged,
+    adding = _Adding(sums, None if rates is None else Plans(rates), privacy, uncharged,
                      lambda: _refuse_of_sums(every, spread, rates_file, privacy_file, cube))
     last = rates is not None and rates.attempts == "last"
     with last_runs() as waiting:
@@ -132,11 +135,11 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
 
 @dataclass(slots=True)
 class _Adding:
-    """Adding up jobs. sums: to each of which; uncharged: counts why jobs have no charge; refuse: raises UsageError
-    where a sum over jobs cannot be added."""
+    """Adding up jobs. sums: to each of which; plans: what jobs cost; uncharged: counts why jobs have no charge; refuse:
+    raises UsageError where a sum over jobs cannot be added."""
 
     sums: list[Totals]
-    rates: RateSet | None
+    plans: Plans | None
     privacy: Privacy | None
     uncharged: Counter[str]
     refuse: Callable[[], None]
@@ -151,7 +154,7 @@ class _Adding:
             self.refuse()
             totals.add(job_or_sum.job(), jobs=job_or_sum.jobs)
             return
-        job, result = _charged(*job_or_sum, self.rates)
+        job, result = _charged(*job_or_sum, self.plans)
         if earlier:
             result = result if isinstance(result, Uncharged) else EARLIER
             job.set_as_is("Charge", None)
@@ -186,20 +189,23 @@ def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, pri
             raise UsageError(f"{named} is for jobs; a sum tells the month of its jobs and what they used together")
 
 
-def _charged(job: Job, defaults: JobDefaults | None,
-             rates: RateSet | None) -> tuple[Job, Charge | Uncharged | None]:
+def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None) -> tuple[Job, Decimal | Uncharged | None]:
     """The job with its defaults and, by rates, its charge."""
-    from sssjob.accounting import Charge, charge
+    from sssjob.accounting import Charge, Uncharged, charge
     from sssjob.document.element import new_property
     from sssjob.document.inherit import effective
 
     whole = job if defaults is None else effective(job, defaults).fold()
-    if rates is None:
+    if plans is None:
         return whole, None
-    result = charge(job, rates, defaults)
-    units = {"units": rates.currency} if rates.currency else {}
-    whole.set_as_is("Charge", new_property("Charge", result.amount, units) if isinstance(result, Charge) else None)
-    return whole, result
+    if defaults is None:
+        price = plans.amount(job)
+    else:
+        itemised = charge(job, plans.rates, defaults)
+        price = itemised.amount if isinstance(itemised, Charge) else itemised
+    units = {"units": plans.rates.currency} if plans.rates.currency else {}
+    whole.set_as_is("Charge", None if isinstance(price, Uncharged) else new_property("Charge", price, units))
+    return whole, price
 
 
 def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:

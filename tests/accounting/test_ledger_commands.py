@@ -91,9 +91,9 @@ def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -
     assert answer.out == "charged 1: charge 1.00 EUR, account chem for job 1.head of colony\n"
     assert answer.err.splitlines()[-1] == \
         "5 jobs: 1 charged, 4 not (no-key 2, not-started 1, nothing-priced 1); 1.00 EUR"
-    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under; the " \
-        "option machine of records does)" \
-        in answer.err
+    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under; for " \
+           "a script a site profile (--site) names it, for records the option machine)" \
+           in answer.err
     assert "5: not charged: no-key (it has no Project, which names the account (--account-by))" in answer.err
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.accounting import Uncharged, charge
+from sssjob.accounting import plans as plans_module
 from sssjob.accounting.arithmetic import formula, plain, quotient, recompute
 from sssjob.accounting.entries import COLUMNS, encoded
 from sssjob.accounting.ledger import Ledger, Read
@@ -68,8 +69,9 @@ def by_pricing(job: Job, rates: RateSet, *, running: bool = False) -> Priced | U
 def alike(jobs: list[Job], rates: RateSet, *, running: bool = False) -> Plans:
     plans = Plans(rates, running=running)
     for number, job in enumerate(jobs):
-        by_plan, priced = plans.priced(job), by_pricing(job, rates, running=running)
+        by_plan, amount, priced = plans.priced(job), plans.amount(job), by_pricing(job, rates, running=running)
         assert by_plan == priced, number
+        assert amount == (priced.amount if isinstance(priced, Priced) else priced)
         if isinstance(by_plan, Priced) and isinstance(priced, Priced):
             assert by_plan.amount.as_tuple() == priced.amount.as_tuple()
     return plans
@@ -168,6 +170,14 @@ def test_any_rates(rates: RateSet, values: dict[str, int], start: int) -> None:
 @given(documents())
 def test_any_document(document: Document) -> None:
     alike([job for job, defaults in document.jobs() if defaults is None] * 3, WITHOUT_BILLING)
+
+
+def test_shapes_without_end_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rates go by what each job says otherwise, memory does not grow with the jobs."""
+    monkeypatch.setattr(plans_module, "_MOST_SHAPES", 5)
+    jobs = jobs_of(HEADER + "".join(line(JobID=str(n), User=f"u{n % 40}") for n in range(1, 90)))
+    plans = alike(jobs * 2, rate_set("VBR Processors 1\nNBM User=u1 2"))
+    assert len(plans) <= 5 and len(plans._once) <= 5
 
 
 def test_a_queue_may_be_called_like_a_property() -> None:

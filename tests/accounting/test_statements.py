@@ -74,8 +74,9 @@ def test_a_refund_by_the_job(ledger: Command) -> None:
     assert ledger("refund --job 3 --machine a").err == "sssjob: no charge of job 3 of a is in force\n"
     Path("log").write_text(Path("log").read_text().replace("\n1|a|", "\n1|b|").replace("\n4|a|", "\n1|a|"))
     assert ledger("charge --rates prices -f sacct log").code == 0
-    assert ledger("refund --job 1").err == ("sssjob: job 1 has 3 charges: name the entry, 2 (a, started 1796000000), "
-                                            "8 (b, started 1796000000), 9 (a, started 1798760000)\n")
+    assert ledger("refund --job 1").err == ("sssjob: job 1 has 3 charges: name the entry, 2 (a, started "
+                                            "2026-11-30T00:53:20Z), 8 (b, started 2026-11-30T00:53:20Z), 9 (a, started "
+                                            "2026-12-31T23:33:20Z)\n")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
