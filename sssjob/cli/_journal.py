@@ -251,8 +251,9 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
 
 
 def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
-    """Tell which jobs there is no room for, a line for each reason; whether a resource manager says so of any."""
-    from sssjob.run.standing import FULL
+    """Tell which jobs there is no room for, or nobody who answers, a line for each reason; whether that is because of
+    a resource manager for any."""
+    from sssjob.run.standing import AWAY, FULL
 
     reasons: dict[str, list[Running]] = {}
     for job in (job for submission in submissions for job in submission.jobs):
@@ -260,7 +261,7 @@ def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
             reasons.setdefault(job.held_for, []).append(job)
     for reason, jobs in reasons.items():
         many = f"{_and_more([job.row.key for job in jobs])} {'is' if len(jobs) == 1 else 'are'}"
-        full = reason.startswith(FULL)
-        problem(f"{many} held back: {reason}; submitted when there is room, by any client (`sssjob wait`)",
-                as_json=as_json, status=_STILL if full else 0)
-    return any(reason.startswith(FULL) for reason in reasons)
+        away = reason.endswith(AWAY)
+        problem(f"{many} held back: {reason}; submitted when {'it does' if away else 'there is room'}, by any client "
+                "(`sssjob wait`)", as_json=as_json, status=_STILL if away or reason.startswith(FULL) else 0)
+    return any(reason.startswith(FULL) or reason.endswith(AWAY) for reason in reasons)
