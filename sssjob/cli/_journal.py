@@ -228,16 +228,21 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
     submitted by an earlier client, so that nobody was asked about them now."""
     codes = set()
     refusals: dict[tuple[str, int], list[str]] = {}
+    unsure: list[Running] = []
     for job in (job for submission in submissions for job in submission.jobs):
         refused = next((s for s in job.seen if s.known.get("reason") in _REFUSED), None)
         if job.word == "failed" and refused is not None and refused.status is not None:
             code = 4 if refused.known.get("transient") else 5
             refusals.setdefault((str(refused.status.message), code), []).append(job.plan.label)
         elif job.word == "running" and (job.asked or (again and job.of.owned)) and None in job.references:
-            codes.add(_STILL)
-            problem(f"{job.plan.label}: nobody knows yet whether it was submitted; it is in the journal as "
-                    f"{job.row.key}, and the next client asks again and goes on: do not submit it once more",
-                    as_json=as_json, status=_STILL)
+            unsure.append(job)
+    if unsure:
+        codes.add(_STILL)
+        it, is_, was = ("it", "is", "was") if len(unsure) == 1 else ("they", "are", "were")
+        problem(f"{_and_more([job.plan.label for job in unsure])}: nobody knows yet whether {it} {was} submitted; {it} "
+                f"{is_} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client asks again "
+                f"and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
+                as_json=as_json, status=_STILL)
     for (reason, code), labels in refusals.items():
         codes.add(code)
         problem(f"{_and_more(labels)}: {reason}", as_json=as_json, status=code)
@@ -246,8 +251,9 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
 
 
 def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
-    """Tell which jobs there is no room for, a line for each reason; whether a resource manager says so of any."""
-    from sssjob.run.standing import FULL
+    """Tell which jobs there is no room for, or nobody who answers, a line for each reason; whether that is because of
+    a resource manager for any."""
+    from sssjob.run.standing import AWAY, FULL
 
     reasons: dict[str, list[Running]] = {}
     for job in (job for submission in submissions for job in submission.jobs):
@@ -255,7 +261,7 @@ def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
             reasons.setdefault(job.held_for, []).append(job)
     for reason, jobs in reasons.items():
         many = f"{_and_more([job.row.key for job in jobs])} {'is' if len(jobs) == 1 else 'are'}"
-        full = reason.startswith(FULL)
-        problem(f"{many} held back: {reason}; submitted when there is room, by any client (`sssjob wait`)",
-                as_json=as_json, status=_STILL if full else 0)
-    return any(reason.startswith(FULL) for reason in reasons)
+        away = reason.endswith(AWAY)
+        problem(f"{many} held back: {reason}; submitted when {'it does' if away else 'there is room'}, by any client "
+                "(`sssjob wait`)", as_json=as_json, status=_STILL if away or reason.startswith(FULL) else 0)
+    return any(reason.startswith(FULL) or reason.endswith(AWAY) for reason in reasons)

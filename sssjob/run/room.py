@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sssjob.run.caps import Caps
-from sssjob.run.standing import FULL, Running
+from sssjob.run.standing import AWAY, FULL, Running
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -35,9 +35,10 @@ _KNOWN_S: Final = 1.0               # how long a count of what other clients hav
 
 @dataclass(slots=True)
 class _Lane:
-    """Jobs that share the limits of a queue. waiting: those that are held back, by their places. reason: the words of a
-    manager whose queue is full. offers: how many may be tried in spite of that; tried: those that are. probe: the one
-    of them that is after a pause. due: when the next is, by the monotonic clock."""
+    """Jobs that share the limits of a queue. waiting: those that are held back, by their places. reason: that the queue
+    is full, with the words of its manager, or that this does not answer. offers: how many may be tried in spite of
+    that; tried: those that are. probe: the one of them that is after a pause. due: when the next is, by the monotonic
+    clock."""
 
     waiting: dict[int, Running] = field(default_factory=dict)
     reason: str | None = None
@@ -66,7 +67,7 @@ class Room:
         """Whether a job may be submitted now, and takes its place; else it is held back."""
         lane = self._lane(job)
         if lane.reason is not None and not lane.offers:
-            self._hold(lane, job, f"{FULL}: {lane.reason}")
+            self._hold(lane, job, lane.reason)
             return False
         cap = self._reached(job)
         if cap is not None:
@@ -109,17 +110,26 @@ class Room:
     # -- what resource managers say
     def full(self, job: Running, reason: str) -> None:
         """A resource manager has no room for a job."""
-        lane = self._lane(job)
-        lane.reason, lane.offers, lane.probe = " ".join(reason.split()), 0, None
+        self._close(self._lane(job), f"{FULL}: {' '.join(reason.split())}")
+        self.held_back(job)
+
+    def silent(self, job: Running) -> None:
+        """A resource manager did not answer, and nobody knows whether it has a job: those after that one, which would
+        each wait as long for an answer, are kept until it is tried again."""
+        if not self.is_closed(job):     # said of another element of its array, by the same command
+            self._close(self._lane(job), f"{job.of.executor().name} {AWAY}")
+
+    @staticmethod
+    def _close(lane: _Lane, reason: str) -> None:
+        lane.reason, lane.offers, lane.probe = reason, 0, None
         lane.tried.clear()
         lane.pause_s = min(max(lane.pause_s * 2, _PAUSE_S[0]), _PAUSE_S[1])
         lane.due = time.monotonic() + lane.pause_s * random.uniform(0.75, 1.0)
-        self.held_back(job)
 
     def held_back(self, job: Running) -> None:
         """A job that was about to be submitted, and was not, waits for room again."""
         lane = self._lane(job)
-        reason = f"{FULL}: {lane.reason}"
+        reason = str(lane.reason)
         self.engine.starting.left(job)
         job.forget()
         self._hold(lane, job, reason)

@@ -30,14 +30,15 @@ from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving, take_event
 
-__all__ = ["FULL", "JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code", "intent",
-           "load"]
+__all__ = ["AWAY", "FULL", "JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code",
+           "intent", "load"]
 
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 Origin = Literal["job", "sssjob"]
 _STREAM: Final = "status"       # the source of what a status says without naming one
 #: How the reason begins for which a job is held back, where a resource manager has no room.
 FULL: Final = "the queue is full"
+AWAY: Final = "does not answer"         # behind the name of an executor
 _HOLD: Final = "Hold"           # State of a job that waits for its user
 
 

@@ -340,6 +340,8 @@ class Submitting:
                 job.parts[number] = None
                 self.engine.adopting.doubt(job, number)
             job.asked = True
+            if error.transient:
+                self.engine.room.silent(job)
             if job.array is None or job.array.tag not in self._doubted:
                 self._doubted.add("" if job.array is None else job.array.tag)
                 self.engine.tell(job, f"nobody knows yet whether it was submitted: {error}")

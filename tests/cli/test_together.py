@@ -71,6 +71,35 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
         "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended"]
 
 
+def test_what_is_said_of_many_jobs_in_the_journal_is_told_once() -> None:
+    """A controller that is down: each text begins with what its job is called."""
+    document = read_document(DOCUMENT.format("").encode())
+    told = [Finding("SSS602", "warning", f"r{n}", f"r{n}: nobody knows: {why}", "dropped", path=f"@26.{n}")
+            for n, why in ((1, "it hangs"), (2, "it hangs"), (3, "it is away"), (4, "it hangs"))]
+    assert [(one.path, one.message, len(all_of_them)) for one, all_of_them in together(told, document)] == [
+        ("@26.1", "r1: nobody knows: it hangs (3 jobs)", 3), ("@26.3", "r3: nobody knows: it is away", 1)]
+
+
+def test_many_jobs_of_which_nobody_knows_are_told_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """As ``submit`` tells them at its end."""
+    from sssjob.cli._journal import ended_badly
+    from sssjob.run.plan import outline
+    from sssjob.run.standing import Submission
+
+    document = read_document(DOCUMENT.format("").encode())
+    submission = Submission(document, lambda: pytest.fail("nobody is asked"))
+    submission.take_plan(outline(document))
+    for count, words in ((1, "0: nobody knows yet whether it was submitted; it is in the journal as @0.1, and the next "
+                             "client asks again and goes on: do not submit it once more"),
+                         (3, "0 and 2 more: nobody knows yet whether they were submitted; they are in the journal as "
+                             "@0.1 and 2 more, and the next client asks again and goes on: do not submit them once "
+                             "more")):
+        for job in submission.jobs[:count]:
+            job.word, job.asked, job.references = "running", True, [None]
+        assert ended_badly([submission], as_json=False) == 7
+        assert capfd.readouterr().err == f"sssjob: {words}\n"
+
+
 def test_jobs_that_stand_alike_are_told_once(capfd: pytest.CaptureFixture[str]) -> None:
     """When the time of ``wait`` is up: who is held, and why others wait; of who waits for its turn nothing is told."""
     from psij import JobState, JobStatus

@@ -15,6 +15,7 @@ from psij import Job
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._staging import BatchStaging
 from psij.executors.batch.slurm import SlurmJobExecutor
+from sssjob.cli._journal import ended_badly
 from sssjob.run.submitting import Submitting
 from tests.run.support import Desk, desk_on, group, shell
 
@@ -150,3 +151,27 @@ def test_a_job_without_a_name_has_that_of_its_id(identifier: str, more: str, nam
     assert desk.lab is not None
     (job,) = desk.lab.jobs()
     assert job["name"] == name
+
+
+def test_a_controller_that_is_away_is_waited_for_once(desk: Desk, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody knows of the first job whether it was made; each other one would wait as long for an answer."""
+    assert desk.lab is not None
+    mute = "error: Unable to contact slurm controller (connect failure)"
+    for command in ("sbatch", "squeue", "sacct"):
+        desk.lab.fault(command, times=-1, exit=1, stderr=f"{command}: {mute}")
+    submission = desk.submit(four())
+    commands = [words[0] for words in desk.lab.all_calls()]
+    assert commands.count("sbatch") == 1
+    assert [(job.word, job.asked, job.held_for) for job in submission.jobs] == [
+        ("running", True, None), *[("waiting", False, "slurm does not answer")] * 3]
+    assert ended_badly([submission], as_json=False) == 7
+    assert capfd.readouterr().err.splitlines() == [
+        "sssjob: a: nobody knows yet whether it was submitted; it is in the journal as @1.1, and the next client asks "
+        "again and goes on: do not submit it once more",
+        "sssjob: @1.2 and 2 more are held back: slurm does not answer; submitted when it does, by any client (`sssjob "
+        "wait`)"]
+    for command in ("sbatch", "squeue", "sacct"):
+        desk.lab.heal(command)
+    jobs, done = desk.client().wait(list(NAMES), 60)
+    assert done and {job.word for job in jobs} == {"done"}
+    assert sorted((desk.folder / "ran").read_text().split()) == list(NAMES)

@@ -264,6 +264,12 @@ class Cluster:
         self.jobs.append(job)
         return job
 
+    def end_strangers(self) -> None:
+        """Have all jobs end that are not of sssjob."""
+        for job in self.jobs:
+            if job.tag is None and not job.over:
+                self.finish(job, "COMPLETED", self.kernel.now)
+
     def ancient(self, number: int, user: str) -> None:
         """A row of years ago in accounting, under an id that will come again."""
         long_ago = self.kernel.now - 3000 * _DAY_S

@@ -60,9 +60,27 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
             tags |= set(own_tags)
             yield from _of_job(running, events, natives)
             yield from _left_behind(world, running, natives, own_tags)
+        yield from _depending(submission.jobs, history, natives)
     for tag in natives.keys() - tags:
         yield f"nobody's: native job {natives[tag][0][1].number}"
     yield from _stagings(world)
+
+
+def _depending(jobs: Sequence[Any], history: Sequence[Event], natives: dict[str, _Made]) -> Iterator[str]:
+    """Jobs that ran although the one that they wait for had not ended as it should, by what happened to it."""
+    lives: dict[int, list[NativeJob]] = {}
+    for event in history:
+        if event.kind == "intent":
+            lives.setdefault(event.job, []).extend(job for _, job in natives.get(event.data["tag"], ()))
+    for running in jobs:
+        if not any(job.runs for job in lives.get(running.number, ())):
+            continue
+        for need in running.plan.needs:
+            others = [job for number in need.on for job in lives.get(number, ())]
+            succeeded = [job.state == "COMPLETED" for job in others]
+            may = {"OnSuccess": any(succeeded), "OnFailure": not succeeded or not all(succeeded)}
+            if not may.get(need.condition, True):
+                yield f"depended: {running.row.key} ran, {need.text}: {[_summary(job) for job in others]}"
 
 
 def _of_job(running: Any, events: list[Event], natives: dict[str, _Made]) -> Iterator[str]:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["AWAY", "ENDLESS", "LATEST_S", "RETRIES", "ROOMY", "STAGED", "Plan", "document", "make_plan", "shrunk"]
+__all__ = ["AWAY", "ENDLESS", "LATEST_S", "RETRIES", "STAGED", "Plan", "document", "make_plan", "shrunk"]
 
 Plan = dict[str, Any]
 ENDLESS = "sleep 100000"        # a job that only a cancel ends
-ROOMY = 1000                    # jobs of a user that a cluster takes which has no limit to speak of
 LATEST_S = 120.0                # when the last step of a plan is
 AWAY = "the file server is away"     # why a copy fails for a while
 STAGED = "result.txt"           # what a job leaves in its folder
@@ -101,7 +100,7 @@ def _cluster(chance: random.Random, number: int) -> dict[str, Any]:
             "steps": chance.choice((0.0, 0.0, 3.0)), "unknown": chance.choice((0.0, 2.0)),
             "purge": chance.choice((86_400.0, 86_400.0, 30.0)), "clock": chance.choice((0.0, 0.0, -40.0, 40.0)),
             "late": chance.choice((0.0, 0.5, 3.0)), "accounting": chance.random() < 0.9,
-            "limit": chance.choice((ROOMY, ROOMY, 2)), "ancient": chance.random() < 0.4}
+            "limit": chance.choice((1000, 1000, 2)), "ancient": chance.random() < 0.4}
 
 
 def _jobs(chance: random.Random) -> list[dict[str, Any]]:
@@ -153,7 +152,7 @@ def _extension(kind: str, name: str, text: str) -> str:
 
 #: What is odd about a cluster, and how it is where that does not matter.
 _PLAIN = {"wait": 0.0, "slots": 100, "forget": 300.0, "lag": 0.0, "steps": 0.0, "unknown": 0.0, "clock": 0.0,
-          "late": 0.0, "accounting": True, "limit": ROOMY, "ancient": False, "last": 1_000_000, "purge": 86_400.0}
+          "late": 0.0, "accounting": True, "limit": 1000, "ancient": False, "last": 1_000_000, "purge": 86_400.0}
 
 
 def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
