@@ -172,3 +172,15 @@ def test_variables_that_are_set_keep_the_submitters_where_they_were(source: str,
     text = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
     assert [line[8:] for line in str(text).splitlines() if "--export" in line] == [export] * bool(export)
     assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in told]
+
+
+@pytest.mark.parametrize(("target", "first"), [
+    ("pbspro", 'cd "$PBS_O_WORKDIR"'), ("torque", 'cd "$PBS_O_WORKDIR"'), ("sge", 'cd "$SGE_O_WORKDIR"')])
+def test_what_htcondor_takes_from_where_it_was_submitted_is_found_there(target: str, first: str) -> None:
+    """Its executable is named from there; that the job writes there too is told, for it wrote into a folder of its
+    own."""
+    document = get("htcondor").read(b"executable = a.sh\nqueue\n", ReadContext())
+    findings = Findings("s")
+    text = str(get(target).write(document, WriteContext(findings, policy=Policy.WARN)))
+    assert text.splitlines()[-2:] == [first, "./a.sh"]
+    assert [f.severity for f in findings if f.subject == "InitialWorkingDirectory"] == ["warning"]

@@ -141,3 +141,8 @@ def test_an_array_of_two_kinds_of_nodes_is_told_for_slurm() -> None:
     lines, messages = converted("torque", "slurm", "#!/bin/sh\n#PBS -t 1-3\n#PBS -l nodes=2:ppn=2+1:ppn=1\n./a\n")
     assert [line for line in lines if "array" in line] == []
     assert "--array 1-3: sbatch refuses it: a heterogeneous job is no array" in " ".join(messages)
+
+
+def test_a_placeholder_for_a_number_of_nodes_asks_for_no_whole_node() -> None:
+    lines, _ = converted("cobalt", "slurm", "#!/bin/sh\n#COBALT -n {nodes} -t 10\n./a\n")
+    assert lines == ["#SBATCH --time=00:10:00", "./a"]

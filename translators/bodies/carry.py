@@ -19,6 +19,7 @@ from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import POSITIONAL, Mode, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.interpreters import SHELLS
+from sssjob.translators.bodies.languages import is_used
 from sssjob.translators.bodies.shell import Shell, Use
 from sssjob.translators.bodies.values import FILES, MADE, given, is_unset, why_fixed
 
@@ -74,17 +75,6 @@ def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, li
     return work.done()
 
 
-#: Bytes before a name that are looked at in another language.
-_BEFORE: Final = 500
-#: Shells that the grammar does not read.
-_CSH: Final = ("csh", "tcsh", "fish")
-#: What stands before a command in those, and in programs that start one.
-_CALLED: Final = re.compile(rb"(?:\A|[;|&(`])\s*\Z")
-_NAMED: Final = re.compile(rb"[\"'`]\Z")
-#: What stands before a variable in csh, Perl and Python.
-_EXPANDED: Final = re.compile(rb"(?:\$[{?#]?|\$ENV\{[\"']?|environ(?:\.get\(|\[)[\"']|getenv\([\"'])\Z")
-
-
 @lru_cache(maxsize=64)
 def pattern(facts: Facts) -> re.Pattern[bytes]:
     """Everything that a body may use of a dialect."""
@@ -117,7 +107,6 @@ class _Work:
         self.files: dict[str, Given] = {}               # that the shim makes, by the variables that name them
         self.folders: dict[str, Given] = {}
         self.gone: list[tuple[int, int]] = []           # options of launchers that are left out
-        self.set: dict[str, bool] = {}                  # name -> whether a script in another language sets it
 
     @cached_property
     def known(self) -> Mapping[str, str]:
@@ -233,37 +222,18 @@ class _Work:
     def _foreign(self, source: Facts, names: re.Pattern[bytes]) -> None:
         """A body in another language: names that tell whose they are, found as text."""
         seen: set[str] = set()
+        own: dict[str, bool] = {}
         for count, hit in enumerate(names.finditer(self.data)):
             name = hit[0].decode()
             if count == self.limits.shell_uses:
                 self._tell(UNREAD, "script", f"the script uses more than {count} names of {source.title}; the rest is "
                            "kept and not looked at", *self.place(hit.start()))
                 return
-            if name in seen or self._there(name, source):
-                continue
-            begin = max(0, hit.start() - _BEFORE)
-            row = self.data[max(begin, self.data.rfind(b"\n", begin, hit.start()) + 1):hit.start()].lstrip()
-            if row[:1] == b"#" or not self._used(name, row, source):
-                continue
-            seen.add(name)
-            self.tell(LANGUAGE, Use(name, "text", *hit.span()), f"the script uses {name} of {source.title}; a script "
-                      f"for {self.body.interpreter} is kept as it is")
-
-    def _used(self, name: str, before: bytes, source: Facts) -> bool:
-        """Whether a name in another language is one of the source's. before: the line up to it."""
-        if source.own(name) or name in source.phrases:
-            return True
-        if name in source.variables or name in source.constants:
-            return _EXPANDED.search(before) is not None and not self._sets(name)
-        return name in source.commands and (
-            _CALLED if self.body.interpreter in _CSH else _NAMED).search(before) is not None
-
-    def _sets(self, name: str) -> bool:
-        """Whether a script in another language sets a variable itself."""
-        if name not in self.set:
-            own = rb"\bset(?:env)?[ \t]+%s\b|^[ \t]*%s[ \t]*=" % (name.encode(), name.encode())
-            self.set[name] = re.search(own, self.data, re.MULTILINE) is not None
-        return self.set[name]
+            if name not in seen and not self._there(name, source) and is_used(
+                    self.data, hit.start(), name, source, self.body.interpreter, own):
+                seen.add(name)
+                self.tell(LANGUAGE, Use(name, "text", *hit.span()), f"the script uses {name} of {source.title}; a "
+                          f"script for {self.body.interpreter} is kept as it is")
 
     def _there(self, name: str, source: Facts) -> bool:
         """Whether the target sets the same variable to the same."""

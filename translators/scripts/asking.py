@@ -218,9 +218,9 @@ class Asking(Asked):
         source = self.source_dialect
         return {} if source is None or source is self.dialect else source.macros
 
-    def came_from(self, start: str) -> bool:
-        """Whether jobs of the source start in that directory: ``submit``, ``home``, ``scratch``."""
-        return self.source_dialect is not None and self.source_dialect.starts_in == start
+    def came_from(self, *starts: str) -> bool:
+        """Whether jobs of the source start in one of these directories: ``submit``, ``home``, ``scratch``."""
+        return self.source_dialect is not None and self.source_dialect.starts_in in starts
 
     def of(self, group: TaskGroup) -> Asking:
         """The same for one of several groups."""

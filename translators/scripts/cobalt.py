@@ -244,7 +244,7 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
                 reading.misfit(option, "is no number", "a number from 1")
             else:
                 reading.row(row, option)
-    if "--nodecount" in options:            # its nodes belong to one job at a time
+    if any(p.tag == "NodeCount" for p in reading.job.leaves()):     # its nodes belong to one job at a time
         reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["--nodecount"])
     if (mode := options.get("--mode")) is not None:
         _read_mode(reading, mode)

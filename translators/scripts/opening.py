@@ -142,8 +142,9 @@ def _directory(asking: Asking, body: str) -> list[str]:
     where = _submitted(asking)
     entry = _unsaid(asking, "InitialWorkingDirectory")
     if entry is None:
-        if not where or asking.goes or "InitialWorkingDirectory" in asking.tags or not asking.came_from("submit") \
-                or asking.dialect.starts_in != "home" or _FIRST.match(body) or not _COMMAND.search(body):
+        if not where or asking.goes or "InitialWorkingDirectory" in asking.tags \
+                or not asking.came_from("submit", "scratch") or asking.dialect.starts_in != "home" \
+                or _FIRST.match(body) or not _COMMAND.search(body):
             return []
         asking.opened = f'cd "{where}"'
         return [asking.opened]

@@ -221,7 +221,7 @@ def _defaults(asking: Asking) -> None:
         asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {name} starts in the {source.starts_in} "
                     f"directory, one of {target.title} in the {target.starts_in} directory"
                     + (f"; the script begins with {asking.opened}" if asking.opened else ""),
-                    "info" if asking.opened else None, "InitialWorkingDirectory")
+                    "info" if asking.opened and source.starts_in == "submit" else None, "InitialWorkingDirectory")
     _default_files(asking, source)
 
 
