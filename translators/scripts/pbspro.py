@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.document.model import TaskGroup
 from sssjob.request.asked import JOB, Entry
 from sssjob.request.layout import Kind
-from sssjob.translators.scripts import _pbs
+from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     PARTS,
@@ -479,10 +479,10 @@ _HARMLESS: Final = harmless(
     looks="k S")
 
 DIALECT: Final = Dialect(
-    "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
-    _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
-    ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
-    open=("l ", "W "), spellings=("account",), threads=True,
+    "pbspro", "PBS Pro", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=True, dos=False), _pbs_lines.directive,
+    _pbs_lines.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
+    ("PBS_",), _pbs_lines.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
+    marks=(_pbs_lines.PREFIX,), open=("l ", "W "), spellings=("account",), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
     files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)
