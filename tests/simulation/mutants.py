@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant("files are staged by two threads", {"sssjob.run.staging.Promised.resume": _fetched_by_all}),
     Mutant("files are removed before they are fetched", {"sssjob.run.staging._stage": _removed_first}),
     Mutant("a copy that failed for a while is not made again",
-           {"psij.executors._local_staging._may_pass": lambda _: False}),
+           {"psij.executors._local_staging.may_pass": lambda _: False}),
 )
 
 
