@@ -32,10 +32,10 @@ def dimension(name: str) -> str:
     if derived in DERIVED:
         return derived
     kind, colon, rest = name.partition(":")
-    found = _NAMES.get(kind.strip().lower())
-    if found is None or (colon and (found not in ("Resource", "Extension") or not rest)):
+    tag = _NAMES.get(kind.strip().lower())
+    if tag is None or (colon and (tag not in ("Resource", "Extension") or not rest)):
         raise UsageError(f"no property {escape(name, 60)!r} to add up by (as Project, User, Queue, Extension:State)")
-    return f"{found}:{rest}" if colon else found
+    return f"{tag}:{rest}" if colon else tag
 
 
 def value_of(job: Job, name: str) -> str:
@@ -43,13 +43,13 @@ def value_of(job: Job, name: str) -> str:
     ``dimension`` gives it."""
     if name in DERIVED:
         return DERIVED[name](job)
-    tag, _, wanted = name.partition(":")
+    tag, _, subname = name.partition(":")
     for container in (job, job.delivered, job.requested):
-        for found in () if container is None else container.all(tag):
-            if not wanted:
-                return found.text.strip() or ABSENT
-            if found.get("name") == wanted:
-                return (found.get("type") or found.text if tag == "Resource" else found.text).strip() or ABSENT
+        for item in () if container is None else container.all(tag):
+            if not subname:
+                return item.text.strip() or ABSENT
+            if item.get("name") == subname:
+                return (item.get("type") or item.text if tag == "Resource" else item.text).strip() or ABSENT
     return ABSENT
 
 
@@ -61,13 +61,13 @@ def delivered(job: Job, tag: str) -> Property | None:
 
 def all_delivered(job: Job) -> dict[str, Property]:
     """By name what ``delivered`` gives."""
-    bare, said = job.items, dict[str, Property]()
+    bare, by_tag = job.items, dict[str, Property]()
     delivered = [item.items for item in bare if item.tag == "Delivered" and isinstance(item, Container)]
     for items in (*delivered, bare):
         for item in items:
-            if item.tag not in said and isinstance(item, Property):
-                said[item.tag] = item
-    return said
+            if item.tag not in by_tag and isinstance(item, Property):
+                by_tag[item.tag] = item
+    return by_tag
 
 
 def _failure(job: Job) -> str:
@@ -124,14 +124,14 @@ class Condition:
     def all_of(cls, texts: Iterable[str]) -> tuple[Self, ...]:
         """The conditions of ``PROPERTY=VALUE`` and ``PROPERTY!=VALUE``; values of one property are alternatives. Raises
         UsageError."""
-        found: dict[tuple[str, bool], Self] = {}
+        by_key: dict[tuple[str, bool], Self] = {}
         for text in texts:
             parts = re.fullmatch(r"([^=!]+)(!?)=(.*)", text, re.DOTALL)
             if parts is None:
                 raise UsageError(f"{escape(text, 60)!r} is no condition, as Queue=batch or User!=root")
             key = dimension(parts[1]), bool(parts[2])
-            found.setdefault(key, cls(*key)).values.add(parts[3].strip())
-        return tuple(found.values())
+            by_key.setdefault(key, cls(*key)).values.add(parts[3].strip())
+        return tuple(by_key.values())
 
     def holds(self, job: Job) -> bool:
         """Whether a job meets it."""

@@ -98,8 +98,8 @@ def _ran(lines: Iterable[str]) -> Iterator[_Element]:
     """The elements that ran, of ``3 Completed NativeId=17 ExitCode=0 StartTime=... EndTime=... StatusMessage=...``."""
     for line in lines:
         words, _, message = line.partition(" StatusMessage=")
-        index, *said = words.split() or [""]
-        facts = dict(word.split("=", 1) for word in said if "=" in word)
+        index, *pairs = words.split() or [""]
+        facts = dict(word.split("=", 1) for word in pairs if "=" in word)
         start, end = facts.get("StartTime", ""), facts.get("EndTime", "")
         if start.isdecimal() and end.isdecimal() and int(start) <= int(end):
             yield _Element(int(start), int(end), message, index, facts.get("NativeId", ""), facts.get("ExitCode", ""))

@@ -69,7 +69,7 @@ def summed(entries: Iterable[Entry], names: Sequence[str], by: By, zone: tzinfo 
     with localcontext(EXACT):
         for entry in entries:
             key = tuple([SUMS[name](entry, by, zone) for name in names])
-            one = sums.setdefault(key, Sum(key))
-            one.entries += 1
-            one.change += entry.change
+            group_sum = sums.setdefault(key, Sum(key))
+            group_sum.entries += 1
+            group_sum.change += entry.change
     return [sums[key] for key in sorted(sums)]

@@ -175,7 +175,7 @@ def _closing(session: Session, tally: _Tally) -> None:
         session.warnings += 1
         if not session.quiet:
             problem(f"{reason}; {count} charged all the same", as_json=session.as_json)
-    overdrawn = sorted((account, left) for account, left in tally.overdrawn.items() if left < 0)
+    overdrawn = sorted((account, remaining) for account, remaining in tally.overdrawn.items() if remaining < 0)
     session.warnings += len(overdrawn)
     for (account, currency), available in [] if session.quiet else overdrawn[:None if session.as_json else _TOLD]:
         problem(f"account {escape(account, 100)} is overdrawn: {money(available, currency)} left",

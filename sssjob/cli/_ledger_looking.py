@@ -70,16 +70,16 @@ def statement(account: str, currency: str | None, since: str | None, until: str 
     with opened_ledger(place, create=False) as ledger:
         unit = unit_of(ledger, account, currency)
         whole = ledger.statement(account, unit, since=first, until=last, by=by)
-    wanted = Wanted(frozenset(users), frozenset(machines), frozenset(kinds))
-    shown = _Shown(whole, wanted.of(whole.entries), wanted.all, sums, UTC if timezone is None else zone_of(timezone))
+    choice = Wanted(frozenset(users), frozenset(machines), frozenset(kinds))
+    shown = _Shown(whole, choice.of(whole.entries), choice.all, sums, UTC if timezone is None else zone_of(timezone))
     emit(json.dumps(shown.record()) + "\n" if as_json else shown.table())
     return 0
 
 
-def _one_of(names: Sequence[str], known: Sequence[str], option: str) -> None:
+def _one_of(names: Sequence[str], allowed: Sequence[str], option: str) -> None:
     for name in names:
-        if name not in known:
-            raise UsageError(f"{option}: {name[:40]!r} is none of {', '.join(known)}")
+        if name not in allowed:
+            raise UsageError(f"{option}: {name[:40]!r} is none of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +152,17 @@ def usage(account: str | None, since: str | None, until: str | None, by: By, ove
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     threshold = None if over is None else amount_of(over.removesuffix("%"))
     with opened_ledger(place, create=False) as ledger:
-        found = [u for u in ledger.usage(since=first, until=last, by=by) if account in (None, u.account)]
-    if account is not None and not found:
+        rows = [u for u in ledger.usage(since=first, until=last, by=by) if account in (None, u.account)]
+    if account is not None and not rows:
         raise UsageError(f"there is no account {account!r}")
     if threshold is not None:
-        found = [u for u in found if u.reached(threshold)]
+        rows = [u for u in rows if u.reached(threshold)]
     if as_json:
-        emit("".join(json.dumps(u.record()) + "\n" for u in found))
-    elif found or threshold is None:
+        emit("".join(json.dumps(u.record()) + "\n" for u in rows))
+    elif rows or threshold is None:
         emit(_table([(escape(u.account), f"{u.given:f}", f"{u.used:f}", "-" if u.percent is None else f"{u.percent:f}",
-                      u.currency or "credits") for u in found], ("account", "given", "used", "%", "in")))
-    return 1 if found and threshold is not None else 0
+                      u.currency or "credits") for u in rows], ("account", "given", "used", "%", "in")))
+    return 1 if rows and threshold is not None else 0
 
 
 def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:
@@ -183,18 +183,18 @@ def _about(entry: Entry) -> str:
 def show(entry: int, place: str | None, as_json: bool) -> int:
     """Print one entry, of a charge or quote with its arithmetic."""
     with opened_ledger(place, create=False) as ledger:
-        found = ledger.entry(entry)
+        entry_found = ledger.entry(entry)
     if as_json:
-        return told(found, True)
-    lines = [line(found), f"  time: {when(found.time)}"]
-    if reason := found.document.get("reason"):
+        return told(entry_found, True)
+    lines = [line(entry_found), f"  time: {when(entry_found.time)}"]
+    if reason := entry_found.document.get("reason"):
         lines.append(f"  reason: {escape(str(reason), 400)}")
-    if made := found.document.get("charge"):
+    if made := entry_found.document.get("charge"):
         lines.append(f"  rates: {escape(str(made['rates']), 300)}")
         lines += [f"  {escape(i['rate'], 200)}{' (' + i['category'] + ')' if 'category' in i else ''}: "
                   f"{escape(i['arithmetic'], 4000)} = {i['value']}" for i in made["items"]]
         lines.append(f"  in all: {escape(made['arithmetic'], 100_000)} = {made['exact']}, {made['rounding']}")
-    lines.append(f"  hash: {found.hash}")
+    lines.append(f"  hash: {entry_found.hash}")
     emit("".join(f"{line}\n" for line in lines))
     return 0
 
@@ -237,14 +237,14 @@ def export(session: Session, target: str, since: str | None, until: str | None, 
     if target != "sss" and not (isinstance(writer, RecordTranslator) and (writer.texts or writer.blobs)):
         raise UsageError(f"{target} is no format of records that is written")
     findings = Findings(place or "ledger")
-    given = Options(pairs(options, "--option"))
-    context = WriteContext(findings, policy=session.policy, options=given.view({}))
+    taken = Options(pairs(options, "--option"))
+    context = WriteContext(findings, policy=session.policy, options=taken.view({}))
     privacy = load_privacy(privacy_file)
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     with opened_ledger(place, create=False) as ledger:
         jobs = ledger.charged(since=first, until=last, by=by)
         pieces = pieces_of(jobs if privacy is None else map(privacy.applied, jobs), writer, context, "charges")
-        given.check(target)
+        taken.check(target)
         if output == "-":
             for piece in pieces:
                 emit(piece)

@@ -202,10 +202,10 @@ def rezone(machine: str, zone: str, source: str, place: str | None, as_json: boo
 
 
 def _only(document: Document, file: str) -> tuple[Job, JobDefaults | None]:
-    found = list(islice(document.jobs(), 2))
-    if len(found) != 1:
-        raise UsageError(f"{file} holds {len(found) or 'no'} job{'s' * (len(found) > 1)}; it takes one")
-    return found[0]
+    jobs = list(islice(document.jobs(), 2))
+    if len(jobs) != 1:
+        raise UsageError(f"{file} holds {len(jobs) or 'no'} job{'s' * (len(jobs) > 1)}; it takes one")
+    return jobs[0]
 
 
 def _priced(session: Session, file: str, rates_file: str, *, anew: bool = False) -> tuple[Document, RateSet] | None:
@@ -264,20 +264,21 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
     """
     from sssjob.xml.writer import write_document
 
-    given = _priced(session, file, rates_file)
-    if given is None:
+    document_and_rates = _priced(session, file, rates_file)
+    if document_and_rates is None:
         return 1
-    document, rates = given
+    document, rates = document_and_rates
     job, defaults = _only(document, file)
     with opened_ledger(place) as ledger, _about(file):
-        entry, made = ledger.quote(job, defaults, rates, owner=owner, expires=moment_of(expires, timezone, "--expires"),
-                                   start=moment_of(start, timezone, "--start"))
+        entry, quoted = ledger.quote(job, defaults, rates, owner=owner,
+                                     expires=moment_of(expires, timezone, "--expires"),
+                                     start=moment_of(start, timezone, "--start"))
     job.set_as_is("Quote", f"quote-{entry.number}")
     findings = Findings(file)
     text = write_document(document, findings=findings)
     session.report(findings)
     if not session.quiet and not session.as_json:
-        say(f"quote-{entry.number}: {money(made.amount, made.currency)} for account {escape(entry.account, 100)}")
+        say(f"quote-{entry.number}: {money(quoted.amount, quoted.currency)} for account {escape(entry.account, 100)}")
     emit(json.dumps(entry.record()) + "\n" if session.as_json and output == "-" else text, output)
     return session.status()
 
@@ -296,10 +297,10 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, expires: str | None,
          start: str | None, timezone: str | None, place: str | None) -> int:
     """Set aside what the job of FILE will cost at most, until it is charged."""
-    given = _priced(session, file, rates_file)
-    if given is None:
+    document_and_rates = _priced(session, file, rates_file)
+    if document_and_rates is None:
         return 1
-    document, rates = given
+    document, rates = document_and_rates
     job, defaults = _only(document, file)
     with opened_ledger(place) as ledger, _about(file):
         entry, _ = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
@@ -325,10 +326,10 @@ def gate(session: Session, file: str, rates_file: str, owner: str, user: str | N
     line. Exit status 0 where it may be; else 1 where the account refuses it, which the line says."""
     from sssjob.accounting.ledger import LedgerError
 
-    given = _priced(session, file, rates_file, anew=True)
-    if given is None:
+    document_and_rates = _priced(session, file, rates_file, anew=True)
+    if document_and_rates is None:
         return 1
-    document, rates = given
+    document, rates = document_and_rates
     job, defaults = _only(document, file)
     if user is not None and job.first("User") is None:
         job.set("User", user)
@@ -343,14 +344,14 @@ def gate(session: Session, file: str, rates_file: str, owner: str, user: str | N
             answer = {"type": "gate", "accepted": False, "why": str(error)}
             emit(json.dumps(answer) + "\n" if session.as_json else f"refused: {error}\n")
             return 1
-        left = ledger.standing(held.account, held.currency).available
+        available = ledger.standing(held.account, held.currency).available
     if session.as_json:
         emit(json.dumps({"type": "gate", "accepted": True, "hold": held.number or None, "amount": f"{held.amount:f}",
-                         "account": held.account, "currency": held.currency, "available": f"{left:f}"}) + "\n")
+                         "account": held.account, "currency": held.currency, "available": f"{available:f}"}) + "\n")
     else:
         number = f", hold {held.number}" if held.number else ""
         emit(f"accepted: {money(held.amount, held.currency)} of account {escape(held.account, 100)}{number}, "
-             f"{money(left, held.currency)} available\n")
+             f"{money(available, held.currency)} available\n")
     return 0
 
 

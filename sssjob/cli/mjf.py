@@ -200,25 +200,25 @@ def write(directory: str, file: str | None, values: tuple[str, ...], gone: tuple
 
     if not directory or "\0" in directory:
         raise UsageError(f"DIR {escape(directory)!r} is no directory")
-    made = Directories(os.path.abspath(directory), draft=draft)
+    features_written = Directories(os.path.abspath(directory), draft=draft)
     if remove:
         if file or values or gone:
             raise UsageError("--remove stands alone")
-        made.remove()
+        features_written.remove()
         return 0
     session = Session(as_json=as_json)
     values_stated = (_values(session, file) if file is not None else {}) | _given(values)
     if session.errors:
         return session.status()
-    made.make()
+    features_written.make()
     times = {name: values_stated.pop(name) for name in ("shutdowntime", "shutdowntime_job") if name in values_stated}
-    made.set(values_stated)
+    features_written.set(values_stated)
     for name, when in times.items():
-        near = made.announce(name, when)
+        near = features_written.announce(name, when)
         if near != when:
             say(f"{name}: {near}, for {when} is past or nearer than the grace time")
-    made.unset(*gone)
-    emit(json.dumps(made.environment()) + "\n" if as_json else made.exports())
+    features_written.unset(*gone)
+    emit(json.dumps(features_written.environment()) + "\n" if as_json else features_written.exports())
     return session.status()
 
 

@@ -59,7 +59,7 @@ __all__ = ["command"]
 @click.option("--follow", type=click.FloatRange(1), default=30.0, metavar="SECONDS",
               help="How often resource managers are asked how jobs stand (default: 30).")
 @click.option("--iri-public", is_flag=True,
-              help="Tell who has no token of the facility and its resources, as clients of the IRI API expect.")
+              help="Answer about the facility and its resources also without a token, as IRI clients expect.")
 @common
 def command(session: Session, users_file: str | None, new: str | None, host: str, port: int,
             sssrmap_port: int | None, sssrmap_key: str | None, sssrmap_profile: str, sssrmap_sha1: bool,

@@ -7,15 +7,16 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from sssjob.document.element import Container, Property, Raw, Value
+from sssjob.document.element import Container, Property, Raw
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
+from sssjob.request._entry import Entry, policy_of
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single
@@ -45,7 +46,6 @@ _SLOTS: Final = ("", "Requested")
 _LISTED: Final = (TASK[0], f"{TASK[0]}+")
 _SETS: Final = ("Node", "Feature")      # several of them are no contradiction
 _WHOLE: Final = Decimal(1)
-_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,64 +69,9 @@ class Target:
 JSON: Final = Target()
 
 
-class Entry:
-    """One item of the job at its place.
-
-    tag, attributes: of the item as it stands, op and conj included; level: where it stands; slot: "", Requested,
-    Delivered or Environment; used: something was made of it; understood: attributes that were; taken: what is asked
-    for in its place, free of op and conj.
-    """
-
-    __slots__ = ("_above", "attributes", "item", "level", "policy", "slot", "tag", "taken", "understood", "used")
-
-    def __init__(self, item: Property | Raw | Container, level: str, slot: str, above: str, policy: Policy) -> None:
-        self.item, self.level, self.slot, self.policy = item, level, slot, policy
-        self.tag: str = item.tag            # asked for again and again: a property of this class would cost a call
-        self.attributes: Mapping[str, str] = item.attributes
-        self.used = False
-        self.understood: Set[str] = _NOTHING
-        self.taken: Property | None = None
-        self._above = above
-
-    @property
-    def path(self) -> str:
-        """``/Job/Requested/Memory``."""
-        return f"{self._above}/{self.tag}"
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """What tells it from the others of the job: the item alone does not, for a document that is read may hold one
-        for two properties that say the same."""
-        return self._above, id(self.item)
-
-    @property
-    def called(self) -> str:
-        """``Memory``, ``Extension Array``: what findings call it."""
-        return f"{self.tag} {self.attributes.get('name', '')}".rstrip() if self.tag == "Extension" else self.tag
-
-    @property
-    def value(self) -> Value:
-        """The value that is asked for; only properties have one."""
-        assert isinstance(self.item, Property)
-        return (self.taken or self.item).value
-
-    @property
-    def text(self) -> str:
-        """The same as text."""
-        item: Property = self.taken or self.item  # type: ignore[assignment]     # no container is asked for
-        value = item.value
-        return value if type(value) is str else item.text
-
-
 def _name_of(entry: Entry) -> str | None:
     """The name of a resource, of which each is asked for by itself; None for all else."""
     return entry.attributes.get("name") if entry.tag == "Resource" else None
-
-
-def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
-    """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
-    stated = item.attributes.get("awarenessPolicy")
-    return inherited if stated is None else Policy.of(stated) or Policy.REJECT
 
 
 @dataclass(slots=True)

@@ -99,8 +99,8 @@ class Happenings:
         while not self.closed:
             news = self._news
             while at < self.last:
-                told, at = await self._after(at)
-                for happening in told:
+                batch, at = await self._after(at)
+                for happening in batch:
                     if await sees(happening.submission):
                         yield happening.text
             if self.closed:

@@ -21,7 +21,7 @@ from sssjob.translators.scripts import (
     _flux_lines,
     _lsf_expressions,
     _lsf_lines,
-    _pbs,
+    _pbs_lines,
     _sge_lines,
     _slurm_lines,
     cobalt,
@@ -48,8 +48,8 @@ PIECES = st.sampled_from([
 DIRECTIVES = st.lists(st.tuples(st.sampled_from(["", " "]), st.lists(PIECES, max_size=6)), max_size=3)
 NOTHING = re.compile(r"(?!)")
 #: Where a line that takes no thought is read at once.
-QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro": (_pbs, "_PLAIN"),
-         "torque": (_pbs, "_PLAIN"), "flux": (_flux_lines, "_ONE"), "slurm": (_slurm_lines, "_PLAIN")}
+QUICK = {"lsf": (_lsf_lines, "_PLAIN"), "sge": (_sge_lines, "_PLAIN"), "pbspro": (_pbs_lines, "_PLAIN"),
+         "torque": (_pbs_lines, "_PLAIN"), "flux": (_flux_lines, "_ONE"), "slurm": (_slurm_lines, "_PLAIN")}
 
 
 @settings(max_examples=examples(100))
@@ -135,7 +135,7 @@ def test_plain_directives_are_written_as_all_others(name: str, option: str, valu
 
     quick = written()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cobalt, _flux_lines, _lsf_lines, _pbs, _sge_lines, _slurm_lines):
+        for module in (cobalt, _flux_lines, _lsf_lines, _pbs_lines, _sge_lines, _slurm_lines):
             patch.setattr(module, "bare", NOTHING.fullmatch)
         patch.setattr(htcondor, "_PRINTED", NOTHING)
         assert written() == quick

@@ -77,27 +77,27 @@ class Taking:
     # -- taking
     def property(self, tag: str, *attributes: str) -> Property | None:
         """The first property of that name; attributes: those that the target has too, all others are told."""
-        found = self.job.first(tag)
-        if found is not None:
-            self.use(found, *attributes)
-        return found
+        item = self.job.first(tag)
+        if item is not None:
+            self.use(item, *attributes)
+        return item
 
-    def use(self, found: Property, *attributes: str, place: str = "") -> None:
+    def use(self, item: Property, *attributes: str, place: str = "") -> None:
         """Mark as written."""
-        at = self.find(found, place)
+        at = self.find(item, place)
         if at is not None:
             del self.left[at]
-        for name in found.attributes.keys() - set(attributes):
-            self.lost("SSS501", found.tag, f"no place for attribute {name} of {found.tag}")
+        for name in item.attributes.keys() - set(attributes):
+            self.lost("SSS501", item.tag, f"no place for attribute {name} of {item.tag}")
 
-    def find(self, found: Property, place: str = "") -> int | None:
+    def find(self, item_sought: Property, place: str = "") -> int | None:
         """Where a property stands among those that are left; equal ones may be one object."""
-        return next((n for n, (where, item) in enumerate(self.left) if item is found and where == place), None)
+        return next((n for n, (where, item) in enumerate(self.left) if item is item_sought and where == place), None)
 
     def text(self, tag: str, *attributes: str) -> str | None:
         """The text of a property of the job, without blanks around it."""
-        found = self.property(tag, *attributes)
-        return None if found is None else self.clean(found.text, tag)
+        item = self.property(tag, *attributes)
+        return None if item is None else self.clean(item.text, tag)
 
     def clean(self, text: str, subject: str) -> str | None:
         """A text on one line without blanks around it, which is reported where it changes; None where nothing is
@@ -109,21 +109,21 @@ class Taking:
 
     def number(self, tag: str) -> int | None:
         """The value of a property of the job that is a whole number, not negative."""
-        found = self.job.first(tag)
-        if found is None or not isinstance(found.value, int) or found.value < 0:
+        item = self.job.first(tag)
+        if item is None or not isinstance(item.value, int) or item.value < 0:
             return None
-        self.use(found)
-        return found.value
+        self.use(item)
+        return item.value
 
     def amount(self, tag: str, *attributes: str, least: int = 0) -> Property | None:
         """What was delivered, else what stands bare in a job, which is told: both are read as delivered."""
-        found = own = None if self.delivered is None else self.delivered.first(tag)
-        if found is None and (found := self.job.first(tag)) is not None and isinstance(found.value, int):
+        item = own = None if self.delivered is None else self.delivered.first(tag)
+        if item is None and (item := self.job.first(tag)) is not None and isinstance(item.value, int):
             self.lost("SSS502", tag, f"{tag} that stands bare in the job is written as what was delivered")
-        if found is None or not isinstance(found.value, int) or found.value < least:
+        if item is None or not isinstance(item.value, int) or item.value < least:
             return None
-        self.use(found, *attributes, place="" if found is not own else "Delivered")
-        return found
+        self.use(item, *attributes, place="" if item is not own else "Delivered")
+        return item
 
     def fact(self, kind: str, name: str) -> str | None:
         """The text of an Extension."""

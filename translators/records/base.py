@@ -11,12 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
-from zoneinfo import ZoneInfo
 
 from sssjob.document.element import Property
 from sssjob.document.model import Document, Job, JobGroup
@@ -30,7 +28,6 @@ from sssjob.translators.records._values import (
     BYTES,
     EPOCHS,
     FLOAT,
-    LATEST,
     REASONS,
     Rejected,
     amount,
@@ -45,6 +42,7 @@ from sssjob.translators.records._values import (
     thousands,
     words,
 )
+from sssjob.translators.records._zones import epoch_of, even_day, zone_of
 
 if TYPE_CHECKING:
     from sssjob.translators.recognise import Fit, Sample
@@ -70,7 +68,7 @@ _CLOSE: Final = (2, 0.01)
 _LOCAL: Final = 100_000                 # minutes of local time whose epoch is kept
 _SIXTY: Final = {f"{n:02}": n for n in range(60)}
 _HOURS: Final = {f"{n:02}": 3600 * n for n in range(24)}
-_AROUND: Final = tuple(timedelta(hours=n) for n in range(-1, 26))      # hours of a day, and those beside it
+
 
 
 #: What a reader may stumble over in a record that nobody has thought of: it costs that record only.
@@ -116,18 +114,6 @@ class Counts:
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
-def _zone(name: str | None) -> tzinfo | None:
-    """The zone of that name (``UTC``, ``Europe/Berlin``, ``+02:00``); UsageError for one that is not known."""
-    if name is None:
-        return None
-    try:
-        if re.fullmatch(r"[+-]\d\d:?\d\d", name, re.ASCII):
-            return timezone(timedelta(hours=int(name[:3]), minutes=int(name[0] + name[-2:])))
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (ValueError, LookupError, OSError):
-        raise UsageError(f"no time zone {escape(name, 60)!r} (known: UTC, +02:00, Europe/Berlin ...)") from None
-
-
 # --- reading ------------------------------------------------------------------------------------------------------
 
 _Value = TypeVar("_Value")
@@ -142,7 +128,7 @@ class Reading:
     def __init__(self, context: ReadContext) -> None:
         self.context = context
         self.findings = context.findings
-        self.zone = _zone(context.options.get("timezone"))
+        self.zone = zone_of(context.options.get("timezone"))
         self.machine = words(context.options.get("machine"))
         self.counts = Counts()
         self.at = 0                     # the line that findings about amounts are for
@@ -318,7 +304,7 @@ class Reading:
         """
         seconds_known = self._epochs.get(key := minute + (offset or ""))
         if seconds_known is None:
-            zone = self.zone if offset is None else _zone("+00:00" if offset == "Z" else offset)
+            zone = self.zone if offset is None else zone_of("+00:00" if offset == "Z" else offset)
             if zone is None:
                 message = (f"{name} {minute} names no zone; name it with the option timezone (timezone=UTC, "
                            "timezone=Europe/Berlin), or have the times written as seconds")
@@ -328,9 +314,9 @@ class Reading:
             if len(self._epochs) > _LOCAL:
                 self._epochs.clear()
                 self._days.clear()
-            seconds_known = self._epochs[key] = _epoch(minute, zone, name)
+            seconds_known = self._epochs[key] = epoch_of(minute, zone, name)
             if offset is None and minute[:11] not in self._days:
-                self._days[minute[:11]] = _even_day(minute[:10], zone)
+                self._days[minute[:11]] = even_day(minute[:10], zone)
         if seconds_known[1]:
             self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
                       "is taken", number)
@@ -365,31 +351,6 @@ class Reading:
 
 def _agree(first: int, other: int, exact: bool) -> bool:
     return not exact and abs(first - other) <= max(_CLOSE[0], _CLOSE[1] * max(first, other))
-
-
-def _epoch(minute: str, zone: tzinfo, name: str) -> tuple[int, bool]:
-    """(epoch seconds, whether this minute occurs twice)."""
-    try:
-        local = datetime.fromisoformat(minute).replace(tzinfo=zone)
-        seconds = int(local.timestamp())
-        later = int(local.replace(fold=1).timestamp())
-    except (ValueError, OverflowError):
-        raise Rejected("time", f"{name} {minute} is no time") from None
-    if not 0 <= seconds < LATEST:
-        raise Rejected("time", f"{name} {minute} is no time")
-    return seconds, later > seconds
-
-
-def _even_day(day: str, zone: tzinfo) -> int | None:
-    """The first second of a day on which the clocks of a zone go on evenly; None for one on which they may not, or that
-    an hour before or behind it is not as far from UTC: times of it may be shown twice, or never."""
-    try:
-        midnight = datetime.fromisoformat(day).replace(tzinfo=zone)
-        first = int(midnight.timestamp())
-        even = len({zone.utcoffset(midnight + hours) for hours in _AROUND}) == 1
-    except (ValueError, OverflowError):
-        return None
-    return first if even and 0 <= first < LATEST - 86400 else None
 
 
 class Stream:

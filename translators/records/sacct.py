@@ -17,22 +17,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
-from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
-from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.lrm.slurm import CODED, NOWHERE, exit_of, stated
+from sssjob.lrm.slurm import NOWHERE, stated
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._slurm import ending, merged
+from sssjob.translators.records._sacct_rows import (
+    COUNTED,
+    ENDS,
+    EXTENSIONS,
+    NO_TRES,
+    Columns,
+    Part,
+    RowCounts,
+    Run,
+    Texts,
+    asked_memory,
+    energy_of,
+    in_total,
+    time_limit,
+    using,
+    whole_record,
+)
 from sssjob.translators.records._tres import TRES, TresTexts
 from sssjob.translators.records.base import (
     Heading,
@@ -40,15 +52,12 @@ from sssjob.translators.records.base import (
     Reading,
     Record,
     Rejected,
-    amount,
     count,
     heading,
     leaf,
     micros,
     rounded,
-    thousands,
     translator,
-    words,
 )
 
 __all__ = ["COLUMNS", "TRANSLATOR", "Rows"]
@@ -77,92 +86,8 @@ COLUMNS: Final[dict[str, str]] = {
 #: Columns in which a user may write the delimiter.
 _FREE: Final = ("jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey",
                 "container", "constraints", "stdin", "stdout", "stderr")
-_EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "comment": "Comment",
-                      "sluid": "SLUID"}
 _COMPONENTS: Final = 10_000
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
-
-
-#: Sections of a row: columns that together say one thing.
-_WHO: Final = ("user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
-_TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", "suspended", "restarts")
-_ENDED: Final = ("state", "exitcode", "reason")
-_COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes", "timelimitraw", "timelimit")
-_HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", *_COUNTED)
-_USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
-_MEASURED: Final = ("tresusageintot", "elapsedraw", "elapsed")
-_MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
-                *_EXTENSIONS)
-_Texts = tuple[str, ...]
-_Size = tuple[Decimal, str]
-_NO_TRES: Final = TRES()
-
-
-class _Columns:
-    """Columns of one order: of each section where its texts stand in a row, whose last text is empty for what is not
-    there."""
-
-    __slots__ = ("ended", "held", "id", "measured", "more", "names", "states_tres", "times", "used", "who")
-
-    def __init__(self, names: _Texts) -> None:
-        self.names = names
-        place = {name: i for i, name in enumerate(names)}
-        self.id = place.get("jobid", -1)
-        self.who, self.times, self.ended, self.held, self.used, self.more = (
-            itemgetter(*(place.get(name, -1) for name in section))
-            for section in (_WHO, _TIMES, _ENDED, _HELD, _USED, _MORE))
-        self.measured = itemgetter(*(place.get(name, -1) for name in _MEASURED)) if _MEASURED[0] in place else None
-        self.states_tres = "alloctres" in place
-
-
-
-@dataclass(slots=True)
-class _Part:
-    """A component of a run while its rows come: its record, the CPU time of its own row, and what the steps add. CPU
-    time in microseconds, GPU time in hundredths of a second."""
-
-    record: Record
-    own: int | None
-    cpu: int | None = None
-    peak: _Size | None = None
-    swap: _Size | None = None
-    signal: int | None = None
-    gpu: int | None = None
-
-    def grow(self, peak: _Size | None, swap: _Size | None) -> None:
-        """Keep the greatest sizes."""
-        self.peak, self.swap = _greater(self.peak, peak), _greater(self.swap, swap)
-
-
-    def gpus_worked(self, texts: str, raw: str, clock: str) -> None:
-        """Add how long the GPUs worked in a step: of each the per cent of the time that it was busy, of all together
-        their sum. texts: of TRESUsageInTot."""
-        busy = _BUSY.search(texts)
-        elapsed = count(raw, "ElapsedRaw") if raw else rounded(micros(clock, "Elapsed"))
-        if busy is not None and elapsed is not None:
-            self.gpu = (self.gpu or 0) + int(busy[1]) * elapsed
-
-
-def _greater(old: _Size | None, new: _Size | None) -> _Size | None:
-    if old is None or new is None:
-        return new or old
-    return new if to_bytes(*new) > to_bytes(*old) else old
-
-
-@dataclass(slots=True)
-class _Run:
-    """A run of a job while its rows come, by index of the component."""
-
-    base: str
-    parts: dict[str, _Part] = field(default_factory=dict)
-
-
-class _Counts(NamedTuple):
-    """What the columns of counts of a row say. requested: Processors, NodeCount and Duration that were asked for."""
-
-    processors: int | None
-    nodes: int | None
-    requested: tuple[Property, ...]
 
 
 class Rows(Reading):
@@ -175,13 +100,13 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free = -1
-        self.rows = _Columns(())
-        self.orders = Once(_Columns)
+        self.rows = Columns(())
+        self.orders = Once(Columns)
         self.who = Once(self._names)
         self.assigned, self.wanted = TresTexts("AllocTRES"), TresTexts("ReqTRES")
         self.counted = Once(self._counts, self.findings)
         self.memory = Once(self._memory, self.findings)
-        self.run: _Run | None = None
+        self.run: Run | None = None
         self.clock = "ElapsedRaw"           # the column that tells how long the job at hand took
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
@@ -213,9 +138,9 @@ class Rows(Reading):
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
         free = [i for i, n in enumerate(self.columns) if n in _FREE]
         self.free = free[0] if len(free) == 1 else -1
-        self.rows = _Columns(tuple(self.columns))
+        self.rows = Columns(tuple(self.columns))
         lost = [n.strip() for n, low in zip(names, self.columns, strict=True)
-                if low not in COLUMNS and low not in _EXTENSIONS]
+                if low not in COLUMNS and low not in EXTENSIONS]
         if lost:
             self.tell("SSS501", "columns", f"columns not carried over: {escape(', '.join(lost), 600)}")
 
@@ -260,7 +185,7 @@ class Rows(Reading):
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
         return self._folded(self.orders[tuple(row)], row["jobid"], [*row.values(), ""], number)
 
-    def _folded(self, columns: _Columns, ident: str, row: list[str], number: int) -> Iterable[Job]:
+    def _folded(self, columns: Columns, ident: str, row: list[str], number: int) -> Iterable[Job]:
         run, offset, base = self.run, "", ident
         if "." in ident or "+" in ident:
             ident, _, step = ident.partition(".")
@@ -274,23 +199,23 @@ class Rows(Reading):
                 return ()
         self.at = number
         record = self._record(columns, row, ident, number)
-        cpu, peak, swap, _ = _using(columns.used(row))
+        cpu, peak, swap, _ = using(columns.used(row))
         if run is not None and offset and run.base == base and len(run.parts) >= _COMPONENTS:
             raise Rejected("too-long", f"a job of more than {_COMPONENTS} components")
         done: Iterable[Job] = ()
         if run is None or not offset or run.base != base or offset in run.parts:
             done = self.rest()
-            run = self.run = _Run(base)
-        run.parts[offset] = _Part(record, cpu, peak=peak, swap=swap)
+            run = self.run = Run(base)
+        run.parts[offset] = Part(record, cpu, peak=peak, swap=swap)
         return done
 
     def rest(self) -> Iterable[Job]:
         """The last job."""
         run, self.run = self.run, None
-        return () if run is None else (self.given(_whole(run)),)
+        return () if run is None else (self.given(whole_record(run)),)
 
     # -- the record of a row
-    def _record(self, columns: _Columns, row: list[str], ident: str, number: int) -> Record:
+    def _record(self, columns: Columns, row: list[str], ident: str, number: int) -> Record:
         self.name(ident, "JobID")
         machine, identity = self.who[columns.who(row)]
         r = Record(number, ident, machine)
@@ -304,18 +229,18 @@ class Rows(Reading):
         self._times(r, columns.times(row))
         self._state(r, columns.ended(row))
         self._amounts(r, columns.held(row), columns.states_tres)
-        if r.ran and (energy := _energy(energies)):
+        if r.ran and (energy := energy_of(energies)):
             r.delivered += energy
         if raw and raw != ident:
             r.more.append(("LRM", "JobIDRaw", raw))
         if first or two or three or four:
             r.more += [("LRM", name, text) for name, text in zip(
-                _EXTENSIONS.values(), (first, two, three, four), strict=True) if text and text != "0:0"]
+                EXTENSIONS.values(), (first, two, three, four), strict=True) if text and text != "0:0"]
         if (text := planned or reserved)[:1].isdigit():
             r.more.append(("LRM", "Planned", str(rounded(micros(text, "Planned")))))
         return r
 
-    def _names(self, texts: _Texts) -> tuple[str | None, Heading]:
+    def _names(self, texts: Texts) -> tuple[str | None, Heading]:
         """Machine, and all that says whose a job is."""
         user, uid, group, gid, account, cluster, partition, qos, reservation = texts
         machine = self.name(cluster, "Cluster") or self.machine
@@ -325,7 +250,7 @@ class Rows(Reading):
             self.name(stated(qos.strip()), "QOS"),
             self.name(reservation, "Reservation"))
 
-    def _times(self, r: Record, texts: _Texts) -> None:
+    def _times(self, r: Record, texts: Texts) -> None:
         submit, eligible, start, end, raw, elapsed, suspended, restarts = texts
         number = r.line
         r.submit = self.time(submit, "Submit", number)
@@ -342,7 +267,7 @@ class Rows(Reading):
         again = count(restarts, "Restarts")
         r.starts = None if again is None else again + 1
 
-    def _amounts(self, r: Record, texts: _Texts, states_tres: bool) -> None:
+    def _amounts(self, r: Record, texts: Texts, states_tres: bool) -> None:
         """Add what a job was assigned and asked for."""
         alloc, req, reqmem, nodelist, raw, *counts = texts
         number = r.line
@@ -351,7 +276,7 @@ class Rows(Reading):
             bool(r.wall) or nodelist not in NOWHERE if nodelist else bool(r.wall) or (
                 allocated.cpu is not None if states_tres else r.start is not None)))
         asked = (self.wanted[req] if req in self.wanted else
-                 self.asked(lambda text, _: self.wanted[text], req, "ReqTRES") or _NO_TRES)
+                 self.asked(lambda text, _: self.wanted[text], req, "ReqTRES") or NO_TRES)
         if not r.ran:               # while a job waits its counts are what it asks for
             r.requested += self.counted[False, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, None, None,
                                         *counts].requested
@@ -363,7 +288,7 @@ class Rows(Reading):
             r.requested += requested
             if allocated.gpus_differ:
                 self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
-        memory = self.memory[reqmem] if reqmem[:1].isdigit() else _in_total(asked.memory)
+        memory = self.memory[reqmem] if reqmem[:1].isdigit() else in_total(asked.memory)
         if memory is not None:
             r.requested.append(memory)
         r.requested += asked.properties
@@ -393,22 +318,22 @@ class Rows(Reading):
             if span >= 0:
                 r.more.append(("LRM", "Elapsed", str(span)))
 
-    def _counts(self, numbers: tuple[bool | int | str | None, ...]) -> _Counts:
+    def _counts(self, numbers: tuple[bool | int | str | None, ...]) -> RowCounts:
         """Processors and nodes, and those and the time that were asked for. Rejected: number."""
         ran, alloc_cpu, alloc_nodes, asked_cpu, asked_nodes, listed, quotient, *texts = numbers
-        row, number = dict(zip(_COUNTED, map(str, texts), strict=True)), self.at
+        row, number = dict(zip(COUNTED, map(str, texts), strict=True)), self.at
         assert not isinstance(alloc_cpu, str) and not isinstance(alloc_nodes, str) and not isinstance(quotient, str)
         assert not isinstance(asked_cpu, str) and not isinstance(asked_nodes, str) and not isinstance(listed, str)
         cpus, nodes = count(row["ncpus"], "NCPUS"), count(row["nnodes"], "NNodes")
         asked = TRES(asked_cpu, asked_nodes)
         if not ran:
-            return _Counts(None, None, tuple(self._requested(row, asked, cpus or None, nodes or None, number)))
+            return RowCounts(None, None, tuple(self._requested(row, asked, cpus or None, nodes or None, number)))
         processors = self.first(
             "Processors", number, ("AllocCPUS", count(row["alloccpus"], "AllocCPUS") or None),
             ("AllocTRES", alloc_cpu), ("NCPUS", cpus or None), ("CPUTimeRAW / Elapsed", quotient))
         counted = self.first("NodeCount", number, ("AllocNodes", count(row["allocnodes"], "AllocNodes")),
                              ("AllocTRES", alloc_nodes), ("NNodes", nodes), ("NodeList", listed))
-        return _Counts(processors, counted, tuple(self._requested(row, asked, None, None, number)))
+        return RowCounts(processors, counted, tuple(self._requested(row, asked, None, None, number)))
 
     def _requested(self, row: Mapping[str, str], asked: TRES, cpus: int | None, nodes: int | None,
                    number: int) -> Iterator[Property]:
@@ -420,17 +345,17 @@ class Rows(Reading):
         if n:
             yield leaf("NodeCount", n)
         raw = row["timelimitraw"]
-        limit = self.asked(_limit, raw if raw[:1].isdigit() else row["timelimit"],
+        limit = self.asked(time_limit, raw if raw[:1].isdigit() else row["timelimit"],
                            "TimelimitRaw" if raw[:1].isdigit() else "Timelimit")
         if limit is not None:
             yield leaf("Duration", limit)
 
     def _memory(self, text: str) -> Property | None:
         """ReqMem; before 21.08 it ends in c (a CPU) or n (a node). An odd one is told."""
-        return self.asked(_asked_memory, text, "ReqMem")
+        return self.asked(asked_memory, text, "ReqMem")
 
-    def _state(self, r: Record, texts: _Texts) -> None:
-        r.native, r.signal, r.exit_code, r.exit_status, ended = _ENDS[texts]
+    def _state(self, r: Record, texts: Texts) -> None:
+        r.native, r.signal, r.exit_code, r.exit_status, ended = ENDS[texts]
         r.state, r.message, r.hold, is_known = ended
         if not r.native:
             r.state = "Completed" if r.end is not None else "Running" if r.start is not None else "Idle"
@@ -439,9 +364,9 @@ class Rows(Reading):
         if r.state != "Completed":
             r.end = r.exit_code = None
 
-    def step(self, part: _Part, name: str, texts: _Texts) -> None:
+    def step(self, part: Part, name: str, texts: Texts) -> None:
         """Add what a step tells of its job: CPU time, peaks, and of the batch step the signal."""
-        used, peak, swap, signal = _using(texts)
+        used, peak, swap, signal = using(texts)
         signal = signal if name == "batch" else None
         if used is not None:
             part.cpu = (part.cpu or 0) + used
@@ -450,116 +375,6 @@ class Rows(Reading):
             part.signal = signal
 
 
-def _ending(texts: _Texts) -> tuple[str, int | None, int | None, str, tuple[str, str, str | None, bool]]:
-    """(the manager's state, signal, exit code, status that is neither, what ``ending`` gives) of State, ExitCode and
-    Reason. Rejected: number."""
-    state, exits, reason = texts
-    native = words(state) or ""
-    code, signal = _code(exits)
-    if code is not None and (signal or not (code or native.partition(" ")[0] in CODED)):
-        code = None
-    return native, signal or None, code, exits if code is None else "", ending(native, reason, signal or None)
-
-
-_ENDS: Final = Once(_ending)
-
-
-def _whole(run: _Run) -> Record:
-    """The record of a run, of its components what they add up to."""
-    for part in run.parts.values():
-        _finish(part)
-    records = [part.record for part in run.parts.values()]
-    if len(records) == 1 and "" in run.parts:
-        return records[0]
-    first = records[0]
-    job = Record(first.line, run.base, first.machine)
-    job.name, job.heading, job.directory = first.name, first.heading, first.directory
-    job.submit, job.eligible = first.submit, first.eligible
-    job.state, job.hold, job.native, job.exit_status = first.state, first.hold, first.native, first.exit_status
-    job.more, job.starts = [more for more in first.more if more[1] != "GpuDuration"], first.starts
-    worked = [part.gpu for part in run.parts.values() if part.gpu is not None]
-    if len(worked) == len(records):
-        job.more.append(_worked(sum(worked)))
-    merged(job, records)
-    return job
-
-
-def _finish(part: _Part) -> None:
-    """Put into the record of a job what its steps said."""
-    r = part.record
-    if part.peak:
-        r.delivered.append(leaf("Memory", part.peak[0], _PEAKS[part.peak[1]]))
-    if part.swap:
-        r.more.append(("LRM", "MaxVMSize", f"{part.swap[0]:f} {part.swap[1]}"))
-    if part.gpu is not None and r.ran:
-        r.more.append(_worked(part.gpu))
-    used = part.own or part.cpu         # sacct -X prints 0 for the job and no step
-    r.cpu = rounded(part.own if used is None and not r.wall else used)
-    if r.signal is None and r.exit_code is None and part.signal and r.state == "Completed" and r.ran:
-        r.signal = part.signal
-
-
-def _worked(hundredths: int) -> tuple[str, str, str]:
-    """The Extension of how long GPUs worked."""
-    return "LRM", "GpuDuration", str((hundredths + 50) // 100)
-
-
-def _energy(texts: list[str]) -> list[Property]:
-    """The energy of ConsumedEnergyRaw, else of ConsumedEnergy. Rejected: number."""
-    for text, column in zip(texts, ("consumedenergyraw", "consumedenergy"), strict=True):
-        if text and (energy := thousands(text, column)):
-            return [leaf("Resource", energy, {"name": "Energy", "units": "J"})]
-    return []
-
-
-def _limit(text: str, name: str) -> int | None:
-    """Seconds of TimelimitRaw (minutes) or Timelimit; None for UNLIMITED and Partition_Limit. Rejected: number."""
-    if name == "Timelimit":
-        return rounded(micros(text, name)) if text[:1].isdigit() else None
-    minutes = count(text, name)
-    return None if minutes is None else minutes * 60
-
-
-def _asked_memory(text: str, name: str) -> Property | None:
-    per = {"c": "PerProcessor", "n": "PerNode"}.get(text[-1:], "")
-    size = amount(text[:-1] if per else text, name, "MB")
-    return None if size is None or not size[0] else leaf(
-        "Memory", size[0], {"units": size[1], "metric": per or "Total"})
-
-
-def _in_total(size: _Size | None) -> Property | None:
-    return None if size is None or not size[0] else leaf("Memory", size[0], {"units": size[1], "metric": "Total"})
-
-
-def _code(text: str) -> tuple[int | None, int | None]:
-    """(exit code, signal) of ``rc:sig``."""
-    code, signal = exit_of(text)
-    if not _EXIT.fullmatch(text):
-        raise Rejected("number", f"ExitCode {escape(text, 40)!r} is not of the form code:signal")
-    return code, signal
-
-
-def _using(texts: _Texts) -> tuple[int | None, _Size | None, _Size | None, int | None]:
-    """(microseconds of TotalCPU, else of UserCPU and SystemCPU; the peaks of memory and swap that were sampled; signal)
-    of a row. Rejected: number."""
-    total, user, system, peak, swap, exits = texts
-    used = micros(total, "TotalCPU")
-    if used is None and (user or system):
-        parts = micros(user, "UserCPU"), micros(system, "SystemCPU")
-        used = None if parts == (None, None) else (parts[0] or 0) + (parts[1] or 0)
-    return used, _size(peak, "maxrss"), _size(swap, "maxvmsize"), _SIGNALS[exits]
-
-
-def _size(text: str, column: str) -> _Size | None:
-    """A size that was sampled: empty and 0 were not."""
-    size = amount(text, column) if text else None
-    return size if size is not None and size[0] else None
-
-
-_EXIT: Final = re.compile(r"-?\d{0,20}(?::-?\d{0,20})?", re.ASCII)
-_BUSY: Final = re.compile(r"(?:^|,)gres/gpuutil=(\d{1,9})(?:,|$)", re.ASCII)
-_SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
-_PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)
 
 def _job(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | None:

@@ -124,13 +124,13 @@ def known(asking: Asking) -> dict[str, str]:
     """What the job asks for, and how the target counts the elements of its array."""
     from sssjob.translators.scripts.layout import one_task
 
-    made = asked(asking.job)
+    values = asked(asking.job)
     if asking.dialect.threads and one_task(asking):
-        made |= {"tasks": "1", "cpus_per_task": made["processors"]}
+        values |= {"tasks": "1", "cpus_per_task": values["processors"]}
     index = asking.dialect.index
-    if index is not None and "array" in made and (shift := index(made["array"])):
-        made["array_shift"] = shift
-    return made
+    if index is not None and "array" in values and (shift := index(values["array"])):
+        values["array_shift"] = shift
+    return values
 
 
 def _tell(asking: Asking, first: int) -> Callable[[str, str, str, int, int, str], None]:
@@ -172,26 +172,26 @@ _LONG: Final = 20
 def asked(job: Job) -> dict[str, str]:
     """Meaning and value of what the job states, where it states one value; tasks also where they follow from those of a
     node."""
-    made: dict[str, str] = {}
+    values: dict[str, str] = {}
     groups, ranges = job.task_groups, False
     for scope in (job, *(groups if len(groups) < 2 else ())):
         for body in (scope, scope.requested):
             for item in body.items if body is not None else ():
                 if item.tag in _ASKED and isinstance(item, Property):
                     if item.attributes.get("op", "EQ") == "EQ":
-                        made.update(_said(item))
+                        values.update(_said(item))
                     else:
                         ranges = ranges or item.tag == "NodeCount"
-    if "tasks_per_node" in made and "tasks" not in made and not ranges:
-        counts = made.get("nodes", "1"), made["tasks_per_node"]
+    if "tasks_per_node" in values and "tasks" not in values and not ranges:
+        counts = values.get("nodes", "1"), values["tasks_per_node"]
         if all(map(str.isdecimal, counts)) and len("".join(counts)) < _LONG:
-            made["tasks"] = str(int(counts[0]) * int(counts[1]))
+            values["tasks"] = str(int(counts[0]) * int(counts[1]))
     for group in groups:
-        for wanted in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
-            made.update(("cpus_per_task", p.text) for p in wanted.all("Processors") if p.get("op", "EQ") == "EQ")
-            made.update(("gpus_per_task", p.text) for p in wanted.all("Resource")
-                        if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
-    return made
+        for requested in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
+            values.update(("cpus_per_task", p.text) for p in requested.all("Processors") if p.get("op", "EQ") == "EQ")
+            values.update(("gpus_per_task", p.text) for p in requested.all("Resource")
+                          if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    return values
 
 
 def _said(item: Property) -> Iterable[tuple[str, str]]:

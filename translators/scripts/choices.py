@@ -234,18 +234,18 @@ def sayable(asking: Asking, choice: Choice, against: Callable[[Term], str]) -> b
 
 def drop(asking: Asking, choice: Choice, why: str) -> None:
     """The findings for a condition that is not carried, at each place that says the same."""
-    told = {id(entry) for entry, _ in asking.lost}
+    reported = {id(entry) for entry, _ in asking.lost}
     for item in {id(t.entry): t.entry.item for t in terms(choice) if t.entry is not None}.values():
         for entry in asking.said(item.tag):
-            if entry.item == item and id(entry) not in told:
-                told.add(id(entry))
+            if entry.item == item and id(entry) not in reported:
+                reported.add(id(entry))
                 asking.dropped(entry, why)
 
 
-def expanded(found: Iterable[Term], most: int = MOST) -> list[str] | None:
+def expanded(terms_found: Iterable[Term], most: int = MOST) -> list[str] | None:
     """The names of nodes of terms that are names and ranges, each once; None where they are no such or too many."""
     names: dict[str, None] = {}
-    for term in found:
+    for term in terms_found:
         if term.kind == "other":
             return None
         some: Iterable[str] = (term.name,)
@@ -261,9 +261,9 @@ def expanded(found: Iterable[Term], most: int = MOST) -> list[str] | None:
     return list(names) if len(names) <= most else None
 
 
-def names_in(found: Iterable[Term]) -> str:
+def names_in(terms_found: Iterable[Term]) -> str:
     """The names for people."""
-    return ", ".join(dict.fromkeys(term.name for term in found))
+    return ", ".join(dict.fromkeys(term.name for term in terms_found))
 
 
 def simple_features(asking: Asking) -> list[Entry]:

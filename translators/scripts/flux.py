@@ -115,15 +115,15 @@ _CLOCK: Final = Grammar(_clock, str, "YYYY-MM-DD HH:MM:SS")
 
 
 def _write_dependency(asking: Asking) -> Written:
-    made = []
+    texts = []
     for clause in re.findall(r"(?:@JOBID:[^@]*@|[^,@])+", dependencies(asking, ("on:", "before"))):
         kind, _, rest = clause.partition(":")
         ids = re.findall(r"@JOBID:[^@]*@|[^:@]+", rest) if kind in ("afterok", "afterany", "afternotok") else []
-        made += [f"{kind}:{one}" for one in ids] or [clause]
+        texts += [f"{kind}:{id_}" for id_ in ids] or [clause]
     begin = asking.one("EligibleTime")
     if begin is not None:
-        made.append(f"begin-time:{begin.text}")
-    return [("--dependency", text) for text in made]
+        texts.append(f"begin-time:{begin.text}")
+    return [("--dependency", text) for text in texts]
 
 
 # -- priority, signal
@@ -154,9 +154,9 @@ def _write_urgency(asking: Asking) -> Written:
         return [("--urgency", "hold")]
     if priority is None:
         return []
-    wanted = _DEFAULT + int(priority.text)
-    number = min(max(wanted, 1), 31)
-    if asking.source not in ("", "flux") or number != wanted:
+    urgency = _DEFAULT + int(priority.text)
+    number = min(max(urgency, 1), 31)
+    if asking.source not in ("", "flux") or number != urgency:
         asking.note(APPROXIMATED, priority, f"urgency {number}: 16 is the default, larger is sooner, users stop at 16")
     return [("--urgency", str(number))]
 
@@ -182,13 +182,13 @@ def _write_signal(asking: Asking) -> Written:
     entry = asking.extension("Signal")
     if entry is None:
         return []
-    found = re.fullmatch(r"((?:[BR]+:)?)(\w+)(?:@(\d{1,9}))?", entry.text, re.ASCII)
-    if found is None:
+    parts = re.fullmatch(r"((?:[BR]+:)?)(\w+)(?:@(\d{1,9}))?", entry.text, re.ASCII)
+    if parts is None:
         asking.dropped(entry, f"{entry.text} is no signal with a time")
         return []
-    if found[1]:
+    if parts[1]:
         asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
-    return [("--signal", f"{found[2]}@{found[3] or 60}s")]
+    return [("--signal", f"{parts[2]}@{parts[3] or 60}s")]
 
 
 # -- files and environment
@@ -204,9 +204,9 @@ _APPEND: Final = "output.mode=append"
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
     extra = reading.every("--setopt")
     append = any(o.value == _APPEND for o in extra) and "--output" in options
-    for one in extra:
-        if not (append and one.value == _APPEND):
-            reading.keep(one)
+    for setting in extra:
+        if not (append and setting.value == _APPEND):
+            reading.keep(setting)
     for name, tag in _STREAMS:
         option = options.get(name)
         if option is None:
@@ -221,11 +221,12 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_files(asking: Asking) -> Written:
     def literal(text: str) -> str:
+        """Text as a Flux template holds it. Raises LookupError for what it cannot hold."""
         if "{{" in text and asking.source != "flux":
             raise LookupError("way to say '{{'")
         return text
 
-    made: Written = []
+    pairs: Written = []
     source, _ = file_name(asking, "InputFile", literal)
     output, error = (file_name(asking, tag, literal, folder=False, holds=("Merge", "Append"))
                      for tag in ("OutputFile", "ErrorFile"))
@@ -240,13 +241,13 @@ def _write_files(asking: Asking) -> Written:
                     subject="ErrorFile")
     for name, text in (("--input", source), ("--output", out), ("--error", err)):
         if text is not None:
-            made.append((name, text))
-    made += [("--setopt", e.text) for e in kept_of(asking, "setopt")]
+            pairs.append((name, text))
+    pairs += [("--setopt", e.text) for e in kept_of(asking, "setopt")]
     if "Append" in output[1] ^ error[1] and None not in (out, err):
         asking.note(APPROXIMATED, None, "ErrorFile: Flux appends to all files or to none", subject="ErrorFile")
     if "Append" in output[1] | error[1]:
-        made.append(("--setopt", _APPEND))
-    return made
+        pairs.append(("--setopt", _APPEND))
+    return pairs
 
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -258,23 +259,23 @@ def _rules(texts: list[str]) -> tuple[bool | None, dict[str, str]] | None:
     export: bool | None = None
     variables: dict[str, str] = {}
     for number, text in enumerate(texts):
-        found = _RULE.fullmatch(text)
+        parts = _RULE.fullmatch(text)
         if text in ("-*", "*") and number == 0:
             export = text == "*"
         elif _NAME.fullmatch(text) and export is False and not variables:
             continue
-        elif found is None or found[1] in variables or "$" in found[2].replace("$$", ""):
+        elif parts is None or parts[1] in variables or "$" in parts[2].replace("$$", ""):
             return None
         else:
-            variables[found[1]] = found[2].replace("$$", "$")
+            variables[parts[1]] = parts[2].replace("$$", "$")
     return export, variables
 
 
 def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
-    given = reading.every("--env")
-    rules = _rules([o.value or "" for o in given])
+    options_given = reading.every("--env")
+    rules = _rules([o.value or "" for o in options_given])
     if rules is None:
-        for option in given:
+        for option in options_given:
             reading.keep(option)
         return
     export, variables = rules
@@ -282,10 +283,10 @@ def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
     assert isinstance(scope, Environment)
     if export is not None:
         scope.attributes = {"export": "true" if export else "false"}
-    names = [o for o in given if _NAME.fullmatch(o.value or "")]
+    names = [o for o in options_given if _NAME.fullmatch(o.value or "")]
     if names:
         reading.put("Extension[name=ExportNames,type=Scheduler]", ",".join(o.value or "" for o in names), names[0])
-    for option in given:
+    for option in options_given:
         name, sign, _ = (option.value or "").partition("=")
         if sign:
             reading.put("Environment/Variable", variables[name], option, name=name)
@@ -294,15 +295,15 @@ def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_env(asking: Asking) -> Written:
     kept = [e.text for e in kept_of(asking, "env")]
     export = asking.export()
-    made = kept + ([] if export is None else ["*" if export else "-*"])
+    texts = kept + ([] if export is None else ["*" if export else "-*"])
     names = asking.extension("ExportNames")
     if names is not None:
         if export is False:
-            made += names.text.split(",")
+            texts += names.text.split(",")
         else:
             asking.note(APPROXIMATED, names, "all variables of the submitter are there in Flux, these too")
-    made += [f"{e.attributes['name']}={e.text.replace('$', '$$')}" for e in named_variables(asking)]
-    return [("--env", text) for text in made]
+    texts += [f"{e.attributes['name']}={e.text.replace('$', '$$')}" for e in named_variables(asking)]
+    return [("--env", text) for text in texts]
 
 
 def _read_sentinel(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.document.model import TaskGroup
 from sssjob.request.asked import JOB, Entry
 from sssjob.request.layout import Kind
-from sssjob.translators.scripts import _pbs
+from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     PARTS,
@@ -118,7 +118,7 @@ def _chunk(text: str) -> tuple[int, list[tuple[str, str]]] | None:
 
 
 def _read_resources(reading: Reading, option: Option, count: int, resources: list[tuple[str, str]]) -> None:
-    said = dict(resources)
+    values = dict(resources)
     for name, value in resources:
         if name == "ncpus" and int(value):
             reading.put("TaskGroup/Requested/Processors", count * int(value), option)
@@ -131,10 +131,10 @@ def _read_resources(reading: Reading, option: Option, count: int, resources: lis
             except ValueError as error:
                 reading.misfit(option, f"mem={value} {error}", _pbs.SIZE.expected)
         elif name == "ngpus":
-            kind = said.get("gpu_type") or said.get("accelerator_type") or said.get("gpu_model")
+            kind = values.get("gpu_type") or values.get("accelerator_type") or values.get("gpu_model")
             reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerChunk",
-                        **({"type": kind} if kind and "gpu_type" in said else {}))
-        elif name == "gpu_type" and "ngpus" in said:
+                        **({"type": kind} if kind and "gpu_type" in values else {}))
+        elif name == "gpu_type" and "ngpus" in values:
             continue
         elif name == "host":
             reading.put("TaskGroup/Requested/Node", value, option)
@@ -152,8 +152,8 @@ def read_nodes(reading: Reading, option: Option) -> None:
         return
     for text in texts:
         first, *words = text.strip().split(":")
-        said = dict(w.partition("=")[::2] for w in words)
-        if not re.fullmatch(r"\d{1,9}|[A-Za-z][\w.-]*", first) or not said.get("ppn", "1").isdigit():
+        values = dict(w.partition("=")[::2] for w in words)
+        if not re.fullmatch(r"\d{1,9}|[A-Za-z][\w.-]*", first) or not values.get("ppn", "1").isdigit():
             reading.misfit(option, f"{text!r} is no number of nodes", "N[:ppn=P][:property] parted by +")
             return
         if first == "0":
@@ -163,14 +163,14 @@ def read_nodes(reading: Reading, option: Option) -> None:
         reading.group = TaskGroup()
         reading.put("TaskGroup/Extension[name=ChunkCount,type=Scheduler]", str(count), option)
         reading.put("TaskGroup/Requested/NodeCount", count, option)
-        if "ppn" in said or said.get("ncpus", "").isdigit():
-            ranks = int(said.get("ppn", "1"))
-            processors = int(said["ncpus"]) if said.get("ncpus", "").isdigit() else ranks
+        if "ppn" in values or values.get("ncpus", "").isdigit():
+            ranks = int(values.get("ppn", "1"))
+            processors = int(values["ncpus"]) if values.get("ncpus", "").isdigit() else ranks
             reading.put("TaskGroup/Requested/Processors", count * processors, option)
             reading.put("TaskGroup/TaskCount", count * ranks, option)
         if not first.isdigit():
             reading.put("TaskGroup/Requested/Node", first, option)
-        for name, value in said.items():
+        for name, value in values.items():
             if name == "gpus" and value.isdigit():
                 reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerNode")
             elif name not in ("ppn", "ncpus"):
@@ -183,10 +183,10 @@ def _write_select(asking: Asking) -> Written:
     """``-l select`` with a part for each task group; ``-l ncpus`` and ``-l mem`` where nothing else is asked for."""
     groups = asking.groups
     many = [asking.of(g) for g in groups] if len(groups) > 1 else [asking]
-    parts = [(one, part_of(one, ranks=True)) for one in many]
-    for one, part in parts:
-        spread(one, part)
-        started(one, part)
+    parts = [(group, part_of(group, ranks=True)) for group in many]
+    for group, part in parts:
+        spread(group, part)
+        started(group, part)
     packed = _packed(asking, [p for _, p in parts])
     if len(parts) > 1 and not packed:
         of_whole_job(asking, [part for _, part in parts], memory=parts[0][1].chunks is not None)
@@ -197,28 +197,28 @@ def _write_select(asking: Asking) -> Written:
         if not (scattered or packed):
             _unscattered(many, [p for _, p in parts])
         outside = _outside(asking, [p for _, p in parts])
-        texts = [_select(one, part) for one, part in parts]
+        texts = [_select(group, part) for group, part in parts]
         options = [("-l select", "+".join(t for t in texts if t)), *outside]
         words = ["scatter" if scattered else "pack" if packed else ""]
     else:
         words = []
-    for one in many:
-        join(asking, one)
+    for group in many:
+        join(asking, group)
     return options + _place(asking, words)
 
 
 def _unscattered(many: list[Asking], parts: list[Part]) -> None:
     """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs: the place of
     chunks is one for the whole job."""
-    known = [(one, part, part.node_total) for one, part in zip(many, parts, strict=True)
-             if part.chunks is None and part.node_total]
-    if sum(nodes for _, _, nodes in known) < 2:
+    with_nodes = [(group, part, part.node_total) for group, part in zip(many, parts, strict=True)
+                  if part.chunks is None and part.node_total]
+    if sum(nodes for _, _, nodes in with_nodes) < 2:
         return
-    for one, part, nodes in known:
+    for group, part, nodes in with_nodes:
         which = f"the chunks for {nodes} nodes may share some" if nodes > 1 else \
             "its chunk may be on a node of another group"
-        one.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"), f"NodeCount: {which}: "
-                 "other groups do not say how many nodes", subject="NodeCount")
+        group.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"), f"NodeCount: {which}: "
+                   "other groups do not say how many nodes", subject="NodeCount")
 
 
 def _packed(asking: Asking, parts: list[Part]) -> bool:
@@ -333,10 +333,10 @@ def _select(asking: Asking, part: Part) -> str:
     count = max(len(hosts), part.node_total or 0) if hosts else count
     features, texts = _features(asking, named=bool(hosts)), []
     for kind in pieces(asking, part, count):
-        said = f"{_resources(asking, part, count, kind)}{features}{':mpiprocs=0' if kind.tasks == 0 else ''}"
+        chunk = f"{_resources(asking, part, count, kind)}{features}{':mpiprocs=0' if kind.tasks == 0 else ''}"
         named, hosts = hosts[:kind.count], hosts[kind.count:]
-        texts += [f"1{said}:host={host}" for host in named]
-        texts += [f"{kind.count - len(named)}{said}"] if len(named) < kind.count else []
+        texts += [f"1{chunk}:host={host}" for host in named]
+        texts += [f"{kind.count - len(named)}{chunk}"] if len(named) < kind.count else []
     return "+".join(texts)
 
 
@@ -371,8 +371,8 @@ def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
     if part.chunks is None:
         return [kind if kind.processors is not None else replace(kind, processors=part.cpus) for kind in kinds]
     ranks = part.tasks is not None
-    said = part.processors is not None or part.cpus is not None
-    return [replace(kind, tasks=kind.tasks if ranks else None, processors=kind.processors if said else None)
+    has_processors = part.processors is not None or part.cpus is not None
+    return [replace(kind, tasks=kind.tasks if ranks else None, processors=kind.processors if has_processors else None)
             for kind in kinds]
 
 
@@ -426,16 +426,16 @@ def _tasks_in(part: Part, kind: Kind) -> int:
 
 def _features(asking: Asking, *, named: bool) -> str:
     """Features, host and what else a chunk of ours had. named: each chunk has a host of its own."""
-    made, valued = [], []
+    plain, valued = [], []
     for e in simple_features(asking):
         if re.fullmatch(r"[\w.-]+", e.text):
-            made.append(f"{e.text}=true")
+            plain.append(f"{e.text}=true")
         elif re.fullmatch(r"[\w.-]+=[\w.-]+", e.text):
             valued.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no name of a resource")
     host = None if named else one_host(asking, "a chunk names one host")
-    made += [f"host={host.text}"] if host is not None else []
+    plain += [f"host={host.text}"] if host is not None else []
     for e in asking.said("Extension"):
         name = e.attributes.get("name", "")
         if e.attributes.get("type") == "pbspro" and name.startswith("select."):
@@ -443,7 +443,7 @@ def _features(asking: Asking, *, named: bool) -> str:
             e.understood |= {"name", "type"}
             if name != "select.ompthreads" and fits(asking, e, e.text) and fits(asking, e, name):
                 valued.append(f"{name.removeprefix('select.')}={e.text}")
-    return "".join(f":{w}" for w in made + valued)
+    return "".join(f":{w}" for w in plain + valued)
 
 
 # -- account and project
@@ -479,10 +479,10 @@ _HARMLESS: Final = harmless(
     looks="k S")
 
 DIALECT: Final = Dialect(
-    "pbspro", "PBS Pro", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=True, dos=False), _pbs.directive,
-    _pbs.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
-    ("PBS_",), _pbs.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False, marks=(_pbs.PREFIX,),
-    open=("l ", "W "), spellings=("account",), threads=True,
+    "pbspro", "PBS Pro", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=True, dos=False), _pbs_lines.directive,
+    _pbs_lines.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
+    ("PBS_",), _pbs_lines.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
+    marks=(_pbs_lines.PREFIX,), open=("l ", "W "), spellings=("account",), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
     files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

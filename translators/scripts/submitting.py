@@ -56,11 +56,11 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
         return f"{target.title} has no command that does this"
     command, alone = _COMMANDS[target.name]
     ids = _COMMANDS[source.name][1]
-    if any(_UNREADABLE.search(one) or _UNEXPANDED.search(_DOUBLE.sub("", one)) for one in words):
+    if any(_UNREADABLE.search(text) or _UNEXPANDED.search(_DOUBLE.sub("", text)) for text in words):
         return "a word of it is made by the shell"
     if read and ((ids != "" and ids not in words) or alone is None):
         return "what it prints is read, which is no id alone"
-    parsed = _parsed(source, [one for one in words if one != ids or not ids])
+    parsed = _parsed(source, [text for text in words if text != ids or not ids])
     if isinstance(parsed, str):
         return parsed
     options, rest = parsed
@@ -68,10 +68,10 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
         return f"{rest[0]} may hold options"
     if len(rest) > 1 and not FACTS[target.name].passes:
         return f"{command} passes no arguments on to the script"
-    told = _options(source, target, options, site, _quoted(words))
-    if isinstance(told, str):
-        return told
-    pairs, differs = told
+    answer = _options(source, target, options, site, _quoted(words))
+    if isinstance(answer, str):
+        return answer
+    pairs, differs = answer
     pieces = [command, *([alone] if read and alone else []), *pairs]
     return " ".join([*pieces, *(["<"] if target.name == "lsf" and rest else []), *rest]), differs
 

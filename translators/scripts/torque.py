@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sssjob.request.layout import Kind
-from sssjob.translators.scripts import _pbs
+from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -200,9 +200,9 @@ _HARMLESS: Final = harmless(
     costs="K")
 
 DIALECT: Final = Dialect(
-    "torque", "Torque", "#PBS", ROWS, _pbs.scanner(_LETTERS, strict=False, dos=True), _pbs.directive,
-    _pbs.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}"},
-    ("PBS_",), _pbs.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
-    foreign=("-l select", "-l place", "-J"), marks=(_pbs.PREFIX,),
+    "torque", "Torque", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=False, dos=True), _pbs_lines.directive,
+    _pbs_lines.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}"},
+    ("PBS_",), _pbs_lines.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
+    foreign=("-l select", "-l place", "-J"), marks=(_pbs_lines.PREFIX,),
     files=("{name}.o{jobid}", "{name}.e{jobid}"), element="-{index}", consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

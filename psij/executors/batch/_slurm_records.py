@@ -153,7 +153,7 @@ def _with_arrays(rows: Mapping[str, T], judged: Callable[[str, T, Whose], JobSta
             status = judged(native_id, row, whose.only(array))
         if status is not None:
             arrays.setdefault(array, {})[int(index) if index.isdecimal() else -1] = status
-    whole = {array: of_elements([one for _, one in sorted(elements.items(), key=itemgetter(0))])
+    whole = {array: of_elements([each for _, each in sorted(elements.items(), key=itemgetter(0))])
              for array, elements in arrays.items()}
     return statuses | {array: status for array, status in whole.items()
                        if array not in statuses or _submitted(statuses[array]) <= _submitted(status)}

@@ -23,6 +23,7 @@ from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
+from psij.executors.batch._slurm_parts import check_part, step, whole_id
 from psij.executors.batch._slurm_records import (
     ACCOUNTING,
     WORDS,
@@ -43,7 +44,6 @@ from psij.executors.batch.batch_scheduler_executor import (
 from psij.executors.batch.lrm import (
     LrmExecutor,
     Row,
-    appended,
     array_id,
     by_tag,
     custom_directives,
@@ -61,14 +61,12 @@ from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-from psij.launchers.script_based_launcher import process_count
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.slurm import ANSWERS, stated
 from sssjob.lrm.usage import Usage, quantity, whole
-from sssjob.templates import render
-from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path, word
+from sssjob.templates.quoting import Directive, Quoted, sbatch, slurm_path
 
 __all__ = ["SlurmExecutorConfig", "SlurmJobExecutor"]
 
@@ -221,9 +219,9 @@ class SlurmJobExecutor(LrmExecutor):
         values = super()._template_context(job, spec, context)
         parts = self._parts.get(job.id, ())
         for part in parts:
-            _check_part(part.spec or JobSpec())
+            check_part(part.spec or JobSpec())
         values["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
-        values["step"] = Quoted(_step([self._part(part) for part in parts]) if parts else "")
+        values["step"] = Quoted(step([self._part(part) for part in parts]) if parts else "")
         return values
 
     def _part(self, job: Job) -> tuple[Job, dict[str, Any]]:
@@ -273,15 +271,15 @@ class SlurmJobExecutor(LrmExecutor):
 
     def get_hold_command(self, native_id: str) -> list[str]:
         """scontrol uhold: a hold of the user's, also where an operator gives it, so that the user can end it."""
-        return ["scontrol", "uhold", _whole(native_id)]
+        return ["scontrol", "uhold", whole_id(native_id)]
 
     def get_release_command(self, native_id: str) -> list[str]:
         """scontrol release."""
-        return ["scontrol", "release", _whole(native_id)]
+        return ["scontrol", "release", whole_id(native_id)]
 
     def get_rerun_command(self, native_id: str) -> list[str]:
         """scontrol requeue, which Slurm refuses for jobs that were submitted with ``--no-requeue``."""
-        return ["scontrol", "requeue", _whole(native_id)]
+        return ["scontrol", "requeue", whole_id(native_id)]
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         array = self._arrays.get(job.id)
@@ -415,7 +413,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """scancel, which is content when the job has ended."""
-        return ["scancel", _whole(native_id)]
+        return ["scancel", whole_id(native_id)]
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
         """Every failure is one, but that of a job that is not there any more."""
@@ -457,51 +455,3 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
 def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(items), size):
         yield items[start:start + size]
-
-
-# --- the parts of one job: components of a heterogeneous one, which a single srun starts ------------------------------
-# Sources: "Heterogeneous Job Support" of Slurm's documentation; srun(1), --het-group. Seen with 22.05.8: components end
-# together, with the state of the script; none can be cancelled alone; one without --error has that of the first one.
-_PART = "slurm-part.sh.j2"
-_DEVICES = ("/", "dev")
-_LAUNCHERS = (None, "", "single", "srun")
-
-
-def _check_part(spec: JobSpec) -> None:
-    """Refuse, with InvalidJobException, what a part cannot have."""
-    if spec.launcher not in _LAUNCHERS:
-        raise InvalidJobException(f"launcher {spec.launcher!r}: the parts of one job are started by srun")
-    if spec.pre_launch is not None or spec.post_launch is not None:
-        raise InvalidJobException("pre_launch and post_launch: the parts of one job are started by one srun")
-
-
-def _step(parts: Sequence[tuple[Job, dict[str, Any]]]) -> str:
-    """The commands that empty the files for output and start all parts. Each comes with its resolved specification and
-    what _PART needs."""
-    specs = [job.spec for job, _ in parts if job.spec is not None]
-    outputs = [getattr(spec, f"{stream}_path") for spec in specs for stream in ("stdout", "stderr")
-               if stream not in appended(spec)]
-    emptied = [f": >{word(path)}" for path in dict.fromkeys(outputs) if path is not None and path.parts[:2] != _DEVICES]
-    started = "srun " + " : ".join(" ".join(map(word, _component(number, job, context)))
-                                   for number, (job, context) in enumerate(parts))
-    return "\n".join([*emptied, started])
-
-
-def _component(number: int, job: Job, context: dict[str, Any]) -> Iterator[str]:
-    spec = job.spec
-    assert spec is not None
-    yield f"--het-group={number}"
-    yield f"--ntasks={process_count(job)}"
-    asked = spec.resources
-    if isinstance(asked, ResourceSpecV1) and asked.cpu_cores_per_process is not None:
-        yield f"--cpus-per-task={asked.cpu_cores_per_process}"
-    yield "--open-mode=append"      # two streams may have one file
-    yield f"--input={'none' if spec.stdin_path is None else slurm_path(spec.stdin_path)}"
-    yield f"--output={'/dev/null' if spec.stdout_path is None else slurm_path(spec.stdout_path)}"
-    yield f"--error={'/dev/null' if spec.stderr_path is None else slurm_path(spec.stderr_path)}"
-    yield from ("/bin/bash", "-c", render(_PART, context))
-
-
-def _whole(native_id: str) -> str:
-    """The id of a heterogeneous job, of which no component ends, is held or runs again alone; else the id itself."""
-    return native_id.partition("+")[0]
