@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from itertools import accumulate, takewhile
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -72,6 +74,34 @@ def _choose(scope: Container, queue: str | None) -> None:
             scope.items[place] = item.replace(queue, **dict.fromkeys(_CHOICE))
         elif isinstance(item, Property) and "performanceFactor" in item.attributes:
             scope.items[place] = item.replace(performanceFactor=None)
+    if queue is not None:
+        _say_once(scope, queue)
+
+
+def _say_once(scope: Container, queue: str) -> None:
+    """Say the queue once where it stands in place of several alternatives, which no manager could be given: of a
+    block or a bracket with nothing else in it, and of conditions that all hold."""
+    first = scope.items[0] if scope.items and scope.tag == "Requested" else None
+    if isinstance(first, Property) and all(_is_chosen(item, queue) for item in scope.items):
+        scope.items[:] = [first.replace(group=None, conj=None)]
+    place = 0
+    while place < len(scope.items):
+        run = list(takewhile(lambda item: _is_chosen(item, queue), scope.items[place:]))
+        depths = list(accumulate(int(item.attributes.get("group", "0")) for item in run if isinstance(item, Property)))
+        bracket = next((number for number, depth in enumerate(depths, 1) if depth == 0), 0)
+        head = run[0] if run else None
+        if isinstance(head, Property) and bracket > 1:
+            scope.items[place:place + bracket] = [head.replace(group=None)]
+            continue            # it may be one of several itself
+        if len(run) > 1 and depths[:2] == [0, 0] and run[1].attributes.get("conj", "And") == "And":
+            del scope.items[place + 1]
+            continue
+        place += 1
+
+
+def _is_chosen(item: object, queue: str) -> bool:
+    return isinstance(item, Property) and _allows(item) and item.text == queue and re.fullmatch(
+        r"[+-]?\d{1,3}", item.attributes.get("group", "0")) is not None
 
 
 def _allows(p: Property) -> bool:

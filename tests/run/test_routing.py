@@ -27,7 +27,19 @@ from tests.forks import fork_keepers
     ("<Queue>a</Queue>", "<Queue>q</Queue>"),
     # of alternatives and wishes the one that was chosen
     ("<Requested><Queue preference='2'>a</Queue><Queue preference='1'>b</Queue></Requested>",
-     "<Requested><Queue>q</Queue><Queue>q</Queue></Requested>"),
+     "<Requested><Queue>q</Queue></Requested>"),
+    ("<Requested><Processors>1</Processors><Queue preference='3' group='+1'>a</Queue><Queue preference='2'>b</Queue>"
+     "<Queue preference='1' group='-1'>c</Queue><Duration>5</Duration></Requested>",
+     "<Requested><Processors>1</Processors><Queue>q</Queue><Duration>5</Duration></Requested>"),
+    ("<Requested><Queue conj='Or' group='2'>a</Queue><Queue conj='Or' group='-1'>b</Queue>"
+     "<Queue conj='Or' group='-1'>c</Queue></Requested>", "<Requested><Queue>q</Queue></Requested>"),
+    # one that stands beside others in a bracket, or may be left out, stays as it is
+    ("<Requested><Queue group='1'>a</Queue><Queue conj='Or'>b</Queue><Processors conj='Or' group='-1'>4</Processors>"
+     "</Requested>", "<Requested><Queue group='1'>q</Queue><Queue conj='Or'>q</Queue>"
+     "<Processors conj='Or' group='-1'>4</Processors></Requested>"),
+    ("<Requested><Queue>a</Queue><Queue conj='Or'>b</Queue><Memory>1</Memory></Requested>",
+     "<Requested><Queue>q</Queue><Queue conj='Or'>q</Queue><Memory>1</Memory></Requested>"),
+    ("<Requested><Queue>a</Queue><Queue conj='Or'>b</Queue></Requested>", "<Requested><Queue>q</Queue></Requested>"),
     ("<Requested><Queue op='Match' group='1'>a.*</Queue><Processors conj='Or' group='-1'>4</Processors></Requested>",
      "<Requested><Queue group='1'>q</Queue><Processors conj='Or' group='-1'>4</Processors></Requested>"),
     # what is excluded stays so
