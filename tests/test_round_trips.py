@@ -100,7 +100,7 @@ DOORS = [("sss", profile) for profile in PROFILES] + [("sss-json", "3.1")]
 
 
 @pytest.mark.parametrize(("name", "profile"), DOORS)
-@settings(max_examples=examples(40), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), offers())
 def test_a_written_request_asks_for_the_same(name: str, profile: str, request: Document, offer: Document) -> None:
     read = again(name, profile, request)
@@ -108,14 +108,14 @@ def test_a_written_request_asks_for_the_same(name: str, profile: str, request: D
 
 
 @pytest.mark.parametrize(("name", "profile"), DOORS)
-@settings(max_examples=examples(40), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), offers())
 def test_a_written_offer_offers_the_same(name: str, profile: str, request: Document, offer: Document) -> None:
     read = again(name, profile, offer)
     assert read is None or verdict(request, read) == verdict(request, offer)
 
 
-@settings(max_examples=examples(40), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests())
 def test_one_feature_stands_bare(request: Document) -> None:
     """As the text has it, unless a finding says that nothing else means the same."""

@@ -296,7 +296,7 @@ def nearest(levels: _Said, place: str, tag: str, slot: str, waits: bool) -> str 
     return None
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(said_at_levels(), st.sampled_from([None, "Idle", "Running", "Completed"]))
 def test_the_nearest_level_that_says_a_property_is_its_origin(levels: _Said, state: str | None) -> None:
     job, defaults = tree(levels)
@@ -370,7 +370,7 @@ def said(view: View[Any]) -> list[Any]:
     return [*found, None if environment is None else (environment.variables(), environment.export)]
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scopes("Job"), scopes("JobDefaults"))
 def test_a_folded_job_says_the_same(job: Job, defaults: JobDefaults) -> None:
     before = repr(job), repr(defaults)
@@ -385,14 +385,14 @@ def test_a_folded_job_says_the_same(job: Job, defaults: JobDefaults) -> None:
             assert said(new_task) == said(old_task)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scopes("Job"), scopes("JobDefaults"))
 def test_folding_twice_changes_nothing(job: Job, defaults: JobDefaults) -> None:
     once = effective(job, defaults).fold()
     assert effective(once).fold() == once
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(scopes("Job"), min_size=2, max_size=4), scopes("JobDefaults"))
 def test_siblings_that_share_what_was_read(jobs: list[Job], defaults: JobDefaults) -> None:
     """One reading of the defaults for all of them says the same as one for each."""

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,9 +30,12 @@ HELLO = {"m": "req", "t": "job-manager.exec-hello", "tag": 3, "p": {"service": "
 Answer = tuple[int, list[Any], str]
 
 
+SERVES = ("flux-exec", "serve", "--name", "job-exec")
+
+
 def service(*options: str) -> list[str]:
     """The command that serves, as a process of its own."""
-    return [*command(), "flux-exec", "serve", "--name", "job-exec", *options]
+    return [*command(), *SERVES, *options]
 
 
 def stdio(data: bytes, *options: str) -> Answer:
@@ -95,7 +99,9 @@ class Site:
 
     def serve(self) -> subprocess.Popen[bytes]:
         with open(self.path + ".err", "wb") as err:         # no pipe: jobs that are left may hold it
-            self.process = subprocess.Popen(service("--socket", self.path, *self.options), stderr=err)
+            # an interpreter, which is gone when it was killed: what is forked goes a moment after who asked for it
+            self.process = subprocess.Popen([sys.executable, "-m", "sssjob", *SERVES, "--socket", self.path,
+                                             *self.options], stderr=err)
         return self.process
 
     def connect(self) -> Lines:

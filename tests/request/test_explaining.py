@@ -171,7 +171,7 @@ def _conditions(node: Node) -> int:
 
 
 @given(documents())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_every_condition_that_is_evaluated_is_told(document: Document) -> None:
     """As many conditions as the trees of all levels have (tasks that say the same are counted as often)."""
     for one, (job, defaults) in zip(explained(document), document.jobs(), strict=False):

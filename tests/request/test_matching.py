@@ -97,7 +97,7 @@ def expressions(draw: st.DrawFn) -> list[Item]:
     return items
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(expressions())
 def test_expression_is_what_its_tokens_say(items: list[Item]) -> None:
     block = asks(*(prop("Feature", name, conj=conj, group=str(group)) for name, conj, group in items))
@@ -108,7 +108,7 @@ def test_expression_is_what_its_tokens_say(items: list[Item]) -> None:
         assert match(block, offer, strict=True).met is brute(items, truth)
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(expressions())
 def test_turned_brackets_are_turned_back(items: list[Item]) -> None:
     block = asks(*(prop("Feature", name, conj=conj, group=str(-group)) for name, conj, group in items))
@@ -119,7 +119,7 @@ def test_turned_brackets_are_turned_back(items: list[Item]) -> None:
     assert match(block, offer).met is brute(items, truth)
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["And", "Or", "Nand", "Nor"]), st.integers(-70, 70), st.integers(-2, 2)),
                 max_size=20))
 def test_nothing_breaks_it(items: list[tuple[str, int, int]]) -> None:
@@ -499,7 +499,7 @@ _AMOUNTS = st.builds(
     st.sampled_from([0, 0, 1, 2]))
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(_AMOUNTS, min_size=1, max_size=5))
 def test_what_is_asked_for_satisfies_the_request(properties: list[Property]) -> None:
     found: LeastRequest = least_request(asks(*properties))

@@ -25,7 +25,7 @@ from tests.forks import fork_keepers
 __all__ = ["FAST", "Desk", "after", "desk_on", "group", "shell"]
 
 FAKES = {"slurm": slurm, "sge": sge}
-FAST: dict[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
+FAST: dict[str, Any] = {"queue_polling_interval": 0.15, "initial_queue_polling_delay": 0.05, "command_timeout": 20,
                         "accounting_delay": 1.0, "lost_after": 2.0}
 
 

@@ -18,7 +18,7 @@ from sssjob.xml.writer import write_document
 from tests.strategies import documents, examples
 
 
-@settings(max_examples=examples(75), deadline=None,
+@settings(max_examples=examples(40), deadline=None,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(documents())
 def test_read_of_write_is_the_same(document: Document) -> None:

@@ -104,7 +104,7 @@ def carried(file: File) -> bytes | str:
         return file.text
 
 
-@settings(max_examples=examples(75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_what_is_written_reads_back(document: Document) -> None:
     findings = Findings()
