@@ -145,9 +145,10 @@ def _tables(tables: Any, executor: str, path: Path) -> Iterator[tuple[str, dict[
 
 def _parameters(config: type[JobExecutorConfig]) -> dict[str, Any]:
     """The parameters of a configuration, those of the classes above it among them, with their types."""
-    own = [vars(one)["__init__"] for one in reversed(config.__mro__) if one is not object and "__init__" in vars(one)]
-    return {name: _hints(make)[name] for make in own for name, one in signature(make).parameters.items()
-            if name != "self" and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+    classes = [cls for cls in reversed(config.__mro__) if cls is not object]
+    own = [vars(cls)["__init__"] for cls in classes if "__init__" in vars(cls)]
+    return {name: _hints(make)[name] for make in own for name, parameter in signature(make).parameters.items()
+            if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)}
 
 
 @cache

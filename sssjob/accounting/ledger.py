@@ -161,12 +161,12 @@ class Ledger(Charging):
             again = self._again(token, "refund", old.account, old.currency, amount)
             if again is not None:
                 return again
-            left = old.amount - self._given_back(number)
-            wanted = left if amount is None else positive(amount)
-            if not 0 < wanted <= left:
-                raise LedgerError(f"entry {number} has {plain(left)} left to give back" +
-                                  ("" if amount is None else f", not {plain(wanted)}"))
-            return self._post(Entry(0, 0, "refund", old.account, old.currency, wanted, old.machine, old.job, old.start,
+            rest = old.amount - self._given_back(number)
+            sum_ = rest if amount is None else positive(amount)
+            if not 0 < sum_ <= rest:
+                raise LedgerError(f"entry {number} has {plain(rest)} left to give back" +
+                                  ("" if amount is None else f", not {plain(sum_)}"))
+            return self._post(Entry(0, 0, "refund", old.account, old.currency, sum_, old.machine, old.job, old.start,
                                     number, token, old.user_name, ({"reason": reason} if reason else {}) | end_of(old)))
 
     def charge_of(self, job: str, machine: str | None = None) -> int:
@@ -179,9 +179,9 @@ class Ledger(Charging):
         of = f"job {escape(job, 60)}" + ("" if machine is None else f" of {escape(machine, 60)}")
         if not charges:
             raise LedgerError(f"no charge of {of} is in force")
-        known = ", ".join(f"{entry} ({escape(where, 60)}, started {at_start(start)})"
+        choices = ", ".join(f"{entry} ({escape(where, 60)}, started {at_start(start)})"
                           for entry, where, start in charges[:10])
-        raise LedgerError(f"{of} has {len(charges)} charges: name the entry, {known}")
+        raise LedgerError(f"{of} has {len(charges)} charges: name the entry, {choices}")
 
     def _charge_entry(self, number: int) -> Entry:
         entry = self.entry(number)
@@ -229,9 +229,9 @@ class Ledger(Charging):
             there.setdefault(str(name), []).append(str(kept) or "credits")
         names = [account] if account in there else get_close_matches(account, there, 3, _CLOSE)
         if names:
-            known = ", ".join(f"{escape(name, 60)} ({', '.join(there[name])})" for name in names)
+            similar = ", ".join(f"{escape(name, 60)} ({', '.join(there[name])})" for name in names)
             raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}; did "
-                              f"you mean {known}? --new opens another one")
+                              f"you mean {similar}? --new opens another one")
 
     def _again(self, token: str | None, kind: str, account: str, currency: str,
                amount: Decimal | None) -> Entry | None:
@@ -350,16 +350,16 @@ class Ledger(Charging):
     def usage(self, *, since: int | None = None, until: int | None = None, by: By = "end") -> list[Usage]:
         """What each account was given in all before until, and what its jobs cost between since and until, less what
         was given back of that."""
-        found: dict[tuple[str, str], Usage] = {}
+        usages: dict[tuple[str, str], Usage] = {}
         with localcontext(EXACT):
             for entry in self.entries():
                 if not entry.account:           # it is about all of them
                     continue
-                usage = found.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
+                usage = usages.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
                 moment = entry.moment(by)
                 if until is None or moment < until:
                     usage.take(entry, since is None or moment >= since)
-        return [found[name] for name in sorted(found)]
+        return [usages[name] for name in sorted(usages)]
 
     def charged(self, *, since: int | None = None, until: int | None = None, by: By = "posted") -> Iterator[Job]:
         """The jobs of the charges in force, in the order in which they were charged, each with its Charge.

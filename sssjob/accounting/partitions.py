@@ -97,11 +97,11 @@ def charge_file(path: str, target: str, work: Work, part: Part | None = None) ->
         rates = read_rates(work.rates)
         context = ReadContext(path, findings, policy=work.policy, options=work.options)
         with open(path, "rb") if part is None else opened_part(path, part) as file:
-            made = tables(file, work.source, context, rates)
+            charges = tables(file, work.source, context, rates)
             with parquet_table(target, rates) as table:
-                for batch in made.batches:
+                for batch in charges.batches:
                     table.add(batch)
-        result.counts, result.tally = made.counts, made.tally
+        result.counts, result.tally = charges.counts, charges.tally
     except (SSSJobError, MemoryError, OSError) as error:
         _failed(result, error)
     result.findings, result.overflow = list(findings), findings.overflow

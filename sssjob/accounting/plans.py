@@ -43,6 +43,7 @@ _MARK: Final = 930_000_000_000_000_000_041
 _BY_NAME: Final = ("Resource", "Extension")
 _SLOTS: Final = (Delivered, Requested)
 
+
 class Priced(NamedTuple):
     """What a job costs. record: of its Charge, as canonical JSON."""
 

@@ -238,10 +238,10 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
             unsure.append(job)
     if unsure:
         codes.add(_STILL)
-        it, is_, was = ("it", "is", "was") if len(unsure) == 1 else ("they", "are", "were")
-        problem(f"{_and_more([job.plan.label for job in unsure])}: nobody knows yet whether {it} {was} submitted; {it} "
-                f"{is_} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client asks again "
-                f"and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
+        they, are, was = ("it", "is", "was") if len(unsure) == 1 else ("they", "are", "were")
+        problem(f"{_and_more([job.plan.label for job in unsure])}: nobody knows yet whether {they} {was} submitted; "
+                f"{they} {are} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client asks "
+                f"again and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
                 as_json=as_json, status=_STILL)
     for (reason, code), labels in refusals.items():
         codes.add(code)

@@ -326,9 +326,9 @@ def _taken(work: _Charging, name: str, counts: Counts) -> bool:
 
 
 def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
-    with LogFindings(session, context.findings) as told:
+    with LogFindings(session, context.findings) as log_findings:
         for job in jobs:
-            told.take()
+            log_findings.take()
             yield job
 
 

@@ -189,11 +189,11 @@ def show(entry: int, place: str | None, as_json: bool) -> int:
     lines = [line(entry_found), f"  time: {when(entry_found.time)}"]
     if reason := entry_found.document.get("reason"):
         lines.append(f"  reason: {escape(str(reason), 400)}")
-    if made := entry_found.document.get("charge"):
-        lines.append(f"  rates: {escape(str(made['rates']), 300)}")
+    if charge := entry_found.document.get("charge"):
+        lines.append(f"  rates: {escape(str(charge['rates']), 300)}")
         lines += [f"  {escape(i['rate'], 200)}{' (' + i['category'] + ')' if 'category' in i else ''}: "
-                  f"{escape(i['arithmetic'], 4000)} = {i['value']}" for i in made["items"]]
-        lines.append(f"  in all: {escape(made['arithmetic'], 100_000)} = {made['exact']}, {made['rounding']}")
+                  f"{escape(i['arithmetic'], 4000)} = {i['value']}" for i in charge["items"]]
+        lines.append(f"  in all: {escape(charge['arithmetic'], 100_000)} = {charge['exact']}, {charge['rounding']}")
     lines.append(f"  hash: {entry_found.hash}")
     emit("".join(f"{line}\n" for line in lines))
     return 0

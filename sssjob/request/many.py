@@ -85,9 +85,10 @@ class Offers:
         columns = (tag, *(f"{_COUNT}{what}" for what in sorted(counts)))
         kinds = self._kinds.get(columns)
         if kinds is None:
-            said: Iterable[object] = (self._said(number, tag) for number in self.plain) if len(columns) == 1 else zip(
-                *(self.kinds(column).of for column in columns), strict=True)
-            of, first, keys = _numbered(said, self.plain)
+            statements: Iterable[object] = (
+                (self._said(number, tag) for number in self.plain) if len(columns) == 1 else
+                zip(*(self.kinds(column).of for column in columns), strict=True))
+            of, first, keys = _numbered(statements, self.plain)
             kinds = self._kinds[columns] = _Kinds(of, first, keys, self._families(columns, first, keys))
         return kinds
 
@@ -118,7 +119,7 @@ class Offers:
         tag = columns[0]
         if len(columns) == 1:
             amounts = [self._amount(number, tag) for number in first]
-            return _ordered([said for _, said in amounts], [amount for amount, _ in amounts])
+            return _ordered([family for _, family in amounts], [amount for amount, _ in amounts])
         amounts = [self._amount(number, tag) for number in self.kinds(tag).first]
         families = _ordered([(amounts[key[0]][1], key[1:]) for key in keys], [amounts[key[0]][0] for key in keys])
         if len(columns) > 2:

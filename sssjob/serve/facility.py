@@ -50,7 +50,7 @@ def pages(default: int = 100) -> tuple[Parameter, Parameter]:
 def resource_of(executors: Sequence[str], call: Call) -> str:
     """The executor that a call names as its resource. Raises UnknownJobError."""
     name = call.text("resource_id").lower()
-    if name not in [known.lower() for known in executors]:
+    if name not in [executor.lower() for executor in executors]:
         raise UnknownJobError(f"there is no resource {escape(name, 80)!r}")
     return name
 
@@ -68,8 +68,8 @@ def _is_new(call: Call) -> bool:
 
 def _page(call: Call, objects: list[Plain]) -> Answer:
     exact = [name for name in ("name", "group", "short_name", "current_status") if call.stated(name)]
-    chosen = [one for one in objects if all(one[name] == call.text(name) for name in exact)
-              and call.text("description") in one["description"]] if _is_new(call) else []
+    chosen = [described for described in objects if all(described[name] == call.text(name) for name in exact)
+              and call.text("description") in described["description"]] if _is_new(call) else []
     return 200, chosen[call.whole("offset"):][:call.whole("limit", 100)]
 
 
@@ -77,6 +77,7 @@ def _page(call: Call, objects: list[Plain]) -> Answer:
 
 def _facility(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
+        """The facility of this server."""
         if not _is_new(call):
             raise UnknownJobError("the facility was not modified since then")
         return 200, _thing(version, "/facility", "facility", f"jobs are submitted at {socket.gethostname()}") | {
@@ -91,6 +92,7 @@ def _sites(version: str) -> Callable[[Desk, Call], Answer]:
 
 def _one_site(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
+        """The site that is named."""
         if call.text("site_id") != _SITE or not _is_new(call):
             raise UnknownJobError("there is no such site")
         return 200, _site(desk, version)
@@ -117,9 +119,11 @@ def _thing(version: str, path: str, id_: str, description: str) -> Plain:
 
 def _resources(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
+        """The executors that the filters leave."""
         objects = [_described(name, version) for name in desk.executors]
         if call.stated("resource_type"):
-            objects = [one for one in objects if _is_of(call.text("resource_type"), one["resource_type"], version)]
+            objects = [resource for resource in objects
+                       if _is_of(call.text("resource_type"), resource["resource_type"], version)]
         if call.stated("capability"):
             objects = []        # none of them has an allocation here
         return _page(call, objects)
@@ -138,6 +142,7 @@ def _is_of(stated: str, type_: str, version: str) -> bool:
 
 def _one_resource(version: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
+        """The executor that is named."""
         return 200, _described(resource_of(desk.executors, call), version)
 
     return function
@@ -181,6 +186,7 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
 
     def operation(name: str, path: str, summary: str, function: Callable[[Desk, Call], Answer],
                   parameters: tuple[Parameter, ...], answers: dict[int, Any], *, is_public: bool = True) -> Operation:
+        """An operation that reads, under the base of the version."""
         return Operation(f"iri_{version}_{name}", "GET", f"{base}{path}", summary, function, parameters, (), answers,
                          "read", "iri", is_public=is_public)
 
@@ -204,7 +210,7 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
     for kind, path, filters in (("Incident", "/status/incidents", _OF_INCIDENTS),
                                 ("Event", "/status/events", _OF_EVENTS), ("Task", "/task", ())):
         yield operation(f"get{kind}s", path, "There are none here.", _none,
-                        (*(Parameter(one, "only those") for one in filters), *pages()), {200: "an empty list"},
+                        (*(Parameter(filter_, "only those") for filter_ in filters), *pages()), {200: "an empty list"},
                         is_public=kind != "Task")
         yield operation(f"get{kind}", f"{path}/{{name}}", "There is none here.", _no_such,
                         (Parameter("name", "its id", "path"),), {404: "there is none"}, is_public=kind != "Task")

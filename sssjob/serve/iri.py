@@ -119,7 +119,7 @@ def _spec_of(call: Call) -> Plain:
     try:
         spec = JobSpec.model_validate(members)
     except ValidationError as error:
-        shown = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:20])
+        shown = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:20])
         raise RequestError(422, f"the body is no JobSpec: {escape(shown, 1000)}") from None
     if spec.container is not None:
         raise RequestError(422, "container is not supported here")
@@ -144,11 +144,11 @@ def _statuses(desk: Desk, call: Call) -> Answer:
     resource = resource_of(desk.executors, call)
     chosen = Filter(ended=call.text("historical") == "true", executor=resource, name=filters.get("name"))
     words = filters.get("state")
-    seen = [one for one in desk.listed(call.user, chosen) if words in (None, _state(one.row))]
+    seen = [standing for standing in desk.listed(call.user, chosen) if words in (None, _state(standing.row))]
     offset, limit = call.whole("offset"), call.whole("limit", 100)
     with_spec = call.text("include_spec") == "true"
-    return 200, [_job_of(one.row, _spec(desk, one.row) if with_spec else None, one)
-                 for one in seen[offset:offset + limit]]
+    return 200, [_job_of(standing.row, _spec(desk, standing.row) if with_spec else None, standing)
+                 for standing in seen[offset:offset + limit]]
 
 
 def _filters(call: Call) -> Mapping[str, str]:
@@ -160,8 +160,8 @@ def _filters(call: Call) -> Mapping[str, str]:
         if name not in _FILTERS:
             raise RequestError(422, f"filter {escape(name, 40)!r} is not supported (known: {', '.join(_FILTERS)})")
         if not isinstance(value, str) or (_FILTERS[name] and value not in _FILTERS[name]):
-            known = f" (known: {', '.join(_FILTERS[name])})" if _FILTERS[name] else ""
-            raise RequestError(422, f"filter {name} is not of the values that it takes{known}")
+            values = f" (known: {', '.join(_FILTERS[name])})" if _FILTERS[name] else ""
+            raise RequestError(422, f"filter {name} is not of the values that it takes{values}")
     return members
 
 

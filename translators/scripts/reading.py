@@ -148,9 +148,9 @@ class Reading:
     def top(self, where: str, value: Value, option: Option, **more: str) -> Property:
         """A property of the whole job, whatever part is being read."""
         several, self.several = self.several, False
-        made = self.put(where, value, option, **more)
+        entry = self.put(where, value, option, **more)
         self.several = several
-        return made
+        return entry
 
     def bytes(self, where: str, amount: int, option: Option, **more: str) -> None:
         """An amount of bytes, in the largest unit that is exact."""

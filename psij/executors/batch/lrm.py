@@ -235,9 +235,9 @@ class LrmExecutor(BatchSchedulerExecutor):
         if says or asks_itself(spec) or not (self._NEEDS_NODES and self.config.default_resources) or any(
                 self._is_size(name, str(value)) for name, value in custom_of(spec).items()):
             return asked
-        made = ResourceSpecV1() if asked is None else copy(asked)
-        made.node_count = made.process_count = made.processes_per_node = 1
-        return made
+        resources = ResourceSpecV1() if asked is None else copy(asked)
+        resources.node_count = resources.process_count = resources.processes_per_node = 1
+        return resources
 
     def _is_size(self, attribute: str, value: str) -> bool:
         """Whether a custom attribute says something of nodes and processes."""
