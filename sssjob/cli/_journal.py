@@ -240,8 +240,8 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
         codes.add(_STILL)
         they, are, was = ("it", "is", "was") if len(unsure) == 1 else ("they", "are", "were")
         problem(f"{_and_more([job.plan.label for job in unsure])}: nobody knows yet whether {they} {was} submitted; "
-                f"{they} {are} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client asks "
-                f"again and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
+                f"{they} {are} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client "
+                f"asks again and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
                 as_json=as_json, status=_STILL)
     for (reason, code), labels in refusals.items():
         codes.add(code)
