@@ -38,6 +38,8 @@ _FIRST: Final = 1 << 16         # bytes of a log that are looked at to know it a
 _BEGINNING: Final = 2           # lines of it: a header, and a record
 #: Why a record is rejected that is none of a job, or of a job that another record tells of.
 _NO_JOBS: Final = ("no-job", "part")
+_NOT_YET: Final = ("not-started", "not-ended")      # reasons for which a later record of the job is waited for
+_READ_AGAIN: Final = "; the next --resume reads it from where this one began, --skip-rejected goes on behind it"
 
 
 @dataclass(slots=True)
@@ -169,7 +171,7 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
 
 def _closing(session: Session, tally: _Tally) -> None:
     for reason, count in sorted(tally.reasons.items()):
-        if reason not in ("not-started", "not-ended") and count > _TOLD and not (session.quiet or session.as_json):
+        if reason not in _NOT_YET and count > _TOLD and not (session.quiet or session.as_json):
             say(f"{count - _TOLD} more not charged: {reason}")
     for reason, count in sorted(tally.odd.items()):
         session.warnings += 1
@@ -198,12 +200,13 @@ class _Charging:
     how: _How
     tally: _Tally
 
-    def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> None:
+    def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> bool:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
-        is."""
+        is. False where none of those that ended has a key: they are as good as not read, so the status is 1."""
         from sssjob.xml.reader import collector_paused
 
         pending, how, more = self._runs(jobs), self.how, True
+        without_key, others, why = 0, 0, ""
         while more:
             with collector_paused():        # what a batch needs stays until all of it is charged
                 batch = list(islice(pending, _BATCH))
@@ -211,7 +214,18 @@ class _Charging:
                                            supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
+                if posted.reason == "no-key":
+                    without_key, why = without_key + 1, why or posted.detail
+                elif posted.reason not in _NOT_YET:
+                    others += 1
             more = len(batch) == _BATCH
+        if not without_key or others:
+            return True
+        self.session.errors += 1
+        jobs_there = f"{without_key} job{'s' * (without_key != 1)}"
+        problem(f"{escape(name)}: {jobs_there}, none of them charged: {escape(why, 400)}"
+                + _READ_AGAIN * (how.resume and not how.skip_rejected), as_json=self.session.as_json)
+        return False
 
     def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
         """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""
@@ -231,7 +245,7 @@ class _Charging:
                 where = f"{escape(name)}:{job.line}" if job.line else escape(name)
                 problem(f"{where}: {ident}: not charged: another record of the run is (entry {posted.entry.number}): "
                         f"{escape(posted.detail, 400)}; --supersede charges this one instead")
-        if posted.outcome == "not" and posted.reason not in ("not-started", "not-ended"):
+        if posted.outcome == "not" and posted.reason not in _NOT_YET:
             self.session.warnings += 1
             if not (self.session.as_json or self.session.quiet) and self.tally.reasons[posted.reason] <= _TOLD:
                 where = f"{escape(name)}:{job.line}" if job.line else escape(name)
@@ -285,10 +299,10 @@ def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: 
         jobs = stream(file, context)
         jobs.keep()
         before = work.tally.outcomes["contradicts"]
-        work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
+        keyed = work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
         _counted(session, jobs, context)
     contradicts = work.tally.outcomes["contradicts"] > before
-    if (_taken(work, name, jobs.counts) and not contradicts) or work.how.skip_rejected:
+    if (_taken(work, name, jobs.counts) and keyed and not contradicts) or work.how.skip_rejected:
         work.ledger.keep_source(key, log.state(jobs.kept))
 
 
@@ -318,8 +332,7 @@ def _taken(work: _Charging, name: str, counts: Counts) -> bool:
     work.session.errors += 1
     reasons = ", ".join(f"{reason} {n}" for reason, n in lost.items())
     how = "mend the log or the options and charge it again" + (
-        "; the next --resume reads it from where this one began, --skip-rejected goes on behind it"
-        if work.how.resume and not work.how.skip_rejected else "")
+        _READ_AGAIN * (work.how.resume and not work.how.skip_rejected))
     problem(f"{escape(name)}: {sum(lost.values())} records were not taken ({reasons}): {how}",
             as_json=work.session.as_json)
     return False

@@ -81,6 +81,10 @@ def test_json(ledger: Command) -> None:
     assert json.loads(ledger("verify --json").out) == {"type": "verified", "entries": 2, "wrong": 0}
 
 
+NO_MACHINE = ("it names no Machine, which is part of what it is charged under; for a script a site profile (--site) "
+              "names it, for records the option machine")
+
+
 def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -> None:
     (tmp_path / "jobs.xml").write_text(
         "<JobGroup><Id>g</Id>\n" + JOB + JOB.replace("1.head", "2").replace("<Machine>colony</Machine>", "")
@@ -91,9 +95,7 @@ def test_jobs_that_cannot_be_charged_are_told(ledger: Command, tmp_path: Path) -
     assert answer.out == "charged 1: charge 1.00 EUR, account chem for job 1.head of colony\n"
     assert answer.err.splitlines()[-1] == \
         "5 jobs: 1 charged, 4 not (no-key 2, not-started 1, nothing-priced 1); 1.00 EUR"
-    assert "jobs.xml:13: 2: not charged: no-key (it names no Machine, which is part of what it is charged under; for " \
-           "a script a site profile (--site) names it, for records the option machine)" \
-           in answer.err
+    assert f"jobs.xml:13: 2: not charged: no-key ({NO_MACHINE})" in answer.err
     assert "5: not charged: no-key (it has no Project, which names the account (--account-by))" in answer.err
 
 
@@ -102,8 +104,26 @@ def test_of_many_jobs_that_cannot_be_charged_some_are_told(ledger: Command, tmp_
     (tmp_path / "jobs.xml").write_text("<JobGroup><Id>g</Id>" + "".join(
         JOB.replace("1.head", str(n)).replace("<Machine>colony</Machine>", "") for n in range(30)) + "</JobGroup>")
     answer = ledger("charge jobs.xml --rates rates.toml")
+    assert answer.code == 1
     assert answer.err.count("not charged: no-key (") == 10
-    assert answer.err.splitlines()[-2:] == ["20 more not charged: no-key", "30 jobs: 30 not (no-key 30)"]
+    assert answer.err.splitlines()[-3:] == [
+        f"sssjob: jobs.xml: 30 jobs, none of them charged: {NO_MACHINE}",
+        "20 more not charged: no-key", "30 jobs: 30 not (no-key 30)"]
+
+
+def test_a_log_of_which_no_job_has_a_key(ledger: Command, tmp_path: Path) -> None:
+    """It was passed over with status 0: with --resume its jobs were never charged once the machine was named."""
+    (tmp_path / "s.txt").write_text(
+        "JobID|Account|Submit|Start|End|State|AllocCPUS|ElapsedRaw\n"
+        + "".join(f"{n}|chem|100|100|3700|COMPLETED|1|3600\n" for n in (1, 2)) + "3|chem|100|||PENDING|1|0\n")
+    line = "charge -q -f sacct s.txt --rates rates.toml"
+    why = f"sssjob: s.txt: 3 jobs, none of them charged: {NO_MACHINE}"
+    assert (answer := ledger(line)).code == 1 and answer.err == f"{why}\n"
+    answer = ledger(f"{line} --resume")
+    assert (answer.code, answer.err) == (
+        1, f"{why}; the next --resume reads it from where this one began, --skip-rejected goes on behind it\n")
+    assert ledger("charge -f sacct s.txt --rates rates.toml --resume --option machine=colony").err.splitlines()[-1] == \
+        "3 jobs: 2 charged, 1 not (not-started 1); 1.00 EUR"
 
 
 def test_the_currency_of_a_statement(ledger: Command) -> None:
