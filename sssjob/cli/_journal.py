@@ -14,7 +14,7 @@ import click
 
 from sssjob.cli._findings import problem, say, show
 from sssjob.cli._seconds import MORE_THAN_NONE
-from sssjob.cli._settings import settings_for
+from sssjob.cli._settings import following_site_option, settings_for
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
@@ -145,12 +145,12 @@ def names(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def on_jobs(name: str, waits_for: str) -> Callable[[Callable[..., int]], click.Command]:
-    """A command about jobs of the journal, with ``ID...``, ``--json`` and ``--timeout``. waits_for: what the time is
-    for."""
+    """A command about jobs of the journal, with ``ID...``, ``--site``, ``--json`` and ``--timeout``. waits_for: what
+    the time is for."""
 
     def command(function: Callable[..., int]) -> click.Command:
         """The command of a function that takes a client and the ids of jobs."""
-        return click.command(name)(names(patience(waits_for)(on_journal(function))))
+        return click.command(name)(names(following_site_option(patience(waits_for)(on_journal(function)))))
 
     return command
 

@@ -38,13 +38,14 @@ class SilentError(Exception):
 
 
 @click.command("offers")
-@click.argument("site", metavar="SITE", shell_complete=files)
+@click.argument("site", metavar="[SITE]", required=False, shell_complete=files)
+@click.option("--site", "site_name", metavar="SITE", shell_complete=files, help="SITE, as other commands take it.")
 @click.option("--idle", is_flag=True, help="Only nodes on which nothing runs now.")
 @click.option("--timeout", type=MORE_THAN_NONE, default=ANSWER_S, metavar="SECONDS",
               help="The longest to wait for each answer (default: 30).")
 @click.option("--json", "as_json", is_flag=True, help="Messages as JSON.")
 @output_option
-def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -> int:
+def command(site: str | None, site_name: str | None, idle: bool, timeout: float, as_json: bool, output: str) -> int:
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
     A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm, Grid Engine, PBS,
@@ -52,7 +53,9 @@ def command(site: str, idle: bool, timeout: float, as_json: bool, output: str) -
     """
     from sssjob.xml.writer import write_document
 
-    profile, path = load_site(site)
+    if (site is None) == (site_name is None):
+        raise UsageError("one SITE is asked: offers SITE, or offers --site SITE")
+    profile, path = load_site(site_name if site is None else site)
     assert profile is not None
     try:
         document = ask(profile, path, idle=idle, seconds=timeout)

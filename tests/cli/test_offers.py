@@ -51,6 +51,13 @@ def test_offers_of_partitions(sssjob: Command, scontrol: Path) -> None:
     assert "<Id>a</Id>" in text and '<Node aggregation="Range">node[1-3]</Node>' in text
 
 
+def test_the_site_as_other_commands_take_it(sssjob: Command, scontrol: Path) -> None:
+    assert sssjob("offers", "--site", "alpha.toml") == sssjob("offers", "alpha.toml")
+    for words in ((), ("alpha.toml", "--site", "alpha.toml")):
+        answer = sssjob("offers", *words)
+        assert answer.code == 2 and "one SITE is asked: offers SITE, or offers --site SITE" in answer.err
+
+
 def test_what_the_profile_says_counts_first(sssjob: Command, scontrol: Path) -> None:
     with Path("alpha.toml").open("a") as profile:
         profile.write("[queues.batch]\nduration = 7200\n")

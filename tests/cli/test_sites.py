@@ -196,3 +196,16 @@ def test_draft_without_an_answer(sssjob: Command, sites: Path, monkeypatch: pyte
     answer = sssjob("sites", "draft", "slurm")
     assert (answer.code, answer.out) == (4, "") and "scontrol: No such file" in answer.err
     assert sssjob("sites", "draft", "lsf").code == sssjob("sites", "draft", "none").code == 2
+
+
+@pytest.mark.parametrize("command", ["status", "wait", "cancel", "hold", "release", "rerun"])
+def test_how_resource_managers_are_asked(sssjob: Command, sites: Path, command: str) -> None:
+    """Commands about jobs of the journal take a profile, and look at it before they ask anybody."""
+    (sites / "odd.toml").write_text("name = 'odd'\n[run]\npolling = 3\n")
+    (sites / "even.toml").write_text("name = 'even'\nmanager = 'local'\n[run]\npolling_interval = 3\n")
+    answer = sssjob(command, "a", "--site", "odd")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == f"sssjob: {sites / 'odd.toml'}: run: run: polling: no such setting (did you mean " \
+                         "'polling_interval'?)\n"
+    answer = sssjob(command, "a", "--site", "even")
+    assert answer.code == 5 and answer.err.startswith("sssjob: there is no job 'a' in ")
