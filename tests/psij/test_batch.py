@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, ClassVar
 
 import pytest
@@ -35,7 +36,7 @@ from psij import (
     SubmitException,
 )
 from psij.exceptions import InvalidStateException
-from psij.executors.batch import template_function_library
+from psij.executors.batch import _lookout, template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, exit_file, output_tail, starts
@@ -772,14 +773,18 @@ def test_lookout_has_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     executor.work_directory.mkdir()
     lookout = Lookout()
     lookout.want(Followed(executor, Job(), "1", True))
+    now = [1000.0]
+    monkeypatch.setattr(_lookout, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def slow(_: str) -> list[str]:
-        time.sleep(0.1)
-        return []
+        now[0] += 0.1
+        return ["x"]
 
     monkeypatch.setattr(os, "listdir", slow)
-    list(lookout.listings())
-    assert 1.9 < lookout._due - time.monotonic() < 3 and list(lookout.listings()) == []
+    assert [names for _, names in lookout.listings()] == [["x"]]
+    assert lookout._due == pytest.approx(1002.1)
+    now[0] += 1.9
+    assert list(lookout.listings()) == []
 
 
 # --- storms --------------------------------------------------------------------------------------------------------

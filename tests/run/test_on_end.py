@@ -26,6 +26,7 @@ from sssjob.run.on_end import Hook, hook_of
 from sssjob.xml.reader import read_document
 from sssjob.xml.twin import from_json
 from tests.forks import command
+from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, group, shell
 
 #: A command that writes down what it is told.
@@ -141,11 +142,12 @@ def test_a_client_that_was_killed_is_followed_by_one_that_does_it_again(
         slurm: Desk, comes: Callable[[Client], object]) -> None:
     """At least once, with the same key, by whatever client comes next."""
     killing = "/bin/sh -c 'echo $SSSJOB_IDEMPOTENCY_KEY >> keys; test -e again || { touch again; kill -9 $PPID; }'"
-    submit(slurm, shell("true"), killing)
+    submit(slurm, shell(until_there()), killing)        # it ends when the client that is to be killed follows it
     pid = os.fork()
     if pid == 0:
         slurm.client().wait(["a"], 60)
         os._exit(0)
+    (slurm.folder / "go").touch()
     assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
     assert slurm.client().journal.unkept() == [1]
     comes(slurm.client())
