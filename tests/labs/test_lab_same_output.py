@@ -7,6 +7,8 @@ folder that it runs in, of which there is one for each run.
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import subprocess
 import time
@@ -192,9 +194,10 @@ def submitted(folders: dict[str, str], manager: str, case: Case, text: str, plac
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(content)
     (place / "job").write_text(text)
-    command = f'. "$0/env.sh" && PATH="{bin_}:$PATH" LAB_OUTSIDE=yes USER=$(id -un) exec {SUBMIT[manager]} job'
+    command = f'. "$0/env.sh" && PATH="{bin_}:$PATH" LAB_OUTSIDE=yes exec {SUBMIT[manager]} job'
+    user = pwd.getpwuid(os.getuid())        # Slurm hands on what its submitter has, Grid Engine asks the system
     done = subprocess.run(["/bin/bash", "-c", command, folders[manager]], cwd=place, capture_output=True, text=True,
-                          timeout=120, check=False)
+                          env={**os.environ, "USER": user.pw_name, "HOME": user.pw_dir}, timeout=120, check=False)
     assert done.returncode == 0, (text, done.stderr)
     native = re.match(r"\d+", done.stdout)
     assert native is not None, done.stdout
