@@ -202,7 +202,7 @@ class _Charging:
 
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> bool:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
-        is. False where none of those that ended has a key: they are as good as not read, so the status is 1."""
+        is. False where none of them has a key: they are as good as not read, so the status is 1."""
         from sssjob.xml.reader import collector_paused
 
         pending, how, more = self._runs(jobs), self.how, True

@@ -52,7 +52,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E02", _SUBMISSION, 'self._search_or_raise(job, f"the submit command took longer than {e.timeout} s", e)',
          "self._unknown", "faults/test_submit.py::test_the_job_is_there[slurm-fault0]"),
     _one("E03", _SUBMISSION, _NO_ID, "out.split()[-1]", "faults/test_submit.py::test_the_job_is_there[slurm-fault2]"),
-    _one("E04", _SUBMISSION, _NO_ID, "out", "faults/test_submit.py::test_the_job_is_there[slurm-fault1]"),
+    _one("E04", _SUBMISSION, _NO_ID, "out", "faults/test_submit.py::test_the_job_is_there[slurm-fault2]"),
     _one("E05", "sssjob/lrm/slurm.py", r"(?:;([\w.-]+))?", "()", "faults/test_submit.py::test_id_and_cluster"),
     _one("E05", _HOST, '{**os.environ, "LC_ALL": "C"}', "os.environ",
          "faults/test_submit.py::test_language_of_answers"),
