@@ -47,9 +47,13 @@ def listener(host: str, port: int, tls: bool) -> socket.socket:
             raise UsageError(f"{host} can be reached from other machines: tokens go there with TLS only "
                              "(--certificate, --private-key)")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=512)
+        listening = socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         raise AccessError(f"{host}:{port}", error.strerror or str(error)) from None
+    # An answer is written in two parts, and the second is not to wait until the first was acknowledged (40 ms). The
+    # connections have it from here: asyncio sets it only for sockets that were made with the number of the protocol.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def address_of(listening: socket.socket) -> str:
