@@ -131,6 +131,7 @@ class _Wrapped(AsyncJobExecutor):
             self._waiting += [(job, done) for job, done in submissions if by_job[job._job] is not done]     # again
 
             def told(job: Job, error: Exception | None, by_job: _ByJob = by_job) -> None:
+                """Settle the submission of a job in the loop's thread."""
                 loop.call_soon_threadsafe(_settle, by_job[job], error)
 
             try:

@@ -55,9 +55,9 @@ def needed(stated: Sequence[str], installed: Mapping[NormalizedName, Distributio
     """The names of all distributions that are installed with these requirements."""
     waiting, seen = [Requirement(text) for text in stated], set[tuple[str, str]]()
     while waiting:
-        one = waiting.pop()
-        name = canonicalize_name(one.name)
-        for extra in ("", *one.extras):
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in ("", *requirement.extras):
             if (name, extra) in seen or name not in installed:
                 continue
             seen.add((name, extra))

@@ -27,8 +27,8 @@ def test_examples_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     told: list[str] = []
     doctest.DocTestRunner(verbose=False).run(session, out=told.append)
     assert "".join(told) == ""
-    left = subprocess.run([*command(), "wait", "later"], env=dict(os.environ), capture_output=True, text=True)
-    assert left.returncode == 0, left.stderr
+    waited = subprocess.run([*command(), "wait", "later"], env=dict(os.environ), capture_output=True, text=True)
+    assert waited.returncode == 0, waited.stderr
 
 
 def test_links_lead_somewhere() -> None:

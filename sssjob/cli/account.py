@@ -77,7 +77,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.accounting.attempts import last_runs
     from sssjob.accounting.cube import CELLS, CUBE, cube_of
     from sssjob.accounting.plans import Plans
-    from sssjob.accounting.totals import FIGURES, Totals
+    from sssjob.accounting.totals import Totals
     from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
@@ -90,17 +90,12 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if rates_file and rates is None:
         return 1
     privacy = load_privacy(privacy_file)
-    if sort.removeprefix("-") not in FIGURES:
-        raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
+    _check(sort, compare and every is None, cube is not None and privacy is not None)
     bounds: dict[str, Any] = {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until"),
                               "where": where, "spread": spread}
     totals = Totals([name for name in by or ("Project",) if name], every, zone_of(zone), **bounds,    # type: ignore[arg-type]
                     least=privacy.least if privacy else 1, top=top, sort=sort, compare=compare,
                     capacity=_capacity(capacity_file, every, bounds, zone_of(zone)))
-    if compare and every is None:
-        raise UsageError("--compare holds periods against each other: name them with --every")
-    if cube is not None and privacy:
-        raise UsageError("--cube writes names and groups of any size, which --privacy forbids")
     sums = [totals] if cube is None else [totals, Totals(CUBE, "day", zone_of(zone), **bounds, most=CELLS)]
     read, uncharged = list[Counts](), Counter[str]()
     whole = SacctTotals(sums, rates, uncharged)
@@ -131,6 +126,19 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if report is not None:
         emit(_page(totals, uncharged, names, source), report)
     return session.status()
+
+
+def _check(sort: str, has_no_periods: bool, names_are_private: bool) -> None:
+    """Refuse, with UsageError, a sort by what is no figure, a comparison without periods, a cube of private
+    names."""
+    from sssjob.accounting.totals import FIGURES
+
+    if sort.removeprefix("-") not in FIGURES:
+        raise UsageError(f"--sort {escape(sort, 40)!r} is no figure ({', '.join(FIGURES)})")
+    if has_no_periods:
+        raise UsageError("--compare holds periods against each other: name them with --every")
+    if names_are_private:
+        raise UsageError("--cube writes names and groups of any size, which --privacy forbids")
 
 
 @dataclass(slots=True)

@@ -83,6 +83,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
             complete(document, executor, settings, client.findings)
 
             def planned(findings: Findings, document: Document = document) -> bool:
+                """Report what the plan of the document lost; whether it may be submitted."""
                 session.report_together(findings, document)
                 return session.status() == 0
 
