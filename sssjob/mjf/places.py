@@ -12,16 +12,12 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import Final, Literal, Protocol
 
 from sssjob.findings import escape
 from sssjob.mjf.limits import LIMITS, Limits
 
-if TYPE_CHECKING:
-    import ssl
-
-__all__ = ["METADATA", "NAME", "Answer", "Here", "InMetadata", "Nowhere", "Place", "place_of", "sized", "why"]
+__all__ = ["METADATA", "NAME", "Answer", "Here", "InMetadata", "Nowhere", "Place", "sized", "why"]
 
 #: Where OpenStack's metadata are found; vac and vcycle hand over the same form.
 METADATA: Final = "http://169.254.169.254/openstack/latest/meta_data.json"
@@ -169,24 +165,3 @@ def why(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time (request_seconds)"
     return escape((getattr(error, "strerror", None) or str(error) or type(error).__name__), 200)
-
-
-# --- which one
-
-def place_of(base: str, limits: Limits = LIMITS, context: ssl.SSLContext | None = None) -> Place:
-    """The place that a variable's value names; what is no place can only be unreadable, never absent."""
-    if base.startswith("/"):
-        return Here(base.rstrip("/") or "/", limits)
-    try:
-        url = urlsplit(base)
-        if url.scheme == "file" and url.netloc in ("", "localhost") and url.path.startswith("/"):
-            return Here(unquote(url.path).rstrip("/") or "/", limits)
-        if (url.scheme in ("http", "https") and base.startswith(f"{url.scheme}://") and url.hostname
-                and "@" not in url.netloc and not (url.query or url.fragment) and (url.port or 1) > 0
-                and re.fullmatch(r"[!-~]+", base)):
-            from sssjob.mjf.web import Web
-
-            return Web(base.rstrip("/"), limits, context)
-    except ValueError:
-        pass
-    return Nowhere(f"{escape(base, 100)!r} is no absolute path and no file:, http: or https: URL")

@@ -13,17 +13,38 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
+from sssjob.findings import escape
 from sssjob.mjf.features import Features, Reading, reading
 from sssjob.mjf.keys import AREAS, KEYS, VARIABLES, Area, keys_of
 from sssjob.mjf.limits import LIMITS, Limits
-from sssjob.mjf.places import METADATA, Answer, Here, Nowhere, Place, place_of
+from sssjob.mjf.places import METADATA, Answer, Here, Nowhere, Place
 from sssjob.mjf.status import locked
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "place_of"]
+
+
+def place_of(base: str, limits: Limits = LIMITS, context: ssl.SSLContext | None = None) -> Place:
+    """The place that a variable's value names; what is no place can only be unreadable, never absent."""
+    if base.startswith("/"):
+        return Here(base.rstrip("/") or "/", limits)
+    if base.startswith("file:"):
+        try:
+            url = urlsplit(base)
+        except ValueError:
+            url = None
+        if url is not None and url.netloc in ("", "localhost") and url.path.startswith("/"):
+            return Here(unquote(url.path).rstrip("/") or "/", limits)
+    else:
+        from sssjob.mjf.web import web_of
+
+        if (web := web_of(base, limits, context)) is not None:
+            return web
+    return Nowhere(f"{escape(base, 100)!r} is no absolute path and no file:, http: or https: URL")
 
 
 @dataclass(slots=True)

@@ -22,9 +22,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from sssjob.findings import escape
 from sssjob.mjf.keys import Area
 from sssjob.mjf.limits import LIMITS, Limits
-from sssjob.mjf.places import METADATA, NAME, Answer, InMetadata, Nowhere, Place, place_of, sized, why
+from sssjob.mjf.places import METADATA, NAME, Answer, InMetadata, Nowhere, Place, sized, why
 
-__all__ = ["Web", "metadata"]
+__all__ = ["Web", "metadata", "web_of"]
 
 _AGE: Final = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?([0-9]{1,9})", re.ASCII | re.IGNORECASE)
 _REFUSED: Final = re.compile(r"(?:^|[,\s])no-(?:cache|store)\b", re.IGNORECASE)
@@ -202,6 +202,20 @@ def _in_time(connection: _Connection, answers: Iterator[tuple[str, Answer]], nam
     return {name: answered.get(name) or Answer("unreadable", reason=reason) for name in names}
 
 
+def web_of(base: str, limits: Limits = LIMITS, context: ssl.SSLContext | None = None) -> Web | None:
+    """The part of a web server that an http: or https: URL names; None for anything else, which includes URLs with a
+    user, a query or a fragment."""
+    try:
+        url = urlsplit(base)
+        if (url.scheme in ("http", "https") and base.startswith(f"{url.scheme}://") and url.hostname
+                and "@" not in url.netloc and not (url.query or url.fragment) and (url.port or 1) > 0
+                and re.fullmatch(r"[!-~]+", base)):
+            return Web(base.rstrip("/"), limits, context)
+    except ValueError:
+        pass
+    return None
+
+
 @lru_cache(maxsize=8)
 def metadata(url: str = METADATA, limits: Limits = LIMITS) -> Mapping[Area, Place]:
     """The places that the metadata of a virtual machine name, asked once in the life of the process.
@@ -210,8 +224,8 @@ def metadata(url: str = METADATA, limits: Limits = LIMITS) -> Mapping[Area, Plac
     ``meta["mjf@machinefeatures@hs06"]`` and the like hold the values themselves. Without an answer: no places.
     """
     short = replace(limits, request_seconds=limits.metadata_seconds, pass_seconds=limits.metadata_seconds)
-    web = place_of(url, short)
-    if not isinstance(web, Web):
+    web = web_of(url, short)
+    if web is None:
         return {}
 
     connection = _Connection(web, limits.metadata_bytes)
@@ -236,7 +250,6 @@ def _places(meta: dict[str, object], limits: Limits) -> Iterator[tuple[Area, Pla
         values = {k.removeprefix(start): v for k, v in meta.items() if k.startswith(start) and isinstance(v, str)}
         if isinstance(base, str):
             # A server in the network does not get to name local files.
-            place = place_of(base, limits)
-            yield area, place if isinstance(place, Web) else Nowhere("the metadata name no http: or https: URL")
+            yield area, web_of(base, limits) or Nowhere("the metadata name no http: or https: URL")
         elif values:
             yield area, InMetadata(values)

@@ -13,7 +13,7 @@ from typing import Any
 from sssjob.mjf import Reader
 from sssjob.mjf.keys import VARIABLES, Area
 from sssjob.mjf.limits import Limits
-from sssjob.mjf.places import place_of
+from sssjob.mjf.reader import place_of
 
 __all__ = ["NOW", "PATIENT", "QUICK", "Clock", "Site", "Web", "machine", "reader", "served"]
 

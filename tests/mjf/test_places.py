@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from sssjob.mjf import Reader
-from sssjob.mjf.places import Nowhere, place_of
+from sssjob.mjf.places import Nowhere
+from sssjob.mjf.reader import place_of
 from sssjob.mjf.web import metadata
 from tests.mjf.support import PATIENT, QUICK, Clock, Site, Web, machine, reader, served
 
