@@ -59,7 +59,7 @@ _IMPORTED = ("encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "ps
                                                  "query", "run", "show", "status", "submit", "wait")),
              "sssjob.conversion.intake", "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query",
              "sssjob.request.explaining", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper",
-             "sssjob.run.again", "sssjob.run.routing",
+             "sssjob.run.keeping", "sssjob.run.again", "sssjob.run.routing",
              "sssjob.translators.scripts.slurm", "sssjob.translators.specs.sss", "sssjob.validation",
              "sssjob.xml._aside", "sssjob.xml.reader", "sssjob.xml.twin")
 #: What the ``main`` of a module imports.
@@ -459,14 +459,14 @@ def _main(words: list[str]) -> int:
         sys.argv = words
         return main()
     if words[0] == "keeper":
-        from sssjob.run import keeper
+        from sssjob.run import keeping
 
         os.setsid()
         ready = os.dup(0)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), 0)
         sys.argv = [*words, str(ready)]
-        keeper.main()
+        keeping.main()
         return 0
     if words[0] == "module":
         sys.argv = words[1:]

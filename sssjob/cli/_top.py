@@ -13,9 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static
 from textual.worker import get_current_worker
 
+from sssjob.cli._top_tables import TITLES, cells, refreshed
 from sssjob.cli.list_ import TITLES as JOB_TITLES
 from sssjob.cli.list_ import job_cells
-from sssjob.cli.top import TITLES, cells, refreshed
 from sssjob.findings import escape
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A submission is looked after by the client that holds its lease. For resource managers that is whoever needs it at the
 moment: the next one takes over what the last one left, finds by their tags jobs whose submission got lost on the way,
-and starts what has waited for them. For the executor ``local`` it is a process of its own (``keeper``).
+and starts what has waited for them. For the executor ``local`` it is a process of its own (``keeping``).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
 from sssjob.request.tree import AMOUNTS, parse
 from sssjob.validation._looks import LOOKS, OVER, Found, Looks, Place
-from sssjob.xml._in_order import tell_made
+from sssjob.validation._made import tell_made
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
 

@@ -9,7 +9,8 @@ from itertools import islice
 from sssjob.findings import Findings, Policy
 from sssjob.validation._sections import Section, SectionFindings, told_once
 from sssjob.validation.large import Large, WholeError
-from sssjob.xml._in_order import in_order, reread
+from sssjob.xml._in_order import in_order
+from sssjob.xml._rereading import reread
 from sssjob.xml._twin_writing import group_pieces
 from sssjob.xml.profiles import profile as profile_of
 from sssjob.xml.writer import _Writer, text_of

@@ -1,13 +1,11 @@
-"""Whether a document that was made or changed by hand would be read again as it is, and if not, why.
+"""Whether a document that was made or changed by hand would be read again as it is.
 
 A quick look says of most documents that all is in order: names, types, attributes and words are those of the
-vocabulary. Of all others the text is written and handed to the reader, whose findings these are: so a document is
-judged by one set of rules, however it came to be.
+vocabulary. What is wrong with all others, ``_rereading`` says.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -18,12 +16,10 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document
 from sssjob.document.values import attribute_text, invisible, known_unit, writable
 from sssjob.document.vocabulary import AWARENESS, CONTAINERS, Element
-from sssjob.errors import RejectedError
-from sssjob.findings import Finding, Findings, Policy
 from sssjob.limits import LIMITS
 from sssjob.xml._scopes import Scope, scope_of
 
-__all__ = ["attributes_fit", "classes_of", "in_order", "reread", "tell_made"]
+__all__ = ["attributes_fit", "classes_of", "in_order"]
 
 _CLASSES: Final[dict[str, type]] = {"String": str, "Integer": int, "Float": Decimal, "Boolean": bool, "DateTime": int,
                                     "Duration": int}
@@ -182,56 +178,3 @@ def _text_fits(text: str, form: _Form) -> bool:
 
 def _digits_fit(value: Decimal) -> bool:
     return value.is_finite() and -200 < value.adjusted() < 200 and len(format(value, "f")) <= LIMITS.digits
-
-
-# --- what is not in order -----------------------------------------------------------------------------------------
-
-def tell_made(document: Document, findings: Findings, profile: str = "liberal") -> None:
-    """Record what is wrong with what was made or changed by hand, without what was found when the document was read."""
-    if in_order(document):
-        return
-    from sssjob.xml.writer import text_of
-
-    written = Findings()
-    text = text_of(document, written)
-    if written.rejected:                # what XML cannot hold cannot be read again
-        _tell([f for f in written if f.rejects], findings)
-    else:
-        reread(document, text, findings, profile=profile)
-
-
-def reread(document: Document, text: str, findings: Findings, policy: Policy | None = None,
-           profile: str = "liberal") -> None:
-    """Record what the reader says of the text that was written of a document, without what it said of the document
-    itself when that was read. Nothing where more was found then than is kept: nobody can say what is new.
-
-    policy: instead of the one that the document was read with.
-    """
-    from sssjob.xml.reader import read_document
-
-    if document.findings is not None and document.findings.overflow:
-        return
-
-    try:
-        again = read_document(text, profile=profile, policy=policy or document.policy).findings
-        all_told = list(again or ())
-    except RejectedError as error:
-        all_told = list(error.findings)
-    already_told = Counter(map(_said, document.findings or ()))
-    new = []
-    for finding in all_told:
-        if already_told[_said(finding)] > 0:
-            already_told[_said(finding)] -= 1
-        else:
-            new.append(finding)
-    _tell(new, findings)
-
-
-def _tell(new: list[Finding], findings: Findings) -> None:
-    """Record findings of ``reread``: their paths are those of the document, their lines those of a text nobody saw."""
-    for f in new:
-        findings.add(f.rule, f.subject, f.message, severity=f.severity, path=f.path, hint=f.hint)
-
-
-def _said(finding: Finding) -> tuple[str, str, str]:
-    return finding.rule, finding.subject, finding.message

@@ -22,7 +22,8 @@ from sssjob.document.vocabulary import CONTAINERS
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.limits import LIMITS
 from sssjob.xml._forms import FORMS, bracketed, is_adapter, is_parted
-from sssjob.xml._in_order import attributes_fit, classes_of, in_order, reread
+from sssjob.xml._in_order import attributes_fit, classes_of, in_order
+from sssjob.xml._rereading import reread
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
 

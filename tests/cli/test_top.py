@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.cli.top import cells, text_of
+from sssjob.cli._top_tables import cells, text_of
 from sssjob.run.client import Client
 from sssjob.run.journal import Journal, Row, open_journal
 from sssjob.run.listing import Details
