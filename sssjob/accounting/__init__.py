@@ -4,8 +4,8 @@
 job delivered or asks for, ``ledger`` posts charges as entries that are never changed.
 """
 
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import recompute
-from sssjob.accounting.facts import Reason
 from sssjob.accounting.pricing import Charge, Item, Uncharged, charge, quote
 from sssjob.accounting.rates import RatesError, RateSet, read_rates
 

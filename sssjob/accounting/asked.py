@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from sssjob.accounting.facts import Amount, NotChargeable, Reason, decimal, seconds_of
+from sssjob.accounting.amounts import Amount, NotChargeable, Reason, decimal, seconds_of
 from sssjob.document.element import Property
 from sssjob.document.inherit import Effective
 from sssjob.document.units import byte_factor

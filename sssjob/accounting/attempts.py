@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Final
 
-from sssjob.accounting.facts import Reason
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet

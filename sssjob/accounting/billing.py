@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from sssjob.accounting.amounts import converted
 from sssjob.accounting.arithmetic import Term, call, number, product, ratio, total
-from sssjob.accounting.facts import Facts, converted
+from sssjob.accounting.facts import Facts
 from sssjob.accounting.rates import Billing
 from sssjob.lrm.sizes import POWERS
 

@@ -7,8 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.facts import Note, Reason
+from sssjob.accounting.facts import Note
 from sssjob.accounting.rates import Rate
 
 __all__ = ["Charge", "Item", "Uncharged"]

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from sssjob.accounting.accounts import Accounts, Settings
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.entries import (
     COLUMNS,
@@ -29,7 +30,6 @@ from sssjob.accounting.entries import (
     entry_of,
     job_of,
 )
-from sssjob.accounting.facts import Reason
 from sssjob.accounting.plans import Plans, Priced
 from sssjob.accounting.postings import Key, whole_of
 from sssjob.accounting.pricing import Uncharged

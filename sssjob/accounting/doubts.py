@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from sssjob.accounting.facts import Facts, energy_units
+from sssjob.accounting.amounts import energy_units
+from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
 from sssjob.document.inherit import effective

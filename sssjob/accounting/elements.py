@@ -13,8 +13,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.charges import Charge, Item, Uncharged
-from sssjob.accounting.facts import Note, Reason
+from sssjob.accounting.facts import Note
 from sssjob.accounting.rates import RateSet
 from sssjob.document.arrays import Array
 from sssjob.document.element import Item as Part

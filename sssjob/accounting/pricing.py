@@ -16,11 +16,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from sssjob.accounting.amounts import Amount, NotChargeable, Reason, converted
 from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.billing import billing
 from sssjob.accounting.charges import Charge, Item, Uncharged
 from sssjob.accounting.elements import elements_of, repeated, together
-from sssjob.accounting.facts import Amount, Facts, Lookups, NotChargeable, Note, Reason, Slot, converted
+from sssjob.accounting.facts import Facts, Lookups, Note, Slot
 from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of

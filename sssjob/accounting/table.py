@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from sssjob.accounting.facts import Reason
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.plans import Plans
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet

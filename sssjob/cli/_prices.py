@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, quote, read_rates
+from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain, rounded
-from sssjob.accounting.facts import Reason
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say

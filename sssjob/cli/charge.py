@@ -167,8 +167,8 @@ class _Charging:
     def _charge(self, job: Job, defaults: JobDefaults | None) -> None:
         """Charge the next job and write the charge into it."""
         from sssjob.accounting import Uncharged, charge
+        from sssjob.accounting.amounts import Reason
         from sssjob.accounting.attempts import EARLIER
-        from sssjob.accounting.facts import Reason
 
         site = _ANY if _ANY in self.rates else _site_of(job) or ""
         rates = self.rates.get(site)
