@@ -30,7 +30,8 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "ErrorFile": ("looks", "looks"), "NotificationList": ("looks", "looks"), "Id": ("looks", "looks"),
     "Extension MailEvents": ("looks", "looks"), "Extension MailUser": ("looks", "looks"),
     "Extension Comment": ("looks", "looks"), "comments": ("looks", "looks"), "JobGroup": ("looks", "looks"),
-    "Requested": ("looks", "looks"),
+    "Requested": ("looks", "looks"), "Application": ("looks", "looks"), "Extension JobAnnotation": ("looks", "looks"),
+    "Extension ApplicationVersion": ("looks", "looks"),
     # where, when and at what price the same is done
     "Priority": ("costs", "costs"), "Extension Nice": ("costs", "costs"), "QualityOfService": ("costs", "costs"),
     "Project": ("costs", "costs"), "EligibleTime": ("costs", "costs"), "DeadlineTime": ("costs", "costs"),
@@ -41,7 +42,7 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "Environment": ("breaks", "looks"), "InitialWorkingDirectory": ("breaks", "breaks"), "Shell": ("breaks", "looks"),
     "Extension Array": ("breaks", "looks"), "Extension LoginShell": ("looks", "looks"), "directive": ("looks", "looks"),
     "Extension Umask": ("looks", "looks"), "--ignore-pbs": ("looks", "looks"), "script": ("breaks", "looks"),
-    "ResourceLimit": ("costs", "costs"),
+    "ResourceLimit": ("costs", "looks"),
     # half of a dependency or of a signal is none
     "Dependency": ("breaks", "breaks"), "Extension DependencyOther": ("breaks", "breaks"),
     "Extension Signal": ("breaks", "breaks"), "Variable": ("breaks", "looks"), "Executable": ("breaks", "breaks"),

@@ -182,3 +182,20 @@ def test_any_text_comes_back_or_is_told(words: list[str], name: str, memory: Dec
     assert back.name == (name.strip() or None) or "Name" in dropped or "\r" in name
     if not any("\r" in w or (w and not w.strip()) for w in words) and "Arguments" not in dropped:
         assert shlex.split(back.arguments or "") == words
+
+
+def test_findings_name_the_line_of_the_element() -> None:
+    """What the target cannot say is told where JSDL says it; what only describes a job looks different without it."""
+    document = get("jsdl").read(f"<JobDefinition {SPACES}><JobDescription>{WHOLE}</JobDescription></JobDefinition>"
+                                .encode(), ReadContext("j.jsdl", Findings("j.jsdl")))
+    findings = Findings("j.jsdl")
+    findings.places = document.places
+    get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
+    told = {f.subject.split()[0] if f.subject.startswith("ResourceLimit") else f.subject: f for f in findings}
+    expected = {"OperatingSystem": ("OperatingSystemName", "breaks"), "Architecture": ("CPUArchitectureName", "breaks"),
+                "Application": ("ApplicationName", "looks"), "Extension JobAnnotation": ("JobAnnotation", "looks"),
+                "ResourceLimit": ("CPUTimeLimit", "looks")}
+    for subject, (element, consequence) in expected.items():
+        finding = told[subject]
+        assert f"{element}>" in WHOLE.splitlines()[finding.line - 1], subject
+        assert finding.consequence == consequence, subject

@@ -277,7 +277,8 @@ def table(rows: Sequence[AnyRow], parent: Iterable[AnyRow] = (), after: str = ""
 
 
 class DirectivePlaces:
-    """The places of a document that came from a script: of an item that of the directive which said it."""
+    """The places of a document that was made of directives, or of other things that have a line each: of an item that
+    of the directive which said it."""
 
     __slots__ = ("_origins",)
 

@@ -12,11 +12,8 @@ from lxml import etree
 from sssjob.document.model import Document
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.translators.scripts.base import (
-    Reading,
-    asking_for,
-    leftovers,
-)
+from sssjob.translators.scripts.base import Reading, asking_for, leftovers
+from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
 from sssjob.translators.specs._jsdl_from import JobReader
 from sssjob.translators.specs._jsdl_names import FORMAT, JSDL
@@ -33,9 +30,10 @@ def read(data: bytes, context: ReadContext) -> Document:
     if root.tag != f"{{{JSDL}}}JobDefinition":
         findings.add("SSS109", str(root.tag), "is no JobDefinition of JSDL 1.0", line=root.sourceline or 0)
         findings.raise_if_rejected()
-    job = JobReader(Reading(FORMAT, context)).definition(root)
+    reading = Reading(FORMAT, context)
+    job = JobReader(reading).definition(root)
     findings.raise_if_rejected()
-    return Document(job, {}, context.path, context.profile, findings)
+    return Document(job, {}, context.path, context.profile, findings, places=DirectivePlaces(reading.origins))
 
 
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
