@@ -86,6 +86,11 @@ RANGES = [
     ("<Exact>2</Exact><Exact>4</Exact>", [("EQ", 2, {"group": "1"}), ("EQ", 4, {"conj": "Or", "group": "-1"})]),
     ("<Exact>2</Exact><Range><LowerBound>8</LowerBound><UpperBound>16</UpperBound></Range>",
      [("EQ", 2, {"group": "1"}), ("GE", 8, {"conj": "Or", "group": "1"}), ("LE", 16, {"group": "-2"})]),
+    ('<Exact epsilon="1">4</Exact>', [("GE", 3, {}), ("LE", 5, {})]),
+    ('<Exact epsilon="0.5">0.2</Exact>', [("GE", 0, {}), ("LE", 0, {})]),
+    ("<Range><LowerBound>1.5</LowerBound><UpperBound>4.5</UpperBound></Range>", [("GE", 2, {}), ("LE", 4, {})]),
+    ('<LowerBoundedRange exclusiveBound="true">1.5</LowerBoundedRange>', [("GT", 1, {})]),
+    ('<UpperBoundedRange exclusiveBound="true">4.5</UpperBoundedRange>', [("LT", 5, {})]),
 ]
 
 
@@ -102,7 +107,8 @@ def test_ranges_are_expressions(text: str, made: list[tuple[str, int, dict[str, 
 
 @pytest.mark.parametrize("text", [
     "<Exact>x</Exact>", "<Exact>NaN</Exact>", "<Exact>-1</Exact>", "<Exact/>", "<Between>3</Between>",
-    "<Range><LowerBound>2</LowerBound></Range>", "<Exact>1e999999</Exact>"])
+    "<Range><LowerBound>2</LowerBound></Range>", "<Exact>1e999999</Exact>", "<Exact>1.5</Exact>",
+    '<Exact epsilon="x">2</Exact>'])
 def test_malformed_ranges(text: str) -> None:
     with pytest.raises(RejectedError):
         job(f"<Resources><TotalCPUCount>{text}</TotalCPUCount></Resources>")

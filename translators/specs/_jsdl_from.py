@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from math import ceil, floor
 from typing import Any
 
 from lxml import etree
@@ -15,10 +16,7 @@ from sssjob.document.element import Container
 from sssjob.document.model import Job
 from sssjob.document.units import from_bytes
 from sssjob.findings import Policy
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    Reading,
-)
+from sssjob.translators.scripts.base import Reading
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._jsdl_names import (
@@ -272,7 +270,8 @@ class JobReader:
                 self.amount(node, tag, value, in_bytes, more)
 
     def amount(self, node: Any, tag: str, value: Decimal, in_bytes: bool, more: Mapping[str, str]) -> None:
-        """One requested amount; bytes get the largest unit that is exact, others are rounded up."""
+        """One requested amount; bytes get the largest unit that is exact. Of what is counted a bound between two whole
+        numbers becomes the one that means the same, and an exact number of them has to be whole."""
         where = f"Requested/{tag}"
         if in_bytes:
             number, units = from_bytes(value)
@@ -280,21 +279,23 @@ class JobReader:
         elif tag == "Network":
             self.reading.put(where, value, self.option(node), **more)
         else:
-            if value != int(value):
-                self.reading.findings.add(APPROXIMATED, local(node), f"{local(node)}: {value} is rounded up",
-                                          line=node.sourceline or 0)
-            self.reading.put(where, -int(-value // 1), self.option(node), **more)
+            op = more.get("op", "EQ")
+            if op == "EQ" and value != int(value):
+                self.reading.refuse(f"{local(node)}: {value} is no whole number", node.sourceline or 0, 0, local(node))
+            self.reading.put(where, ceil(value) if op in ("GE", "LT") else floor(value), self.option(node), **more)
 
     def bounds(self, node: Any) -> list[tuple[str, Decimal]] | None:
         """(op, value) of an exact value or a bound, or both of a range; None, and refused, for anything else."""
         name = local(node)
         if name == "Exact":
             self.attributes(node, "epsilon")
-            if _number(node.get("epsilon") or "0"):
-                self.reading.findings.add(APPROXIMATED, "Exact/@epsilon", "the tolerance of a number is not carried",
-                                          line=node.sourceline or 0)
-            value = _number(_text(node))
-            pairs = None if value is None else [("EQ", value)]
+            value, tolerance = _number(_text(node)), _number(node.get("epsilon") or "0")
+            if value is None or tolerance is None:
+                pairs = None
+            elif tolerance:
+                pairs = [("GE", max(Decimal(0), value - tolerance)), ("LE", value + tolerance)]
+            else:
+                pairs = [("EQ", value)]
         elif name == "Range":
             inner = [self.bounds(n) for n in node if local(n) in ("LowerBound", "UpperBound")]
             pairs = None if len(inner) != 2 or None in inner else [pair for part in inner if part for pair in part]
