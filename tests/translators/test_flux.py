@@ -91,6 +91,14 @@ def test_31_a_bare_time_is_minutes(text: str, seconds: int) -> None:
     assert requested is not None and requested.duration == seconds
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("3600.5s", 3601), ("0.011", 1), ("1e-9s", 1)])
+def test_a_fraction_of_a_second_is_a_whole_one(text: str, seconds: int) -> None:
+    """A limit that is kept for Flux alone would be no limit elsewhere."""
+    written, findings = convert(f"#FLUX: -t {text}\n", "flux", "pbspro")
+    assert written == [f"#PBS -l walltime={seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"]
+    assert findings[0] == ("approximated", "--time-limit")
+
+
 def test_a_long_directive_is_refused() -> None:
     """shlex takes time by the square; a line without quotes needs none of it."""
     with pytest.raises(RejectedError) as caught:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
+from math import ceil
 from typing import Final
 
 from sssjob.document.model import Environment
@@ -65,16 +67,20 @@ def _limit(text: str) -> int:
     seconds = duration(text, 60)
     if seconds == 0 or seconds.is_infinite():
         raise Kept("no limit")
-    if seconds != int(seconds):
-        raise Kept("a fraction of a second")
-    return int(seconds)
+    return ceil(seconds)
 
 
 _TIME: Final = Grammar(_limit, lambda text: f"{int(text)}s", "minutes, or a number with s, m, h or d")
 
 
 def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
-    reading.row(Row("--time-limit", "Requested/Duration", _TIME), options["--time-limit"])
+    """A limit in whole seconds, which is what a Duration can say."""
+    option = options["--time-limit"]
+    reading.row(Row("--time-limit", "Requested/Duration", _TIME), option)
+    with suppress(ValueError):
+        seconds = duration(option.value or "", 60)
+        if seconds.is_finite() and seconds % 1:
+            reading.tell(APPROXIMATED, option, f"rounded up to {ceil(seconds)} s")
 
 
 def _write_time(asking: Asking) -> Written:
