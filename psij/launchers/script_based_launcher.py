@@ -127,7 +127,7 @@ def _options(job: Job, command: str, joined: bool) -> Iterator[str]:
     custom = job.spec.attributes.custom_attributes if job.spec is not None and job.spec.attributes is not None else None
     if job.spec is None or not any(name.lower().startswith("launcher.") for name in custom or ()):
         return
-    from psij.executors.batch.lrm import custom_directives
+    from psij.executors.batch._options import custom_directives
 
     prefix = f"{command}."
     for directive in custom_directives(job.spec, "launcher", {}):

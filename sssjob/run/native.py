@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
-from psij.executors.batch.lrm import RESOURCES, LrmExecutor
+from psij.executors.batch._options import RESOURCES
+from psij.executors.batch.lrm import LrmExecutor
 from sssjob.document.element import Container, Item, Property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Finding, Findings, Policy

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from psij.executors.batch.lrm import custom_of
+from psij.executors.batch._options import custom_of
 from sssjob.run.gates import Gate
 from sssjob.run.plan import KINDS, Need
 from sssjob.run.standing import JobOutcome, Running, Word

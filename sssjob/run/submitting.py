@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import psij
 from psij.executors._local_staging import StagingError
-from psij.executors.batch.lrm import custom_of
+from psij.executors.batch._options import custom_of
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch.lrm import appended
+from psij.executors.batch._options import appended
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.launchers.script_based_launcher import process_count

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from psij.exceptions import SubmitException
 from psij.executors.batch._identity import Whose
 from psij.job_status import JobStatus
 
-__all__ = ["UNKNOWN_ERROR", "Failure", "InvalidJobStateError", "Search", "Source", "SourceOffError",
+__all__ = ["UNKNOWN_ERROR", "Failure", "InvalidJobStateError", "Orders", "Search", "Source", "SourceOffError",
            "check_status_exit_code"]
 
 UNKNOWN_ERROR = "PSIJ: Unknown error"      # what hooks get of a command that failed and said nothing
@@ -55,6 +56,23 @@ class Source:
     commands: Sequence[list[str]]
     parse: Callable[[int, str, Whose], Mapping[str, JobStatus]]
     late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a resource manager is told to do with a job: commands, in which ``{}`` stands for the native id of the job.
+
+    cancel: its last word is the id, which more ids may follow. over: what cancel says of a job that has ended. hold,
+    release, rerun: None where there is no such command. held: option of the submit command with which a job is held
+    from the beginning, and its value; empty where there is none.
+    """
+
+    cancel: str
+    over: re.Pattern[str]
+    hold: str | None = None
+    release: str | None = None
+    rerun: str | None = None
+    held: Mapping[str, object] = field(default_factory=dict)
 
 
 def check_status_exit_code(command: str, exit_code: int, out: str) -> None:

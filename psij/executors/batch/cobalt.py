@@ -19,30 +19,27 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim, Whose
-from psij.executors.batch._words import needs_env
-from psij.executors.batch.batch_scheduler_executor import (
-    BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
-    Source,
-    check_status_exit_code,
-)
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    by_tag,
+from psij.executors.batch._options import (
     custom_directives,
     in_reservation,
     job_name,
-    job_state,
+    member_directives,
     requested,
     resources,
     time_limit,
-    waiting,
 )
+from psij.executors.batch._terms import Orders
+from psij.executors.batch._words import needs_env
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Source,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -89,6 +86,7 @@ class CobaltJobExecutor(LrmExecutor):
     """Executor ``cobalt``. Custom attributes ``cobalt.<option>`` are options of qsub, long or of one letter."""
 
     _ANSWERS = ANSWERS
+    _ORDERS = Orders("qdel {}", re.compile("not found"), hold="qhold {}", release="qrls {}", held={"held": True})
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
     _CONFIG = CobaltExecutorConfig
@@ -129,15 +127,11 @@ class CobaltJobExecutor(LrmExecutor):
                       Directive("cwd", folder, "work_directory"),
                       *(Directive(option, f"{folder}/$jobid.{job.id}.{ending}", "work_directory")
                         for option, ending in (("output", "out"), ("error", "out"), ("debuglog", "cobaltlog")))]
-        attributes = spec.attributes
         duration = time_limit(spec)
-        if attributes is not None:
-            for option, field in (("queue", "queue_name"), ("project", "account")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.reservation_id is not None:
-                directives = in_reservation(directives, Directive("queue", attributes.reservation_id,
-                                                                  "attributes.reservation_id"))
+        directives += member_directives(spec, (("queue", "queue_name"), ("project", "account")))
+        if spec.attributes is not None and spec.attributes.reservation_id is not None:
+            directives = in_reservation(directives, Directive("queue", spec.attributes.reservation_id,
+                                                              "attributes.reservation_id"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
         if not any(directive.option in ("time", "t") for directive in custom):      # qsub wants one
             directives.append(Directive("time", "0" if duration is None else _minutes(duration), "attributes.duration"))
@@ -209,28 +203,6 @@ class CobaltJobExecutor(LrmExecutor):
         return [Source("cobaltlog", commands, lambda exit_code, out, whose: parse_log(out, whose))]
 
     # --- the rest --------------------------------------------------------------------------------------------------
-
-    def hold_attributes(self) -> dict[str, object]:
-        """``--held``."""
-        return {"cobalt.held": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """qhold, which sets a hold of the user's."""
-        return ["qhold", native_id]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """qrls."""
-        return ["qrls", native_id]
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """qdel, which does not fail when there is no such job."""
-        return ["qdel", native_id]
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """Every failure is one, but that of a job that is not there any more."""
-        if "not found" in out:
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""

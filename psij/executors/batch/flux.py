@@ -22,26 +22,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
-from psij.executors.batch.batch_scheduler_executor import (
-    InvalidJobStateError,
-    Source,
-    check_status_exit_code,
-)
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    by_tag,
+from psij.executors.batch._options import (
     custom_directives,
     job_name,
-    job_state,
+    member_directives,
     requested,
     resources,
     time_limit,
-    waiting,
 )
+from psij.executors.batch._terms import Orders
+from psij.executors.batch.batch_scheduler_executor import Source, check_status_exit_code
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -95,6 +89,9 @@ class FluxJobExecutor(LrmExecutor):
     """Executor ``flux``. Custom attributes ``flux.<option>`` are options of flux batch, long or of one letter."""
 
     _ANSWERS = ANSWERS
+    #: A hold is an urgency; what it was before the hold is not known to Flux any more.
+    _ORDERS = Orders("flux cancel {}", re.compile("unknown job id|inactive"), hold="flux job urgency {} hold",
+                     release="flux job urgency {} default", held={"urgency": "hold"})
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
     _CHOOSING = ("FLUX_URI",)
@@ -105,9 +102,8 @@ class FluxJobExecutor(LrmExecutor):
         "wall_seconds": ("${_psij_end:+$((_psij_end - _psij_begin))}", 1)},
         'flux exec --noinput "$@"')     # on every broker of the job's instance: flux-exec(1)
 
-    def _there(self, *command: str) -> list[str]:
-        """A command for the instance of url."""
-        return [*(["env", f"FLUX_URI={self.url}"] if self.url else []), *command]
+    def _there(self, command: str, *arguments: str) -> list[str]:
+        return [*(["env", f"FLUX_URI={self.url}"] if self.url else []), command, *arguments]
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
@@ -162,13 +158,9 @@ class FluxJobExecutor(LrmExecutor):
                       Directive("output", f"{flux_path(self.work_directory)}/{{{{id.dec}}}}.{job.id}.out",
                                 "work_directory"),
                       Directive("setattr", f"user.sssjob.id={job.id}")]
-        attributes = spec.attributes
-        if attributes is not None:
-            if attributes.reservation_id is not None:
-                raise InvalidJobException("attributes.reservation_id cannot be used: Flux has no reservations")
-            for option, field in (("queue", "queue_name"), ("bank", "account")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        if spec.attributes is not None and spec.attributes.reservation_id is not None:
+            raise InvalidJobException("attributes.reservation_id cannot be used: Flux has no reservations")
+        directives += member_directives(spec, (("queue", "queue_name"), ("bank", "account")))
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("time-limit", _limit(limit), "attributes.duration"))
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
@@ -209,28 +201,6 @@ class FluxJobExecutor(LrmExecutor):
         return [Source("flux-jobs", commands, parse_jobs)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
-
-    def hold_attributes(self) -> dict[str, object]:
-        """``--urgency=hold``."""
-        return {"flux.urgency": "hold"}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """flux job urgency: with that of a hold, the job is not started."""
-        return self._there("flux", "job", "urgency", native_id, "hold")
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """The same with the default urgency; what the urgency was before the hold is not known to Flux any more."""
-        return self._there("flux", "job", "urgency", native_id, "default")
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """flux cancel."""
-        return self._there("flux", "cancel", native_id)
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """flux cancel fails for a job that has ended."""
-        if re.search(r"unknown job id|inactive", out):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"flux cancel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """flux jobs: the user's jobs that have not ended."""

@@ -22,27 +22,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
+from psij.executors.batch._options import custom_directives, job_name, requested, resources, share
+from psij.executors.batch._terms import Orders
 from psij.executors.batch.batch_scheduler_executor import (
-    InvalidJobStateError,
     Source,
     SourceOffError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    by_tag,
-    custom_directives,
-    job_name,
-    job_state,
-    requested,
-    resources,
-    share,
-    waiting,
-)
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -108,6 +98,9 @@ class HTCondorJobExecutor(LrmExecutor):
     """
 
     _ANSWERS = ANSWERS
+    #: condor_hold would end the run of a job that runs; a job that is vacated leaves its machine and is idle again.
+    _ORDERS = Orders("condor_rm {}", re.compile("not found|couldn't find", re.IGNORECASE), hold="condor_hold {}",
+                     release="condor_release {}", rerun="condor_vacate_job {}", held={"hold": True})
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
     _CHOOSING = ("CONDOR_CONFIG", "SCHEDD_HOST", "SCHEDD_NAME")
@@ -118,7 +111,6 @@ class HTCondorJobExecutor(LrmExecutor):
         "memory_bytes": ("$(_psij_ad Memory)", 1 << 20), "scratch_bytes": ("$(_psij_ad Disk)", 1 << 10)})
 
     def _there(self, command: str, *arguments: str) -> list[str]:
-        """A command for the schedd of url."""
         return [command, *(["-name", self.url] if self.url else []), *arguments]
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -230,32 +222,6 @@ class HTCondorJobExecutor(LrmExecutor):
         return [Source("condor_history", commands, parse_history)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
-
-    def hold_attributes(self) -> dict[str, object]:
-        """``hold = true``."""
-        return {"htcondor.hold": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """condor_hold: of a job that waits, it keeps it from starting; it would end the run of one that runs."""
-        return self._there("condor_hold", native_id)
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """condor_release."""
-        return self._there("condor_release", native_id)
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """condor_vacate_job: the job leaves its machine and is idle again."""
-        return self._there("condor_vacate_job", native_id)
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """condor_rm."""
-        return self._there("condor_rm", native_id)
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """condor_rm fails for a job that has left the queue."""
-        if re.search(r"not found|couldn't find", out, re.IGNORECASE):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"condor_rm failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """condor_q: the user's jobs."""

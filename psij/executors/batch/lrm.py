@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import fnmatch
 import logging
-import math
 import os
 import re
 import subprocess
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 from psij._plugins import EXECUTORS
-from psij.exceptions import InvalidJobException
+from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import KEEP, recorded
 from psij.executors.batch._followed import Known
 from psij.executors.batch._host import HERE, Host
 from psij.executors.batch._identity import Claim, Whose, whole_tag
+from psij.executors.batch._options import (
+    RESOURCES,
+    appended,
+    asks_itself,
+    custom_of,
+    requested,
+    resources,
+    warn_once,
+)
+from psij.executors.batch._terms import Failure, InvalidJobStateError, Orders
 from psij.executors.batch._words import command_words, exported, needs_env, program, shell_only
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, Failure
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
@@ -40,121 +47,23 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
 from sssjob.lrm.answers import SubmitAnswers
-from sssjob.lrm.clocks import clock
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
 from sssjob.templates import render
 from sssjob.templates.quoting import TAG_MARK, Directive, Quoted, QuotingError, element_words, word
 
-__all__ = [
-    "RESOURCES",
-    "LrmExecutor",
-    "Row",
-    "appended",
-    "array_id",
-    "asks_itself",
-    "by_tag",
-    "custom_directives",
-    "custom_of",
-    "directory",
-    "in_reservation",
-    "job_name",
-    "limit_text",
-    "local_time",
-    "requested",
-    "resolved",
-    "resources",
-    "share",
-    "time_limit",
-    "waiting",
-    "warn_unknown",
-    "whole_lines",
-]
+__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "directory", "job_state", "resolved", "waiting", "warn_unknown",
+           "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
-
-#: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
-#: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
-RESOURCES = "psij.resources"
 
 _APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _ANY_TAG = "?" * 8 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 12     # as a pattern of file names
 _log = logging.getLogger("psij")
-_warned: set[tuple[str, str]] = set()
 
 _PIECE = 1 << 16        # characters of a long answer that are taken apart at once
 _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the node file that are this host's
-_UNFIT = re.compile(r"[^\w.+=@-]+")
-
-
-def limit_text(duration: timedelta) -> str:
-    """``HH:MM:SS``, rounded up."""
-    return clock(-int(-duration.total_seconds() // 1))
-
-
-def job_name(spec: JobSpec, longest: int) -> Directive:
-    """The name: the one given, as it is, or one made of the executable's. The option is ``name``.
-
-    longest: bytes that the resource manager takes; more are refused.
-    """
-    if spec._name is not None:
-        if len(os.fsencode(spec._name)) > longest:
-            raise InvalidJobException(f"name has more than {longest} bytes, which is the most that can be taken")
-        return Directive("name", spec._name, "name")
-    return Directive("name", _UNFIT.sub("_", os.path.basename(spec.executable or ""))[:60] or "job", "executable")
-
-
-def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) -> list[Directive]:
-    """Options from the custom attributes ``<prefix>.<option>``.
-
-    True makes an option without a value, None and False none at all; text and numbers are values; a list or a tuple
-    makes the option once for each of its members. refused: options that cannot be given, with the reason.
-    """
-    custom = spec.attributes.custom_attributes if spec.attributes is not None else None
-    directives = []
-    for name, stated in (custom or {}).items():
-        owner, _, option = name.partition(".")
-        if owner.lower() != prefix or not option:
-            continue
-        field = f"custom attribute {name!r}"
-        if option in refused:
-            raise InvalidJobException(f"{field} cannot be used: {refused[option]}")
-        for value in stated if isinstance(stated, list | tuple) else (stated,):
-            if value is None or value is False:
-                continue
-            if value is not True and not isinstance(value, str | int | float):
-                raise InvalidJobException(f"{field} must be text, a number, True, False or a list of these, not "
-                                          f"{type(value).__name__}")
-            directives.append(Directive(option, None if value is True else str(value), field))
-    return directives
-
-
-def in_reservation(directives: list[Directive], reservation: Directive) -> list[Directive]:
-    """The directives with that for a reservation. Where reservations are queues it takes the place of queue_name, which
-    is logged once in this process."""
-    replaced = [directive for directive in directives
-                if (directive.option, directive.field) == (reservation.option, "attributes.queue_name")]
-    for directive in replaced:
-        if ("queue_name", str(reservation.value)) not in _warned:
-            _warned.add(("queue_name", str(reservation.value)))
-            _log.warning("attributes.queue_name %r is not used: reservation %r is a queue, and a job is in one",
-                         directive.value, reservation.value)
-    return [directive for directive in directives if directive not in replaced] + [reservation]
-
-
-def local_time(at: float, form: str, host: Host = HERE) -> str | None:
-    """A time of the future as local time, rounded up to a second; None where the clock shows it twice, and of another
-    host, of whose zone nothing is known.
-
-    at: in seconds since the epoch. form: as of strftime(3), of full minutes or seconds.
-    """
-    if not host.is_here:
-        return None
-    at = math.ceil(at)
-    shown = time.strftime(form, time.localtime(at))
-    again = (time.strftime(form, time.localtime(at + shift)) for shift in (-7200, -3600, -1800, 1800, 3600, 7200))
-    return None if shown in again else shown
 
 
 def whole_lines(out: str) -> list[str]:
@@ -179,6 +88,7 @@ class LrmExecutor(BatchSchedulerExecutor):
     """An executor whose submit script is made from ``templates/<_TEMPLATE>``."""
 
     _ANSWERS: ClassVar[SubmitAnswers]
+    _ORDERS: ClassVar[Orders]
     _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
@@ -194,6 +104,8 @@ class LrmExecutor(BatchSchedulerExecutor):
     _NEEDS_NODES: ClassVar[bool] = False
     _SIZES: ClassVar[frozenset[str]] = frozenset()
 
+    #: Whether the file of nodes has a line for each core, and not for each process.
+    _SLOTS_ARE_CORES: ClassVar[bool] = False
     #: The variable in which an element of an array finds its number.
     _ELEMENT: ClassVar[str] = ""
     #: How a directive is written; the template of the script has the filter of the same name.
@@ -221,10 +133,9 @@ class LrmExecutor(BatchSchedulerExecutor):
         super()._check_spec(spec)
         for name in custom_of(spec):
             owner, dot, option = name.partition(".")
-            if not dot and ("attribute", name) not in _warned:
-                _warned.add(("attribute", name))
-                _log.warning("Custom attribute %r does nothing: options of %s are called '%s.<option>'", name,
-                             self.name, self._PREFIX)
+            if not dot:
+                warn_once(name, "Custom attribute %r does nothing: options of %s are called '%s.<option>'", name,
+                          self.name, self._PREFIX)
             if owner.lower() != self._PREFIX and EXECUTORS.canonical(owner) == EXECUTORS.canonical(self.name):
                 raise InvalidJobException(f"custom attribute {name!r} cannot be used: write '{self._PREFIX}.{option}'")
 
@@ -346,6 +257,45 @@ class LrmExecutor(BatchSchedulerExecutor):
         reason = self.refusal(JobSpec("/bin/true", attributes=alone))
         return None if reason is None else reason.removeprefix(f"custom attribute {name!r} cannot be used: ")
 
+    def hold_attributes(self) -> dict[str, object] | None:
+        """The option of the submit command for it."""
+        return {self.custom_attribute(option): value for option, value in self._ORDERS.held.items()} or None
+
+    def _there(self, command: str, *arguments: str) -> list[str]:
+        """A command for the resource manager that this executor submits to."""
+        return [command, *arguments]
+
+    def _told_id(self, native_id: str) -> str:
+        """The id by which a job is held, released, put back and ended."""
+        return native_id
+
+    def _order(self, words: str, native_id: str) -> list[str]:
+        told_id = self._told_id(native_id)
+        return self._there(*(told_id if word == "{}" else word for word in words.split()))
+
+    def get_hold_command(self, native_id: str) -> list[str] | None:
+        """The hold of ``_ORDERS``."""
+        return self._order(self._ORDERS.hold, native_id) if self._ORDERS.hold else None
+
+    def get_release_command(self, native_id: str) -> list[str] | None:
+        """The release of ``_ORDERS``."""
+        return self._order(self._ORDERS.release, native_id) if self._ORDERS.release else None
+
+    def get_rerun_command(self, native_id: str) -> list[str] | None:
+        """The rerun of ``_ORDERS``."""
+        return self._order(self._ORDERS.rerun, native_id) if self._ORDERS.rerun else None
+
+    def get_cancel_command(self, native_id: str) -> list[str]:
+        """The cancel of ``_ORDERS``."""
+        return self._order(self._ORDERS.cancel, native_id)
+
+    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
+        """Every failure is one, but that of a job that has ended."""
+        if self._ORDERS.over.search(out):
+            raise InvalidJobStateError(out.strip())
+        raise SubmitException(f"{self._ORDERS.cancel.removesuffix(' {}')} failed: {out.strip() or exit_code}",
+                              transient=self._ANSWERS.passes(out))
+
     def _cancel_command(self, native_ids: Sequence[str]) -> list[str]:
         """The command for one job ends with its id, and takes more of them: so do those of all managers here."""
         commands = [self.get_cancel_command(native_id) for native_id in native_ids]
@@ -398,7 +348,13 @@ class LrmExecutor(BatchSchedulerExecutor):
             "directives": self._directives(job, spec), "script_dir": self.work_directory,
             "directory": directory(spec, self.host), "inherit_environment": spec.inherit_environment,
             "environment": [*exported(spec), *self._told_launcher(spec)],
-            "shell_only": shell_only(spec), **command_words(context["psij"]["launch_command"], spec)}
+            "shell_only": shell_only(spec), "slots_per_process": self._slots_per_process(spec),
+            **command_words(context["psij"]["launch_command"], spec)}
+
+    def _slots_per_process(self, spec: JobSpec) -> int:
+        """Lines of the file of nodes that one process has."""
+        asked = resources(spec) if self._SLOTS_ARE_CORES else None
+        return (asked.cpu_cores_per_process if asked is not None else None) or 1
 
     def _told_launcher(self, spec: JobSpec) -> list[tuple[str, Quoted]]:
         """Variables that tell the launcher of streams."""
@@ -485,53 +441,6 @@ def _is_resolved(spec: JobSpec) -> bool:
             and not any(map(needs_env, spec.environment or ())))
 
 
-def requested(spec: JobSpec) -> ResourceSpecV1 | None:
-    """The resources that options are to be made of: none where custom attributes ask for them (see RESOURCES)."""
-    asked = resources(spec)
-    return None if asks_itself(spec) else asked
-
-
-def time_limit(spec: JobSpec) -> timedelta | None:
-    """The time limit that an option is to be made of: none where custom attributes ask for it (see RESOURCES)."""
-    return None if spec.attributes is None or asks_itself(spec) else spec.attributes.duration
-
-
-def asks_itself(spec: JobSpec) -> bool:
-    """Whether the custom attributes of a job ask for its resources and its time limit (see RESOURCES)."""
-    return custom_of(spec).get(RESOURCES) == "custom"
-
-
-def custom_of(spec: JobSpec) -> Mapping[str, object]:
-    """The custom attributes of a specification, none where it has none."""
-    return (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
-
-
-def appended(spec: JobSpec) -> list[str]:
-    """Which of ``stdout`` and ``stderr`` go on where their files end, by the custom attributes ``psij.stdout_mode`` and
-    ``psij.stderr_mode`` (``truncate``, ``append``). Raises InvalidJobException."""
-    streams = []
-    for stream in ("stdout", "stderr"):
-        mode = custom_of(spec).get(f"psij.{stream}_mode", "truncate")
-        if mode not in ("truncate", "append"):
-            raise InvalidJobException(f"custom attribute 'psij.{stream}_mode' must be one of truncate, append, not "
-                                      f"{mode!r}")
-        if mode == "append":
-            streams.append(stream)
-    return streams
-
-
-def resources(spec: JobSpec) -> ResourceSpecV1 | None:
-    """The resources asked for. Raises InvalidJobException for a form that is not known."""
-    if spec.resources is None or (isinstance(spec.resources, ResourceSpecV1) and spec.resources.version == 1):
-        return spec.resources
-    raise InvalidJobException(f"resources of version {spec.resources.version} are not understood (known: 1)")
-
-
-def share(total: int, parts: int) -> int:
-    """A part of a total, rounded up."""
-    return -(-total // parts)
-
-
 #: What PSI/J makes of a native state; None: the state of the job stays as it was. Of a job that is over, its exit says
 #: whether it completed.
 _JOB_STATES: dict[Stage, JobState | None] = {
@@ -563,6 +472,4 @@ def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
 
 def warn_unknown(kind: str, state: str) -> None:
     """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
-    if (kind, state) not in _warned:
-        _warned.add((kind, state))
-        _log.warning("%s %r is not known; jobs in it keep their last state", kind, state)
+    warn_once(state, "%s %r is not known; jobs in it keep their last state", kind, state)

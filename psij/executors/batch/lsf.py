@@ -24,29 +24,25 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._identity import Claim, Whose, tags_in
+from psij.executors.batch._options import (
+    custom_directives,
+    job_name,
+    local_time,
+    member_directives,
+    requested,
+    share,
+    time_limit,
+)
+from psij.executors.batch._terms import Orders
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    by_tag,
-    custom_directives,
-    job_name,
-    job_state,
-    local_time,
-    requested,
-    resources,
-    share,
-    time_limit,
-    waiting,
-)
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -103,7 +99,11 @@ class LsfJobExecutor(LrmExecutor):
     """Executor ``lsf``. Custom attributes ``lsf.<option>`` are options of bsub, without the dash."""
 
     _ANSWERS = ANSWERS
+    #: bstop would suspend a job that runs; brequeue takes jobs that are not rerunnable too.
+    _ORDERS = Orders("bkill {}", re.compile("already finished|no matching job|is not found", re.IGNORECASE),
+                     hold="bstop {}", release="bresume {}", rerun="brequeue {}", held={"H": True})
     _TEMPLATE = "lsf.sh.j2"
+    _SLOTS_ARE_CORES = True
     _PREFIX = "lsf"
     _CONFIG = LsfExecutorConfig
     _CHOOSING = ("LSF_ENVDIR",)
@@ -144,10 +144,6 @@ class LsfJobExecutor(LrmExecutor):
         begin = local_time(-(-at // 60) * 60, "%Y:%m:%d:%H:%M", self.host)
         return None if begin is None else {"lsf.b": begin}
 
-    def hold_attributes(self) -> dict[str, object]:
-        """``-H``."""
-        return {"lsf.H": True}
-
     def _cluster_command(self) -> list[str]:
         return ["lsid"]
 
@@ -160,28 +156,12 @@ class LsfJobExecutor(LrmExecutor):
         """Without brackets, which begin an array."""
         return JOB_NAMES["lsf"].fitted(name)
 
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """bstop: of a job that waits, it keeps it from starting; it would suspend one that runs."""
-        return ["bstop", native_id]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """bresume."""
-        return ["bresume", native_id]
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """brequeue: the job waits again under its id, whether it is rerunnable or not."""
-        return ["brequeue", native_id]
-
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
         if re.search(r"[\[\]]", name.value or ""):
             raise InvalidJobException(f"name {name.value!r} contains a bracket, which begins an array in LSF")
         directives = [Directive("J", name.value, name.field), Directive("Jd", _tag(job)), Directive("o", "/dev/null")]
-        attributes = spec.attributes
-        if attributes is not None:
-            for option, field in (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        directives += member_directives(spec, (("q", "queue_name"), ("P", "account"), ("U", "reservation_id")))
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("W", self._format_duration(limit), "attributes.duration"))
         asked = requested(spec)
@@ -198,11 +178,6 @@ class LsfJobExecutor(LrmExecutor):
         """``hours:minutes``, rounded up."""
         minutes = -int(-duration.total_seconds() // 60)
         return f"{minutes // 60}:{minutes % 60:02}"
-
-    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
-        asked = resources(spec)
-        slots = (asked.cpu_cores_per_process if asked is not None else None) or 1
-        return {**super()._template_context(job, spec, context), "slots_per_process": slots}
 
     # --- states ----------------------------------------------------------------------------------------------------
 
@@ -255,16 +230,6 @@ class LsfJobExecutor(LrmExecutor):
         return [Source("bhist", [["bhist", "-l", *ids]] if ids else [], parse_bhist, late=True)]
 
     # --- the rest --------------------------------------------------------------------------------------------------
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """bkill."""
-        return ["bkill", native_id]
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """bkill fails for a job that has ended."""
-        if re.search(r"already finished|no matching job|is not found", out, re.IGNORECASE):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"bkill failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """bjobs, with those that ended a short while ago: it fails where there is no job at all."""

@@ -20,27 +20,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
-from psij.executors.batch._host import Host
-from psij.executors.batch.batch_scheduler_executor import (
-    BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
-    check_status_exit_code,
-)
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
+from psij.exceptions import InvalidJobException
+from psij.executors.batch._options import (
     custom_directives,
     job_name,
-    job_state,
     limit_text,
+    member_directives,
     requested,
     resources,
     share,
     time_limit,
-    waiting,
-    whole_lines,
 )
+from psij.executors.batch._terms import Orders
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, job_state, waiting, whole_lines
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -74,17 +70,23 @@ class NQSVJobExecutor(LrmExecutor):
     """Executor ``nqsv``. Custom attributes ``nqsv.<option>`` are options of qsub, long or of one letter."""
 
     _ANSWERS = ANSWERS
+    _ORDERS = Orders("qdel {}", _NOT_THERE, hold="qhold {}", release="qrls {}", rerun="qrerun {}", held={"h": True})
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
     _CONFIG = NQSVExecutorConfig
     _WRITTEN = staticmethod(nqsv)
     _chunk = 200
 
+    def _there(self, command: str, *arguments: str) -> list[str]:
+        """In NEC's directory, where there is one, for others have commands of these names too."""
+        there = self.host.is_here and self.host.exists(_BIN / command)
+        return [str(_BIN / command) if there else command, *arguments]
+
     # --- submitting ------------------------------------------------------------------------------------------------
 
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """qsub."""
-        return [_program(self.host, "qsub"), str(submit_file_path)]
+        return self._there("qsub", str(submit_file_path))
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)
@@ -94,11 +96,7 @@ class NQSVJobExecutor(LrmExecutor):
                       Directive("S", "/bin/bash")]
         if spec.inherit_environment:
             directives.append(Directive("V"))
-        attributes = spec.attributes
-        if attributes is not None:
-            for option, field in (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        directives += member_directives(spec, (("q", "queue_name"), ("A", "account"), ("y", "reservation_id")))
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("l", f"elapstim_req={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
@@ -121,7 +119,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
         """qstat for these requests: it says of each that it is not there, while nothing is said without ids."""
-        return [_program(self.host, "qstat"), "-F", "rid,stt", "-n", "-l", *native_ids]
+        return self._there("qstat", "-F", "rid,stt", "-n", "-l", *native_ids)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         lines = whole_lines(out if exit_code == 0 else out + "\n")
@@ -143,44 +141,13 @@ class NQSVJobExecutor(LrmExecutor):
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
-    def hold_attributes(self) -> dict[str, object]:
-        """``-h``."""
-        return {"nqsv.h": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """qhold."""
-        return [_program(self.host, "qhold"), native_id]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """qrls."""
-        return [_program(self.host, "qrls"), native_id]
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """qrerun."""
-        return [_program(self.host, "qrerun"), native_id]
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """qdel."""
-        return [_program(self.host, "qdel"), native_id]
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """qdel fails for a request that is not there any more."""
-        if _NOT_THERE.search(out):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
-
     def get_list_command(self) -> list[str]:
         """qstat: ids of the requests that it shows the user."""
-        return [_program(self.host, "qstat"), "-F", "rid", "-n", "-l"]
+        return self._there("qstat", "-F", "rid", "-n", "-l")
 
     def parse_list_output(self, out: str) -> list[str]:
         """The number at the beginning of each line."""
         return [match[1] for line in out.splitlines() if (match := _ROW.fullmatch(line.strip()))]
-
-
-def _program(host: Host, name: str) -> str:
-    """The command in NEC's directory, where there is one, for others have commands of these names too."""
-    return str(_BIN / name) if host.is_here and host.exists(_BIN / name) else name
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 
 from psij.executors.batch._identity import Whose
+from psij.executors.batch._options import share
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
-from psij.executors.batch.lrm import share
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
 from psij.job_state import JobState
 from psij.job_status import JobStatus

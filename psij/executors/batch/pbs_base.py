@@ -19,28 +19,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._followed import Known
 from psij.executors.batch._identity import Claim
-from psij.executors.batch.batch_scheduler_executor import (
-    BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
-    check_status_exit_code,
-)
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    by_tag,
+from psij.executors.batch._options import (
     custom_directives,
     in_reservation,
     job_name,
-    job_state,
     limit_text,
     local_time,
+    member_directives,
     time_limit,
-    waiting,
 )
+from psij.executors.batch._terms import Orders
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -87,7 +84,6 @@ _LETTERS = {
     "resource_list": "l", "shell_path_list": "S", "user_list": "u", "variable_list": "v"}
 _ASKED = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)\s*=")     # the names in a value of -W
 _LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; options have one letter
-_GONE = re.compile(r"has finished|unknown job|invalid for state", re.IGNORECASE)
 
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
 _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
@@ -107,6 +103,9 @@ class GenericPBSJobExecutor(LrmExecutor):
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
     _CONFIG = PBSExecutorConfig
+    #: Many servers allow qrerun to operators only, and never for jobs that are not rerunable (``-r n``).
+    _ORDERS = Orders("qdel {}", re.compile("has finished|unknown job|invalid for state", re.IGNORECASE),
+                     hold="qhold {}", release="qrls {}", rerun="qrerun {}", held={"h": True})
     _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)
@@ -143,13 +142,9 @@ class GenericPBSJobExecutor(LrmExecutor):
                       Directive("j", "oe"), Directive("v", f"{_TAG}={job.id}")]
         if spec.inherit_environment:
             directives.append(Directive("V"))
-        attributes = spec.attributes
-        if attributes is not None:
-            for option, field in (("q", "queue_name"), ("A", "account")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
-            if attributes.reservation_id is not None:
-                directives = in_reservation(directives, self._reservation(attributes.reservation_id))
+        directives += member_directives(spec, (("q", "queue_name"), ("A", "account")))
+        if spec.attributes is not None and spec.attributes.reservation_id is not None:
+            directives = in_reservation(directives, self._reservation(spec.attributes.reservation_id))
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("l", f"walltime={limit_text(limit)}", "attributes.duration"))
         asked = self._requested(spec)
@@ -196,22 +191,6 @@ class GenericPBSJobExecutor(LrmExecutor):
         begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {f"{self._PREFIX}.a": begin}
 
-    def hold_attributes(self) -> dict[str, object]:
-        """``-h``."""
-        return {f"{self._PREFIX}.h": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """qhold, which sets a hold of the user's."""
-        return ["qhold", native_id]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """qrls."""
-        return ["qrls", native_id]
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """qrerun, which many servers allow to operators only, and never for jobs that are not rerunable (``-r n``)."""
-        return ["qrerun", native_id]
-
     @abstractmethod
     def _reservation(self, reservation_id: str) -> Directive:
         """The option for a reservation."""
@@ -219,9 +198,6 @@ class GenericPBSJobExecutor(LrmExecutor):
     @abstractmethod
     def _resource_directives(self, asked: ResourceSpecV1) -> list[Directive]:
         """The options for resources."""
-
-    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super()._template_context(job, spec, context), "slots_per_process": 1}
 
     # --- states ----------------------------------------------------------------------------------------------------
 
@@ -320,15 +296,6 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """qdel."""
-        return ["qdel", native_id]
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """qdel fails for a job that has ended, or is ending."""
-        if _GONE.search(out):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
 
 def _answered(exit_code: int, out: str) -> None:

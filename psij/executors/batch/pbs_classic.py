@@ -15,14 +15,10 @@ attention to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch.lrm import resources, share
+from psij.executors.batch._options import share
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig, fields_of
-from psij.job import Job
-from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.names import JOB_NAMES
@@ -38,6 +34,7 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
 
     SCRIPT_FORMAT = "torque"
     _FORMS = (["-f", "-x"], ["-f"])
+    _SLOTS_ARE_CORES = True
     _TOLD = Told("", {"native_id": ("$PBS_JOBID", 1), "processors": ("${PBS_NUM_PPN:-}", 1),
                       "wall_seconds": ("${PBS_WALLTIME:-}", 1)}, 'pbsdsh -u "$@"')    # once a node: pbsdsh(1B)
     _ANSWERS = TORQUE_ANSWERS
@@ -62,11 +59,6 @@ class PBSClassicJobExecutor(GenericPBSJobExecutor):
         if asked.exclusive_node_use:
             directives.append(Directive("n", None, "resources.exclusive_node_use"))
         return directives
-
-    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
-        asked = resources(spec)
-        slots = (asked.cpu_cores_per_process if asked is not None else None) or 1
-        return {**super()._template_context(job, spec, context), "slots_per_process": slots}
 
     def get_list_command(self) -> list[str]:
         """qstat, in the plain form."""

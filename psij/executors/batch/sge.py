@@ -16,35 +16,32 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from psij.exceptions import InvalidJobException, SubmitException
+from psij.exceptions import InvalidJobException
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._arrays import task_numbers
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
-from psij.executors.batch._sge_records import job_lists, parse_qacct
-from psij.executors.batch.batch_scheduler_executor import (
-    BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
-    Source,
-    check_status_exit_code,
-)
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
+from psij.executors.batch._options import (
     asks_itself,
-    by_tag,
     custom_directives,
     job_name,
-    job_state,
     limit_text,
     local_time,
+    member_directives,
     requested,
     resources,
     share,
     time_limit,
-    waiting,
 )
+from psij.executors.batch._sge_records import job_lists, parse_qacct
+from psij.executors.batch._terms import Orders
+from psij.executors.batch.batch_scheduler_executor import (
+    BatchSchedulerExecutorConfig,
+    Source,
+    check_status_exit_code,
+)
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -111,7 +108,11 @@ class SGEJobExecutor(LrmExecutor):
     """
 
     _ANSWERS = ANSWERS
+    #: Jobs that are not restartable (``-r y``, or the queue's rerun) are refused by qmod.
+    _ORDERS = Orders("qdel {}", re.compile("does not exist"), hold="qhold {}", release="qrls {}",
+                     rerun="qmod -rj {}", held={"h": True})
     _TEMPLATE = "sge.sh.j2"
+    _SLOTS_ARE_CORES = True
     _PREFIX = "sge"
     _CONFIG = SGEExecutorConfig
     _CHOOSING = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
@@ -221,22 +222,6 @@ class SGEJobExecutor(LrmExecutor):
         begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {"sge.a": begin}
 
-    def hold_attributes(self) -> dict[str, object]:
-        """``-h``."""
-        return {"sge.h": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """qhold, which sets a hold of the user's."""
-        return ["qhold", native_id]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """qrls."""
-        return ["qrls", native_id]
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """qmod -rj, which Grid Engine refuses for jobs that are not restartable (``-r y``, or the queue's rerun)."""
-        return ["qmod", "-rj", native_id]
-
     def rerun_refusal(self, out: str) -> str | None:
         """What qmod says in place of ``Pushed rescheduling of job 6 on host h``; it ends well in any case (8.1.9)."""
         return None if "Pushed rescheduling" in out else out.strip() or "qmod says nothing"
@@ -299,11 +284,7 @@ class SGEJobExecutor(LrmExecutor):
                            *([Directive("tc", str(array.most))] if array.most is not None else [])]
         if spec.inherit_environment:
             directives.append(Directive("V"))
-        attributes = spec.attributes
-        if attributes is not None:
-            for option, field in (("q", "queue_name"), ("P", "account"), ("ar", "reservation_id")):
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        directives += member_directives(spec, (("q", "queue_name"), ("P", "account"), ("ar", "reservation_id")))
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("l", f"h_rt={limit_text(limit)}", "attributes.duration"))
         asked = requested(spec)
@@ -336,11 +317,6 @@ class SGEJobExecutor(LrmExecutor):
         if asked.exclusive_node_use:
             resource = _named("exclusive_node_use", self._site.exclusive_resource, "exclusive_resource")
             yield Directive("l", f"{resource}=true", "resources.exclusive_node_use")
-
-    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
-        asked = resources(spec)
-        slots = (asked.cpu_cores_per_process if asked is not None else None) or 1
-        return {**super()._template_context(job, spec, context), "slots_per_process": slots}
 
     # --- states ----------------------------------------------------------------------------------------------------
 
@@ -414,17 +390,10 @@ class SGEJobExecutor(LrmExecutor):
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """qdel."""
-        return ["qdel", native_id]
-
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """qdel fails for a job that has ended; one that is being deleted is well."""
-        if re.search(r"already in deletion", out) and "denied" not in out:
-            return
-        if "does not exist" in out:
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"qdel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
+        """As the base; a job that is being deleted is well."""
+        if "already in deletion" not in out or "denied" in out:
+            super().process_cancel_command_output(exit_code, out)
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""

@@ -21,6 +21,7 @@ from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
+from psij.executors.batch._options import custom_directives, job_name, limit_text, member_directives, share, time_limit
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_parts import check_part, step, whole_id
@@ -34,27 +35,14 @@ from psij.executors.batch._slurm_records import (
     parse_scontrol,
     status_in,
 )
+from psij.executors.batch._terms import Orders
 from psij.executors.batch._words import exported, program_words, shell_only
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
-    InvalidJobStateError,
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import (
-    LrmExecutor,
-    Row,
-    array_id,
-    by_tag,
-    custom_directives,
-    directory,
-    job_name,
-    limit_text,
-    resolved,
-    share,
-    time_limit,
-    whole_lines,
-)
+from psij.executors.batch.lrm import LrmExecutor, Row, array_id, by_tag, directory, resolved, whole_lines
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
@@ -129,6 +117,11 @@ class SlurmJobExecutor(LrmExecutor):
     """Executor ``slurm``. Custom attributes ``slurm.<option>`` are options of sbatch, long or of one letter."""
 
     _ANSWERS = ANSWERS
+    #: uhold: a hold of the user's, also where an operator gives it, so that the user can end it. Slurm does not requeue
+    #: jobs that were submitted with ``--no-requeue``.
+    _ORDERS = Orders("scancel {}", re.compile("invalid job id|already completing|already completed", re.IGNORECASE),
+                     hold="scontrol uhold {}", release="scontrol release {}", rerun="scontrol requeue {}",
+                     held={"hold": True})
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
     _CONFIG = SlurmExecutorConfig
@@ -205,6 +198,9 @@ class SlurmJobExecutor(LrmExecutor):
         """``12_3``."""
         return f"{native_id}_{number}"
 
+    def _told_id(self, native_id: str) -> str:
+        return whole_id(native_id)
+
     def part_id(self, native_id: str, number: int) -> str:
         """``12+1``, the second component of the heterogeneous job 12."""
         return f"{native_id.partition('+')[0]}+{number}"
@@ -265,22 +261,6 @@ class SlurmJobExecutor(LrmExecutor):
         """``--begin``, in seconds since the epoch, which no change of local time makes earlier. Seen with 22.05.8."""
         return {"slurm.begin": f"uts{math.ceil(at)}"}
 
-    def hold_attributes(self) -> dict[str, object]:
-        """``--hold``."""
-        return {"slurm.hold": True}
-
-    def get_hold_command(self, native_id: str) -> list[str]:
-        """scontrol uhold: a hold of the user's, also where an operator gives it, so that the user can end it."""
-        return ["scontrol", "uhold", whole_id(native_id)]
-
-    def get_release_command(self, native_id: str) -> list[str]:
-        """scontrol release."""
-        return ["scontrol", "release", whole_id(native_id)]
-
-    def get_rerun_command(self, native_id: str) -> list[str]:
-        """scontrol requeue, which Slurm refuses for jobs that were submitted with ``--no-requeue``."""
-        return ["scontrol", "requeue", whole_id(native_id)]
-
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         array = self._arrays.get(job.id)
         output = f"%j{'+0' * (job.id in self._parts)}.{job.id}.out"
@@ -288,11 +268,7 @@ class SlurmJobExecutor(LrmExecutor):
             output = f"%A_%a.{array.common}%8a.out"
         directives = [Directive("job-name", (name := job_name(spec, _LONGEST_NAME)).value, name.field),
                       Directive("output", f"{slurm_path(self.work_directory)}/{output}", "work_directory")]
-        attributes = spec.attributes
-        if attributes is not None:
-            for option, field in _NAMED:
-                if getattr(attributes, field) is not None:
-                    directives.append(Directive(option, getattr(attributes, field), f"attributes.{field}"))
+        directives += member_directives(spec, _NAMED)
         if (limit := time_limit(spec)) is not None:
             directives.append(Directive("time", limit_text(limit), "attributes.duration"))
         asked = self._requested(spec)
@@ -410,16 +386,6 @@ class SlurmJobExecutor(LrmExecutor):
             status.message = WORDS["memory"] + (f" ({status.message})" if status.message else "")
 
     # --- the rest --------------------------------------------------------------------------------------------------
-
-    def get_cancel_command(self, native_id: str) -> list[str]:
-        """scancel, which is content when the job has ended."""
-        return ["scancel", whole_id(native_id)]
-
-    def process_cancel_command_output(self, exit_code: int, out: str) -> None:
-        """Every failure is one, but that of a job that is not there any more."""
-        if re.search(r"invalid job id|already completing|already completed", out, re.IGNORECASE):
-            raise InvalidJobStateError(out.strip())
-        raise SubmitException(f"scancel failed: {out.strip() or exit_code}", transient=self._ANSWERS.passes(out))
 
     def get_list_command(self) -> list[str]:
         """squeue: the user's jobs that have not ended."""
