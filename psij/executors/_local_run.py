@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
     from psij.surroundings import Entered
 
-__all__ = ["Run", "outcome_of"]
+__all__ = ["LocalRun", "outcome_of"]
 
 _LIMIT_SIGNALS = {int(signal.SIGXCPU): "cpu-limit", int(signal.SIGXFSZ): "disk-limit"}
 _WORDS = {"cancel": "canceled on request", "timeout": "the time limit was reached"}
@@ -52,7 +52,7 @@ _RECORD_TRIES, _RECORD_S = 100, 0.01    # patience with the process that writes 
 _log = logging.getLogger("psij")
 
 
-class Run:
+class LocalRun:
     """One local process and the jobs that follow it (the submitted one, and those attached to it)."""
 
     __slots__ = ("begun", "canceled", "command", "ended_for_good", "entered", "executor", "final", "jobs", "node_file",

@@ -273,7 +273,7 @@ class Begun:
     plan: Plan
     streams: _Streams
     stack: ExitStack
-    asked: starters.Asked
+    asked: starters.StarterRequest
 
     def complete(self) -> Spawned:
         """The process. What could not be started is tried again alone, which says why. Raises as ``spawn``."""

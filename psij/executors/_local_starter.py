@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 from psij.executors._local_ends import file_to_write
 from psij.executors._local_inherited import group, inherited
 
-__all__ = ["Asked", "Report", "StartError", "Starter", "ask_end", "candidates", "end_of", "request_of", "send",
+__all__ = ["Report", "StartError", "Starter", "StarterRequest", "ask_end", "candidates", "end_of", "request_of", "send",
            "settle", "start"]
 
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
@@ -101,7 +101,7 @@ class _Answer(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Asked:
+class StarterRequest:
     """A request that a starter has been sent. number: counted from 1. settled: it has answered, or never will."""
 
     starter: Starter
@@ -131,7 +131,7 @@ class Starter:
     gone: bool = False
     sent: int = 0
     unread: bool = False
-    asked: deque[Asked] = field(default_factory=deque)
+    asked: deque[StarterRequest] = field(default_factory=deque)
     jobs: dict[int, Any] = field(default_factory=dict)              # by process id
     early: dict[int, Report] = field(default_factory=dict)          # not yet in jobs
 
@@ -144,7 +144,7 @@ class Starter:
                 return True
         return self.inherited != inherited()
 
-    def settle(self, asked: Asked | None = None) -> None:
+    def settle(self, asked: StarterRequest | None = None) -> None:
         """Take the answers to a request and those before it; to all that were sent where none is named."""
         while self.asked and not (asked is not None and asked.settled):
             try:
@@ -357,7 +357,7 @@ class _Starters:
         return None
 
     def send(self, request: bytes, streams: Sequence[int], on_new: Callable[[Starter], None],
-             unchanged: bool) -> Asked | None:
+             unchanged: bool) -> StarterRequest | None:
         """A request that a starter is given, to be answered when it has done those before it. None: ask instead."""
         if not self.tries or len(request) > _BIG:
             return None
@@ -370,11 +370,11 @@ class _Starters:
                 if isinstance(e, (OSError, _Dead, _Unusable)):
                     return None
                 raise
-            asked = Asked(starter, starter.sent)
+            asked = StarterRequest(starter, starter.sent)
             starter.asked.append(asked)
             return asked
 
-    def settle(self, asked: Asked) -> _Answer | None:
+    def settle(self, asked: StarterRequest) -> _Answer | None:
         """The answer to what was sent. None: it was not taken. Raises StartError, lost."""
         with self.lock:
             try:
@@ -480,7 +480,7 @@ def start(request: bytes, descriptors: Sequence[int],
 
 
 def send(request: bytes, descriptors: Sequence[int], on_new: Callable[[Starter], None],
-         unchanged: bool) -> Asked | None:
+         unchanged: bool) -> StarterRequest | None:
     """As ``start``, but only begun: ``settle`` completes it. Meanwhile the next one can be sent. None: ``start`` it.
 
     unchanged: the program has done nothing since the last one was sent.
@@ -488,7 +488,7 @@ def send(request: bytes, descriptors: Sequence[int], on_new: Callable[[Starter],
     return _starters.send(request, descriptors, on_new, unchanged)
 
 
-def settle(asked: Asked) -> tuple[Starter, int, float] | None:
+def settle(asked: StarterRequest) -> tuple[Starter, int, float] | None:
     """What ``start`` gives. None: it was not started, and may be tried again to learn why. Raises StartError, lost."""
     answer = _starters.settle(asked)
     return None if answer is None or not answer.pid else (asked.starter, answer.pid, answer.when)

@@ -37,7 +37,7 @@ from psij.executors import _local_proc as proc
 from psij.executors._local_engine import GRACE_S, Outcome, Watched, engine
 from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
-from psij.executors._local_run import Run, outcome_of
+from psij.executors._local_run import LocalRun, outcome_of
 from psij.executors._local_spawn import LaunchError
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -63,8 +63,8 @@ class LocalJobExecutor(JobExecutor):
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)
         self.records: Path | None = None        # where starts and ends are recorded, so that they outlive us
-        self._runs: dict[str, Run] = {}        # by job id; changed in single steps, for signal handlers look at it
-        self._inherited: dict[str, Run] = {}   # in a forked child: those of the parent
+        self._runs: dict[str, LocalRun] = {}        # by job id; changed in single steps, for signal handlers look at it
+        self._inherited: dict[str, LocalRun] = {}   # in a forked child: those of the parent
         self._lock = threading.RLock()         # for the jobs of a run
         _forks.tell(self)
 
@@ -90,7 +90,7 @@ class LocalJobExecutor(JobExecutor):
         self.cancel(job)
         job.wait(2 * GRACE_S)
 
-    def _begin_later(self, run: Run) -> None:
+    def _begin_later(self, run: LocalRun) -> None:
         """Start a job of which ``submit`` has returned already: where it cannot be started it becomes FAILED."""
         try:
             run.begin()
@@ -104,7 +104,7 @@ class LocalJobExecutor(JobExecutor):
         (job,) = jobs
         spec = self._check_job(job)
         plan = make_plan(spec, {})
-        command, _ = Run(self, job, time.time())._command(job, spec, plan)
+        command, _ = LocalRun(self, job, time.time())._command(job, spec, plan)
         changed = {name: value for name, value in plan.environment.items() if os.environb.get(name) != value}
         streams = {name: path or os.devnull for name, path in (
             ("stdin", plan.stdin), ("stdout", plan.stdout), ("stderr", plan.stderr))}
@@ -128,15 +128,15 @@ class LocalJobExecutor(JobExecutor):
             self._launcher(spec)
         return spec
 
-    def _taken(self, job: Job, spec: JobSpec) -> Run:
+    def _taken(self, job: Job, spec: JobSpec) -> LocalRun:
         """A run for a job that was checked. Raises InvalidJobException for its options, InvalidStateException."""
         options(spec)
-        run = Run(self, job, time.time())
+        run = LocalRun(self, job, time.time())
         job._bind(self)
         self._runs[job.id] = run
         return run
 
-    def _step(self, run: Run, act: Callable[[], _T]) -> _T | None:
+    def _step(self, run: LocalRun, act: Callable[[], _T]) -> _T | None:
         """Do something to start a job; where it cannot be started the job fails, and is undone where it may be later.
         Raises SubmitException, and whatever else the act does."""
         try:
@@ -158,12 +158,12 @@ class LocalJobExecutor(JobExecutor):
         except ValueError as e:
             raise InvalidJobException(f"launcher: {e}", e) from e
 
-    def _undo(self, run: Run) -> None:
+    def _undo(self, run: LocalRun) -> None:
         run.release()
         self._close(run)
         run.jobs[0]._unbind()
 
-    def _close(self, run: Run) -> list[Job]:
+    def _close(self, run: LocalRun) -> list[Job]:
         """Forget a run; the jobs that are to get its final status."""
         with self._lock:
             run.ended_for_good = True
@@ -207,7 +207,7 @@ class LocalJobExecutor(JobExecutor):
             job._is_out_of_reach("it was not running when that was done")
             return
         engine().start()
-        run = Run(self, job, old.submitted)
+        run = LocalRun(self, job, old.submitted)
         run.started, run.processors, run.script, run.record = old.started, old.processors, old.script, old.record
         run.watched = watched = old.watched.elsewhere(run)
         self._runs[job.id] = run
@@ -276,7 +276,7 @@ class LocalJobExecutor(JobExecutor):
         else:
             self._attach_foreign(job, native_id)
 
-    def _join(self, job: Job, run: Run) -> None:
+    def _join(self, job: Job, run: LocalRun) -> None:
         """In the engine's thread: let a job share the result of a process that is already followed."""
         with self._lock:
             late = run.ended_for_good
@@ -291,7 +291,7 @@ class LocalJobExecutor(JobExecutor):
     def _attach_recorded(self, job: Job, record: Record) -> None:
         """Follow a job that a process which is gone has started; its time limit still holds."""
         process = None if record.wait_status is not None else _find(record.reference)
-        run = Run(self, job, float(record.head["submitted"]))
+        run = LocalRun(self, job, float(record.head["submitted"]))
         run.started, run.processors = float(record.head["started"]), int(record.head["processors"])
         run.watched = Watched(run, record.pid, own_session=True, tag=job.id, limit=record.head["limit"],
                               started=time.monotonic() - (0.0 if process is None else _age(process)))
@@ -320,9 +320,9 @@ class LocalJobExecutor(JobExecutor):
         else:
             self._tell_end(job, native_id, pid, start, time.monotonic() + _WRITING_S)
 
-    def _run_of(self, job: Job, process: proc.Process) -> Run:
+    def _run_of(self, job: Job, process: proc.Process) -> LocalRun:
         """A run for a process that this object has not started."""
-        run = Run(self, job, _start_time(process))
+        run = LocalRun(self, job, _start_time(process))
         run.started = run.submitted
         run.watched = Watched(run, process.pid, own_session=process.session == process.pid,
                               started=time.monotonic() - (time.time() - run.started))
@@ -335,7 +335,7 @@ class LocalJobExecutor(JobExecutor):
         end = _local_ends.find(pid, None if start is None else start / os.sysconf("SC_CLK_TCK"))
         if end is not None:
             started = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - end.before)
-            run = Run(self, job, started)
+            run = LocalRun(self, job, started)
             run.started, run.watched.pid = started, pid
             self._runs[job.id] = run
             run.announce(started)
@@ -352,7 +352,7 @@ class _Many:
 
     def __init__(self, executor: LocalJobExecutor, told: Callable[[Job, Exception | None], None]) -> None:
         self.executor, self.told = executor, told
-        self.begun: deque[Run] = deque()
+        self.begun: deque[LocalRun] = deque()
         self.unchanged = False          # the program has done nothing since the last start was asked for
 
     def submit(self, job: Job) -> None:

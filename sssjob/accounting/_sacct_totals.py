@@ -55,7 +55,7 @@ class SacctTotals:
 
     def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
         self.totals, self.rates, self.uncharged = totals, rates, uncharged
-        self._known: dict[tuple[str, ...], _Known] = {}
+        self._known: dict[tuple[str, ...], _LearnedColumns] = {}
         self.names = {name for total in totals for name in (*total.by, *(condition.name for condition in total.where))}
 
     @property
@@ -68,15 +68,15 @@ class SacctTotals:
         """The log of one file, which gives the jobs that are not plain and adds up the others."""
         return _Log(self, file, context)
 
-    def known(self, context: ReadContext, columns: Sequence[str]) -> _Known:
+    def known(self, context: ReadContext, columns: Sequence[str]) -> _LearnedColumns:
         """What is known of logs with these columns."""
         key = *columns, repr(sorted(context.options.items()))
         if key not in self._known:
-            self._known[key] = _Known(context, self.rates or read_rates(_NO_RATES), columns)
+            self._known[key] = _LearnedColumns(context, self.rates or read_rates(_NO_RATES), columns)
         return self._known[key]
 
 
-class _Known:
+class _LearnedColumns:
     """What was learned of logs with the same columns. shapes: of their jobs."""
 
     def __init__(self, context: ReadContext, rates: RateSet, columns: Sequence[str]) -> None:

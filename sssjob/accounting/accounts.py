@@ -34,7 +34,7 @@ from sssjob.accounting.postings import Postings
 from sssjob.document.model import Job
 from sssjob.findings import escape
 
-__all__ = ["DEPTH", "Accounts", "Settings", "Standing", "Term", "settings_of", "unused"]
+__all__ = ["DEPTH", "Accounts", "DepositTerm", "Settings", "Standing", "settings_of", "unused"]
 
 #: How many accounts may stand above one another.
 DEPTH: Final = 32
@@ -83,7 +83,7 @@ def settings_of(record: object) -> Settings:
         raise LedgerError("the settings of an account are not what was written") from None
 
 
-class Term(NamedTuple):
+class DepositTerm(NamedTuple):
     """A deposit that can be used from ``since`` on and before ``until``, in epoch seconds. entry: its number."""
 
     entry: int
@@ -92,7 +92,7 @@ class Term(NamedTuple):
     amount: Decimal
 
 
-def unused(terms: Iterable[Term], uses: Iterable[tuple[int, Decimal]]) -> dict[int, Decimal]:
+def unused(terms: Iterable[DepositTerm], uses: Iterable[tuple[int, Decimal]]) -> dict[int, Decimal]:
     """What is left of deposits at the end of their terms, by number of entry. uses: (epoch seconds, amount; below 0:
     given back), in any order."""
     by_end = sorted(terms, key=lambda term: (term.until, term.entry))
@@ -237,13 +237,13 @@ class Accounts(Postings):
         early = sum((term.amount for term in terms if term.since > now), _NOTHING)
         return early + sum((unused_amounts[term.entry] for term in terms if term.until <= now), _NOTHING)
 
-    def _terms(self, account: str, currency: str) -> list[Term]:
+    def _terms(self, account: str, currency: str) -> list[DepositTerm]:
         rows = self.store.execute(
             "SELECT entry, since, until, amount FROM terms JOIN entries ON entry = number WHERE terms.account = ? AND "
             "terms.currency = ? ORDER BY entry", (account, currency)).fetchall()
-        return [Term(entry, since, until, Decimal(amount)) for entry, since, until, amount in rows]
+        return [DepositTerm(entry, since, until, Decimal(amount)) for entry, since, until, amount in rows]
 
-    def _left(self, account: str, currency: str, terms: list[Term]) -> dict[int, Decimal]:
+    def _left(self, account: str, currency: str, terms: list[DepositTerm]) -> dict[int, Decimal]:
         """What is left of each deposit by what was used, less what was taken out of it as lost."""
         uses, lost = [], dict.fromkeys((term.entry for term in terms), _NOTHING)
         rows = self.store.execute(f"SELECT {COLUMNS} FROM entries WHERE account = ? AND currency = ? ORDER BY number",

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from sssjob.accounting.arithmetic import Term, number, product, ratio
+from sssjob.accounting.arithmetic import Figure, number, product, ratio
 from sssjob.document.element import Value
 from sssjob.document.lexical import LexicalError, read_duration, read_float
 from sssjob.document.units import byte_factor
@@ -64,7 +64,7 @@ class Amount:
     units: str | None = None
     consumption: Decimal | None = None
     duration: Decimal | None = None
-    factor: Term | None = None
+    factor: Figure | None = None
     origin: str = ""
 
 
@@ -96,7 +96,7 @@ def energy_units() -> tuple[str, ...]:
     return tuple(_JOULE)
 
 
-def converted(amount: Amount, units: str | None) -> Term:
+def converted(amount: Amount, units: str | None) -> Figure:
     """The amount in a unit of the rates; None: that of the specification. Raises NotChargeable."""
     target_units = units or BYTES.get(amount.name)
     shown = f"{amount.name} {amount.units}" if amount.units else amount.name

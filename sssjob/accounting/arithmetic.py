@@ -16,10 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-__all__ = [
-    "ROUNDINGS", "Formula", "Rounding", "Term", "amount_in", "call", "formula", "in_doubles", "number", "plain",
-    "product", "quotient", "ratio", "recompute", "rounded", "total",
-]
+__all__ = ["ROUNDINGS", "Figure", "Formula", "Rounding", "amount_in", "call", "formula", "in_doubles", "number",
+           "plain", "product", "quotient", "ratio", "recompute", "rounded", "total"]
 
 Rounding = Literal["half-up", "half-even", "up", "down"]
 Number = int | Decimal | Fraction
@@ -45,7 +43,7 @@ def amount_in(text: str) -> Decimal | None:
     return amount if amount is not None and amount.is_finite() else None
 
 
-class Term:
+class Figure:
     """An amount, the text that says how it comes about, and how tightly the text holds together: 0 a sum, 1 a product,
     2 a number or a call. The amount is over / under, whole numbers that may have a common divisor. Not to be changed.
     """
@@ -56,7 +54,7 @@ class Term:
         self.text, self.over, self.under, self.tight = text, over, under, tight
 
     def __repr__(self) -> str:
-        return f"Term({self.text!r}, {self.over}, {self.under}, {self.tight})"
+        return f"Figure({self.text!r}, {self.over}, {self.under}, {self.tight})"
 
     @property
     def value(self) -> Fraction:
@@ -105,15 +103,15 @@ def _places(denominator: int) -> int | None:
     return max(twos, fives) if denominator == 1 else None
 
 
-def number(value: Number, label: str) -> Term:
+def number(value: Number, label: str) -> Figure:
     """A number and what it is; a fraction whose digits have no end is a division."""
     over, under = value.as_integer_ratio()
     digits = plain(value)
-    return Term(f"{digits} [{label if label.isalnum() else label.translate(_LABEL)}]", over, under,
+    return Figure(f"{digits} [{label if label.isalnum() else label.translate(_LABEL)}]", over, under,
                 1 if "/" in digits else 2)
 
 
-def product(first: Term, *others: Term) -> Term:
+def product(first: Figure, *others: Figure) -> Figure:
     """first * other * ..."""
     if not others:
         return first
@@ -121,27 +119,27 @@ def product(first: Term, *others: Term) -> Term:
     for other in others:
         texts.append(other.within(2))
         over, under = over * other.over, under * other.under
-    return Term(" * ".join(texts), over, under, 1)
+    return Figure(" * ".join(texts), over, under, 1)
 
 
-def ratio(over: Term, under: Term) -> Term:
+def ratio(over: Figure, under: Figure) -> Figure:
     """over / under"""
-    return Term(f"{over.within(1)} / {under.within(2)}", over.over * under.under, over.under * under.over, 1)
+    return Figure(f"{over.within(1)} / {under.within(2)}", over.over * under.under, over.under * under.over, 1)
 
 
-def total(terms: Iterable[Term]) -> Term:
+def total(terms: Iterable[Figure]) -> Figure:
     """The sum; nothing is 0."""
     listed = list(terms)
     if len(listed) < 2:
-        return listed[0] if listed else Term("0", 0)
+        return listed[0] if listed else Figure("0", 0)
     value = sum([t.value for t in listed], Fraction(0))
-    return Term(" + ".join([t.within(1) for t in listed]), value.numerator, value.denominator, 0)
+    return Figure(" + ".join([t.within(1) for t in listed]), value.numerator, value.denominator, 0)
 
 
-def call(name: Literal["max", "ceil", "floor"], *terms: Term) -> Term:
+def call(name: Literal["max", "ceil", "floor"], *terms: Figure) -> Figure:
     """A function of terms."""
     value = Fraction(_CALLS[name]([t.value for t in terms]))
-    return Term(f"{name}({', '.join(t.text for t in terms)})", value.numerator, value.denominator)
+    return Figure(f"{name}({', '.join(t.text for t in terms)})", value.numerator, value.denominator)
 
 
 _CALLS: Final[dict[str, Callable[[list[Any]], Any]]] = {

@@ -25,7 +25,7 @@ from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
 
-__all__ = ["Asked"]
+__all__ = ["AskedAmounts"]
 
 _Place = tuple[int | None, int | None]
 _JOB: Final[_Place] = (None, None)
@@ -35,7 +35,7 @@ _TAGS: Final = frozenset((*_COUNTS, *COUNTED)) - {"Resource"}
 _COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": "GPU", "chunks": "ChunkCount"}
 
 
-class Asked:
+class AskedAmounts:
     """The request of one job. chosen: values that were not asked for just so, but are the least of what was."""
 
     def __init__(self, view: Effective) -> None:
@@ -60,7 +60,7 @@ class Asked:
         return [p for values in self._values.values() for p in values]
 
     @cached_property
-    def entire(self) -> Asked:
+    def entire(self) -> AskedAmounts:
         """The same with every total at the job, whatever task groups it comes from."""
         whole = copy(self)
         whole.apart = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sssjob.accounting.amounts import converted
-from sssjob.accounting.arithmetic import Term, call, number, product, ratio, total
+from sssjob.accounting.arithmetic import Figure, call, number, product, ratio, total
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.rates import Billing
 from sssjob.lrm.sizes import POWERS
@@ -17,7 +17,7 @@ _SUFFIX: Final = {letter: power for power, letter in enumerate(POWERS)}
 _TRES: Final = {"cpu": "Processors", "mem": "Memory", "node": "NodeCount", "energy": "Energy"}
 
 
-def billing(facts: Facts, rule: Billing) -> Term | None:
+def billing(facts: Facts, rule: Billing) -> Figure | None:
     """Slurm's billing of a job or a part of it; None where it has none of the resources.
 
     MAX_TRES takes the greatest of what is bound to nodes, MAX_TRES_GRES leaves GRES out of that and adds them all;
@@ -39,7 +39,7 @@ def _added(key: str, rule: Billing) -> bool:
     return rule.flags == "MAX_TRES_GRES" and key.startswith("gres/")
 
 
-def _weighted(facts: Facts, key: str, rule: Billing) -> Term | None:
+def _weighted(facts: Facts, key: str, rule: Billing) -> Figure | None:
     """weight x amount of one TRES; memory in MiB."""
     kind, _, name = key.partition("/")
     tres = _TRES.get(kind.lower())

@@ -21,7 +21,7 @@ from sssjob.translators.records._packed import LONGEST, Pieces, packing
 from sssjob.translators.records.base import Parting, RecordTranslator
 from sssjob.translators.registry import get
 
-__all__ = ["Part", "cut", "merged", "opened_part"]
+__all__ = ["Cut", "cut", "merged", "opened_part"]
 
 #: Bytes of a part, at least: below, a process is not worth its start.
 LEAST: int = 4 << 20
@@ -30,7 +30,7 @@ _HEAD: Final = 1 << 20      # bytes of a first line
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Cut:
     """What one process reads of a log: head, then the bytes from start to end; before: lines that stand there before
     the part. job: the pattern that names the job of a line; of the jobs, those whose number modulo count is number."""
 
@@ -43,7 +43,7 @@ class Part:
     count: int = 1
 
 
-def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[Part]:
+def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[Cut]:
     """The parts of a log, at most so many; none where it cannot be cut or is not worth it. Raises OSError."""
     translator = get(source)
     parting = translator.parting if isinstance(translator, RecordTranslator) else None
@@ -55,11 +55,11 @@ def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[P
         if data[:2] in (b"\xff\xfe", b"\xfe\xff") or packing(data[:LONGEST]) is not None:
             return []
         if parting.job is not None:
-            return [Part(0, size, job=parting.job, number=n, count=most) for n in range(most)]
+            return [Cut(0, size, job=parting.job, number=n, count=most) for n in range(most)]
         return list(_ranges(data, parting, options, most))
 
 
-def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most: int) -> Iterator[Part]:
+def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most: int) -> Iterator[Cut]:
     head, job = b"", None
     if parting.header is not None:
         head = data[:data.find(b"\n", 0, _HEAD) + 1]
@@ -76,7 +76,7 @@ def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most:
             edges.append(at)
     lines = 0
     for start, end in zip(edges, [*edges[1:], len(data)], strict=True):
-        yield Part(start, end, head if start else b"", lines - bool(start and head))
+        yield Cut(start, end, head if start else b"", lines - bool(start and head))
         lines += _lines(data, start, end)
 
 
@@ -90,7 +90,7 @@ def _lines(data: mmap.mmap, start: int, end: int) -> int:
     return sum(data[at:min(at + _PIECE, end)].count(b"\n") for at in range(start, end, _PIECE))
 
 
-def opened_part(path: str, part: Part) -> BinaryIO:
+def opened_part(path: str, part: Cut) -> BinaryIO:
     """The bytes of a part. Raises OSError."""
     file = open(path, "rb")     # noqa: SIM115  (closed with what is returned)
     return io.BufferedReader(_Closing(_pieces(file, part), file), _PIECE)
@@ -109,7 +109,7 @@ class _Closing(Pieces):
         super().close()
 
 
-def _pieces(file: BinaryIO, part: Part) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, part: Cut) -> Iterator[bytes]:
     if part.head:
         yield part.head
     file.seek(part.start)
@@ -126,7 +126,7 @@ def _pieces(file: BinaryIO, part: Part) -> Iterator[bytes]:
         yield from _own([rest], part)
 
 
-def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
+def _own(lines: Sequence[bytes], part: Cut) -> Iterator[bytes]:
     """The lines of the jobs of a part, blank ones in place of the others."""
     assert part.job is not None
     search, number, count = part.job.search, part.number, part.count
@@ -135,7 +135,7 @@ def _own(lines: Sequence[bytes], part: Part) -> Iterator[bytes]:
         yield line if (crc32(match[1].strip()) % count if match is not None else 0) == number else b""
 
 
-def merged(parts: Sequence[tuple[Part, Sequence[Finding]]]) -> list[Finding]:
+def merged(parts: Sequence[tuple[Cut, Sequence[Finding]]]) -> list[Finding]:
     """The findings of all parts by line, as one reader would give them: what it says once is there once."""
     all_findings = [f if not part.before or not f.line else replace(f, line=f.line + part.before)
                     for part, findings in parts for f in findings]

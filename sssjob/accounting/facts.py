@@ -15,14 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, Reason, decimal, seconds_of
-from sssjob.accounting.arithmetic import Term, number
+from sssjob.accounting.arithmetic import Figure, number
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Property, Raw, Value
 from sssjob.document.inherit import Effective, TaskGroupView, View
 
 if TYPE_CHECKING:       # a charge asks for nothing
-    from sssjob.accounting.asked import Asked
+    from sssjob.accounting.asked import AskedAmounts
 
 __all__ = ["Facts", "Lookups", "Note", "Slot"]
 
@@ -69,11 +69,11 @@ class Facts:
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
         self._alone = isinstance(view, Effective) and view.defaults is None
-        self.asked: Asked | None = None if outer is None else outer.asked
+        self.asked: AskedAmounts | None = None if outer is None else outer.asked
         if slot == "Requested" and isinstance(view, Effective) and not literal:
-            from sssjob.accounting.asked import Asked
+            from sssjob.accounting.asked import AskedAmounts
 
-            self.asked = Asked(view)
+            self.asked = AskedAmounts(view)
             for p in self.asked.chosen:
                 self.note("SSS502", p.tag, f"{p.tag}: {p.text} is taken of what is asked")
 
@@ -215,7 +215,7 @@ class Facts:
                       None if duration is None else seconds_of(f"{name}/@duration", duration),
                       None if per is None else self._factor(name, attributes["metric"], per))
 
-    def _factor(self, name: str, metric: str, per: str) -> Term:
+    def _factor(self, name: str, metric: str, per: str) -> Figure:
         for facts in (self, self.outer):
             if facts is not None and (counts := facts.named(per)):
                 count = counts[0]

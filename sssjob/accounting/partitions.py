@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from sssjob.accounting.columnar import SacctTable
-from sssjob.accounting.cuts import Part, cut, merged, opened_part
+from sssjob.accounting.cuts import Cut, cut, merged, opened_part
 from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.table import Batch, Tally, charge_table
@@ -89,7 +89,7 @@ def tables(file: BinaryIO, source: str, context: ReadContext, rates: RateSet) ->
     return Made(charge_table(stream, rates, tally), stream, tally)
 
 
-def charge_file(path: str, target: str, work: Work, part: Part | None = None) -> Result:
+def charge_file(path: str, target: str, work: Work, part: Cut | None = None) -> Result:
     """Write the charge table of a log, or of a part of it, as Parquet, whole or not at all."""
     result = Result(path)
     findings = Findings(path)
@@ -137,7 +137,7 @@ class _Piece(NamedTuple):
 
     path: str
     made: str
-    part: Part | None
+    part: Cut | None
 
 
 def in_pool(files: Sequence[tuple[str, str]], work: Work, jobs: int) -> Iterator[Result]:
@@ -159,13 +159,13 @@ def in_pool(files: Sequence[tuple[str, str]], work: Work, jobs: int) -> Iterator
     yield from (result for _, result in _spread(torn, [[None]] * len(torn), work, jobs) if result is not None)
 
 
-def _parts(path: str, work: Work, most: int) -> Sequence[Part | None]:
+def _parts(path: str, work: Work, most: int) -> Sequence[Cut | None]:
     with suppress(OSError, ValueError):         # whoever reads it says so
         return (most > 1 and cut(path, work.source, work.options, most)) or [None]
     return [None]
 
 
-def _spread(files: Sequence[tuple[str, str]], parts: Sequence[Sequence[Part | None]], work: Work,
+def _spread(files: Sequence[tuple[str, str]], parts: Sequence[Sequence[Cut | None]], work: Work,
             jobs: int) -> Iterator[tuple[tuple[str, str], Result | None]]:
     """(file, its result) in their order; None where one of several parts went wrong. parts: of each file."""
     if not files:
@@ -213,7 +213,7 @@ def _placed(target: str, work: Work, pieces: Sequence[_Piece], results: Sequence
     return result
 
 
-def _joined(whole: Result, target: str, work: Work, parts_made: Sequence[tuple[str, Part, Result]]) -> None:
+def _joined(whole: Result, target: str, work: Work, parts_made: Sequence[tuple[str, Cut, Result]]) -> None:
     """Put the tables of parts together, and what was found in them."""
     with parquet_table(target, read_rates(work.rates)) as table:
         for name, _, _ in parts_made:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sssjob.accounting.amounts import Amount, NotChargeable, Reason, converted
-from sssjob.accounting.arithmetic import Term, call, in_doubles, number, plain, product, ratio, rounded, total
+from sssjob.accounting.arithmetic import Figure, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.billing import billing
 from sssjob.accounting.charges import Charge, Item, Uncharged
 from sssjob.accounting.elements import elements_of, repeated, together
@@ -90,14 +90,14 @@ def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
         notes = facts.notes
         stated_charge = view.value("Charge") if rates.profile == "gold" else None
         if isinstance(stated_charge, Decimal):
-            return _rounded(Term(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
+            return _rounded(Figure(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
         priced = _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(notes))
     return priced
 
 
-def _rounded(exact: Term, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
+def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
     value = exact.value
     if abs(value) >= _MOST:
         raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
@@ -133,8 +133,8 @@ class _Pricing:
     share: tuple[int, int] | None = None
     plan: Plan = field(init=False)
     shown: str | None = None
-    whole: Term | None = None
-    held: dict[tuple[int, int], list[tuple[Amount, Term]]] = field(default_factory=dict)
+    whole: Figure | None = None
+    held: dict[tuple[int, int], list[tuple[Amount, Figure]]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     met: bool = False
 
@@ -292,7 +292,7 @@ class _Pricing:
             raise NotChargeable(Reason.TIMES_CONTRADICTORY, str(error)) from None
         return [(category, 0 if part is None else part[1] - part[0])]
 
-    def _duration(self, amount: Amount | None) -> Term:
+    def _duration(self, amount: Amount | None) -> Figure:
         """Seconds to charge: those of the amount itself, else of the job."""
         if amount is not None and amount.duration is not None:
             return self._charged(amount.duration, f"duration of {amount.name}")
@@ -304,7 +304,7 @@ class _Pricing:
             self.whole = self._charged(ran, "Duration")
         return self.whole
 
-    def _charged(self, ran: Decimal, label: str) -> Term:
+    def _charged(self, ran: Decimal, label: str) -> Figure:
         """Seconds by the rules of the rates."""
         rates, term = self.rates, number(ran, label)
         if ran and ran < rates.minimum_duration:
@@ -315,18 +315,18 @@ class _Pricing:
         return term
 
     # -- terms
-    def _base(self) -> Term:
+    def _base(self) -> Figure:
         """What multipliers apply to: resources over time (their sum, or the dearest alone) and usage."""
         resources = [total(terms) for terms in self._by_rate("R") if terms]
         if self.rates.combine == "max" and len(resources) > 1:
             resources = [call("max", *resources)]
         return total([*resources, *self._terms("U")])
 
-    def _terms(self, kind: str) -> list[Term]:
+    def _terms(self, kind: str) -> list[Figure]:
         """The terms of all rates of a kind: R, U, M, F."""
         return [term for terms in self._by_rate(kind) for term in terms]
 
-    def _by_rate(self, kind: str) -> Iterator[list[Term]]:
+    def _by_rate(self, kind: str) -> Iterator[list[Figure]]:
         category = self.shown if self.share is not None or self.rates.price_list else None
         for rate in self.plan.kinds[kind]:
             terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
@@ -336,14 +336,14 @@ class _Pricing:
             self.items += [Item(rate.label, t.text, t.value, category, rate) for t in terms]
             yield terms
 
-    def _shared(self, term: Term) -> Term:
+    def _shared(self, term: Figure) -> Figure:
         """As much of a term as lies in the category."""
         if self.share is None:
             return term
         part, span = self.share
         return ratio(product(term, number(part, f"s {self.category or 'otherwise'}")), number(span, "s in all"))
 
-    def _named(self, rate: Rate) -> Iterator[Term]:
+    def _named(self, rate: Rate) -> Iterator[Figure]:
         """A name-based rate, once for each value of the property that it is for."""
         texts = self._texts(self.facts, rate.canonical)
         siblings = {r.instance for r in self.plan.kin[rate.type, rate.canonical]} if texts else set()
@@ -354,7 +354,7 @@ class _Pricing:
             for _ in hits:
                 yield self._rated(rate, None, None)
 
-    def _valued(self, rate: Rate) -> Iterator[Term]:
+    def _valued(self, rate: Rate) -> Iterator[Figure]:
         """A value-based rate, once for each amount of its property; where the job has none, those of its parts."""
         stated = False
         for facts in self._where(self.facts, rate):
@@ -376,7 +376,7 @@ class _Pricing:
             return own
         return own + [where for part in facts.parts for where in self._where(part, rate)] if facts.parts else own
 
-    def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
+    def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Figure]]:
         """The amounts that a rate prices, in its unit; the same in every category."""
         key = id(facts), id(rate)
         priced = self.held.get(key)
@@ -384,7 +384,7 @@ class _Pricing:
             priced = self.held[key] = self._converted(facts, rate)
         return priced
 
-    def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Term]]:
+    def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Figure]]:
         if rate.canonical == "Billing" and self.rates.billing is not None:
             term = billing(facts, self.rates.billing)
             if term is not None and facts.asked is not None and facts.outer is None:    # the job asks for some itself
@@ -392,7 +392,7 @@ class _Pricing:
             return [] if term is None else [(Amount("Billing", Decimal(0)), term)]
         return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
 
-    def _rated(self, rate: Rate, amount: Amount | None, term: Term | None) -> Term:
+    def _rated(self, rate: Rate, amount: Amount | None, term: Figure | None) -> Figure:
         rated = rate.term
         if term is not None:
             rated = product(term, rated)
@@ -414,7 +414,7 @@ class _Pricing:
             own = whole[0].value if whole else None
         return None if own == 0 and self.rates.profile == "gold" else own
 
-    def _normalised(self, term: Term, name: str) -> Term:
+    def _normalised(self, term: Figure, name: str) -> Figure:
         machine = self.facts.value("Machine")
         table = self.rates.benchmark[name]
         share = self._features() if table.features else None
@@ -426,7 +426,7 @@ class _Pricing:
                                 f"{name} goes by Machine, which is not said")
         return ratio(product(term, number(score, f"{name} of {machine}")), number(table.reference, f"{name} reference"))
 
-    def _features(self) -> Term | None:
+    def _features(self) -> Figure | None:
         """The score of a processor by what the job states: its share of the benchmark over its processors."""
         share, processors = (self.facts.chosen(name) for name in ("hs06_job", "Processors"))
         held = sum(Fraction(amount.value) for amount in processors)

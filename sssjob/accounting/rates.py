@@ -38,7 +38,7 @@ from pydantic import (
     model_validator,
 )
 
-from sssjob.accounting.arithmetic import Rounding, Term, number, plain
+from sssjob.accounting.arithmetic import Figure, Rounding, number, plain
 from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import UNITS, time_zone
@@ -152,12 +152,12 @@ class Rate(_Table):
         return self.type, self.canonical, self.instance, when, self.resource_type, self.metric, self.context
 
     @cached_property
-    def term(self) -> Term:
+    def term(self) -> Figure:
         """Its number, as arithmetic shows it."""
         return number(self.rate, self.label)
 
     @cached_property
-    def seconds(self) -> Term | None:
+    def seconds(self) -> Figure | None:
         """The seconds that it is for; None: one."""
         return None if PER[self.per or "second"] == 1 else number(PER[self.per or "second"], f"s/{self.per}")
 

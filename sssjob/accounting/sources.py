@@ -36,7 +36,7 @@ _PACKED: Final = re.compile(r"\.(?:gz|bz2|xz|zst|Z)$")
 
 
 @dataclass(slots=True)
-class _Known:
+class _ReadBefore:
     """What was read before. name: of the file in its folder; offset: bytes read of it, unpacked; head: digest of its
     beginning; carried: lines to come again."""
 
@@ -46,7 +46,7 @@ class _Known:
     carried: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str | None) -> _Known:
+    def of(cls, text: str | None) -> _ReadBefore:
         """From the text of a state; without one, or of another form: nothing was read. The ledger knows its jobs."""
         if text is None:
             return cls()
@@ -70,8 +70,8 @@ class Source:
         self.notes: list[str] = []
         self.lost: list[str] = []
         self.half = 0
-        self._known = _Known.of(state)
-        self._end: _Known | None = None
+        self._known = _ReadBefore.of(state)
+        self._end: _ReadBefore | None = None
 
     def open(self) -> BinaryIO:
         """What is new since the last time, as a stream of whole lines."""
@@ -154,7 +154,7 @@ class Source:
             raise                       # a reader of lines rejects it, and the mark stays
         except OSError as error:
             raise AccessError(escape(str(path)), error.strerror or str(error)) from None
-        self._end = _Known(path.name, start, _digest(head, start))
+        self._end = _ReadBefore(path.name, start, _digest(head, start))
 
 
 def _opened(raw: BinaryIO, offset: int) -> tuple[BinaryIO, bytes, int]:
@@ -214,7 +214,7 @@ def _digest(head: bytes, offset: int) -> str:
     return hashlib.sha256(head[:offset]).hexdigest()
 
 
-def _is(path: Path, state: _Known) -> bool:
+def _is(path: Path, state: _ReadBefore) -> bool:
     """Whether this is the file of which so much was read."""
     with suppress(OSError), open(path, "rb") as raw:
         if packing(raw.read(_HEAD)) is None:

@@ -43,7 +43,7 @@ _READ_AGAIN: Final = "; the next --resume reads it from where this one began, --
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Outcomes:
     """What became of the jobs of all sources."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -149,13 +149,13 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
         raise UsageError(f"--resume is for logs, not for {source}")
     if how.skip_rejected and not how.resume:
         raise UsageError("--skip-rejected is for --resume")
-    tally = _Tally()
+    tally = _Outcomes()
     with opened_ledger(place) as ledger:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
                 context = ReadContext(name, Findings(name), session.profile, session.policy,
                                       options=read_options.view(session.defaults(reader)))
-                work = _Charging(session, ledger, rates, how, tally)
+                work = _SourceCharges(session, ledger, rates, how, tally)
                 if isinstance(reader, RecordTranslator) and reader.stream:
                     _records(work, reader.stream, context, source, looked)
                 else:
@@ -169,7 +169,7 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
     return session.status()
 
 
-def _closing(session: Session, tally: _Tally) -> None:
+def _closing(session: Session, tally: _Outcomes) -> None:
     for reason, count in sorted(tally.reasons.items()):
         if reason not in _NOT_YET and count > _TOLD and not (session.quiet or session.as_json):
             say(f"{count - _TOLD} more not charged: {reason}")
@@ -191,14 +191,14 @@ def _closing(session: Session, tally: _Tally) -> None:
 
 
 @dataclass(slots=True)
-class _Charging:
+class _SourceCharges:
     """Charging the jobs of one source after another."""
 
     session: Session
     ledger: Ledger
     rates: RateSet
     how: _How
-    tally: _Tally
+    tally: _Outcomes
 
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> bool:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
@@ -265,7 +265,7 @@ def _posted(ident: str, posted: Posted) -> dict[str, Any]:
     return row
 
 
-def _records(work: _Charging, stream: Callable[..., Any], context: Any, source: str, looked: Looked) -> None:
+def _records(work: _SourceCharges, stream: Callable[..., Any], context: Any, source: str, looked: Looked) -> None:
     """Charge the jobs of a log; with resume only what is new, and what was read is noted when all is charged."""
     from sssjob.accounting.ledger import Read
     from sssjob.accounting.sources import Source, whole_lines
@@ -324,7 +324,7 @@ def _same_machine(ledger: Ledger, name: str, read: Read, machine: str) -> None:
     ledger.same_machine(names_of_log, read, machine)
 
 
-def _taken(work: _Charging, name: str, counts: Counts) -> bool:
+def _taken(work: _SourceCharges, name: str, counts: Counts) -> bool:
     """Whether all records of a log were taken; told, and the status is 1, where not."""
     lost = {reason: n for reason, n in sorted(counts.reasons.items()) if reason not in _NO_JOBS}
     if not lost:

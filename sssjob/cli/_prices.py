@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["Tally", "hinted", "load", "money", "nothing_taken", "options_of", "page", "quoted", "rates_of",
+__all__ = ["PricedJobs", "hinted", "load", "money", "nothing_taken", "options_of", "page", "quoted", "rates_of",
            "rates_option"]
 
 
@@ -116,7 +116,7 @@ def nothing_taken(read: Iterable[Counts]) -> bool:
 
 
 @dataclass(slots=True)
-class Tally:
+class PricedJobs:
     """What became of the jobs of a document. what: charged or quoted."""
 
     session: Session

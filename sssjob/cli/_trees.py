@@ -221,7 +221,7 @@ def convert_tree(session: Session, tree: Tree, jobs: int | None, report: str | N
         tree.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AccessError(escape(str(tree.out)), error.strerror or str(error)) from None
-    tally = _Tally()
+    tally = _TreeSummary()
     try:
         with stoppable() as stops, _Report(report, tree) as written, _bar(session, len(files)) as advance:
             for outcome in decided:
@@ -251,7 +251,7 @@ def _died(file: str) -> Outcome:
     return Outcome(file, "failed", message="the process that converted it died")
 
 
-def _once(outcome: Outcome, tally: _Tally) -> None:
+def _once(outcome: Outcome, tally: _TreeSummary) -> None:
     """Tell of a result that another file has too, as only the format that names its files could know."""
     owners = [(name, tally.owners.setdefault(name, outcome.file)) for name in outcome.outputs]
     shared = next(((name, other) for name, other in owners if other != outcome.file), None)
@@ -277,7 +277,7 @@ class _Cause(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Tally:
+class _TreeSummary:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: Counter[_Cause] = field(default_factory=Counter)
     files: Counter[_Cause] = field(default_factory=Counter)
@@ -295,7 +295,7 @@ class _Tally:
         return shown, [f for f in findings if id(f) not in kept]
 
 
-def _tell(session: Session, outcome: Outcome, tally: _Tally, report: _Report) -> None:
+def _tell(session: Session, outcome: Outcome, tally: _TreeSummary, report: _Report) -> None:
     tally.outcomes[outcome.outcome] += 1
     causes = [_Cause(worst_first(f.severity, f.consequence), "refuses" if f.rejects else f.consequence, f.rule, f.kind,
                      f.subject) for f in outcome.findings if f.kind != "exact"]
@@ -318,7 +318,7 @@ def _tell(session: Session, outcome: Outcome, tally: _Tally, report: _Report) ->
         emit(json.dumps({"type": "file"} | outcome.record()) + "\n")
 
 
-def _summary(session: Session, tally: _Tally) -> None:
+def _summary(session: Session, tally: _TreeSummary) -> None:
     total = sum(tally.outcomes.values())
     if session.as_json:
         emit(json.dumps({"type": "summary", "files": total, "outcomes": dict(tally.outcomes)}) + "\n")

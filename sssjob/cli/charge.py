@@ -14,7 +14,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
-from sssjob.cli._prices import Tally, hinted, load, options_of, page, rates_of, rates_option
+from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
@@ -101,7 +101,7 @@ def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str],
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
     file = names[0]
-    charging = _Charging(session, file, rates, itemise)
+    charging = _DocumentCharges(session, file, rates, itemise)
     with looked.opened(file) as opened:
         source_file = Source(opened, file)
         large = session.large(source_file) if source == "sss" else None
@@ -114,7 +114,7 @@ def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str],
 
 
 @dataclass(slots=True)
-class _Charging:
+class _DocumentCharges:
     """Charging the jobs of one document. rates: by site, those of ``_ANY`` for all jobs. tallies, earlier: likewise."""
 
     session: Session
@@ -122,7 +122,7 @@ class _Charging:
     rates: Mapping[str, RateSet]
     itemise: bool
     jobs: int = 0
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, PricedJobs] = field(default_factory=dict)
     items: Results = field(default_factory=Results)
     earlier: dict[str, set[int]] = field(default_factory=dict)
 
@@ -180,7 +180,8 @@ class _Charging:
             result = EARLIER if self.jobs in self.earlier[site] else charge(job, rates, defaults)
         self.jobs += 1
         if site not in self.tallies:
-            self.tallies[site] = Tally(self.session, self.file, "charged", rates or next(iter(self.rates.values())))
+            rates = rates or next(iter(self.rates.values()))
+            self.tallies[site] = PricedJobs(self.session, self.file, "charged", rates)
         record = self.tallies[site].add(job, result)
         if self.itemise or self.session.as_json:
             self.items.add(page([record], as_json=self.session.as_json, itemise=True))

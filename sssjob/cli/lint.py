@@ -70,7 +70,7 @@ def command(session: Session, scripts: tuple[str, ...], source: str, select: tup
         from sssjob.translators.lint import lint
 
         lint(source, b"")                   # an unknown format is told before any file is opened
-    report = _Told(session, form)
+    report = _LintReport(session, form)
     try:
         for result in _results(how, list(named(scripts, skip_others)), jobs):
             if result.usage:
@@ -94,7 +94,7 @@ def _died(file: Named) -> Examined:
     return Examined(file.name, "failed", message="the process that looked at it died")
 
 
-class _Told:
+class _LintReport:
     """What is printed while files are looked at, and at the end."""
 
     def __init__(self, session: Session, form: str) -> None:

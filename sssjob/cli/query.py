@@ -46,7 +46,7 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
     once(files)
     if stream and session.policy is not None and "-" in files:
         raise UsageError("--stream with --policy reads twice; standard input (-) can be read only once")
-    asked = _Asked(expression, version, stream, effective, pairs(variables, "--var"))
+    asked = _Question(expression, version, stream, effective, pairs(variables, "--var"))
     form = form or ("jsonl" if session.as_json else "xml")
     for name in files:
         with session.tolerant(name):
@@ -55,7 +55,7 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
     return session.status()
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     expression: str
     version: Version | None
     stream: bool
@@ -63,7 +63,7 @@ class _Asked(NamedTuple):
     variables: dict[str, str]
 
 
-def _results(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
+def _results(session: Session, asked: _Question, name: str) -> Iterator[Result]:
     if asked.stream:
         yield from _streamed(session, asked, name)
         return
@@ -86,7 +86,7 @@ def _results(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
     yield from results
 
 
-def _streamed(session: Session, asked: _Asked, name: str) -> Iterator[Result]:
+def _streamed(session: Session, asked: _Question, name: str) -> Iterator[Result]:
     """The same job by job, of a document in XML."""
     from sssjob.query import query_stream
 

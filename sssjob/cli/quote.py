@@ -8,7 +8,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading, zone_of
-from sssjob.cli._prices import Tally, load, page, quoted, rates_of, rates_option
+from sssjob.cli._prices import PricedJobs, load, page, quoted, rates_of, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
@@ -41,7 +41,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     rates = load(session, rates_path)
     if rates is None:
         return 1
-    tally = Tally(session, file, "quoted", rates)
+    tally = PricedJobs(session, file, "quoted", rates)
     results = Results()
     findings = Findings(file)
     with session.opened(file) as document:

@@ -17,7 +17,7 @@ from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 
-__all__ = ["Condition", "Term", "amount_of", "compared", "eq", "ge", "gt", "le", "lt", "matching", "ne"]
+__all__ = ["Comparison", "Condition", "amount_of", "compared", "eq", "ge", "gt", "le", "lt", "matching", "ne"]
 
 #: Names of amounts -> the unit in which they count without one.
 _UNITS: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
@@ -25,7 +25,7 @@ Amount = int | float | Decimal | Fraction | str
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class Comparison:
     """One comparison. conj: how it is joined to the one before; group: brackets that open (above 0) or close here."""
 
     op: str
@@ -43,7 +43,7 @@ class Term:
 class Condition:
     """Terms in the order in which they are written; ``&`` and ``|`` join conditions, each in brackets of its own."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[Comparison, ...]
 
     def __and__(self, other: Condition) -> Condition:
         return self._joined(other, "And")
@@ -79,37 +79,37 @@ class Condition:
 
 def eq(value: Given) -> Condition:
     """Exactly this."""
-    return Condition((Term("EQ", value),))
+    return Condition((Comparison("EQ", value),))
 
 
 def ne(value: Given) -> Condition:
     """Anything but this."""
-    return Condition((Term("NE", value),))
+    return Condition((Comparison("NE", value),))
 
 
 def lt(value: Given) -> Condition:
     """Less than this."""
-    return Condition((Term("LT", value),))
+    return Condition((Comparison("LT", value),))
 
 
 def gt(value: Given) -> Condition:
     """More than this."""
-    return Condition((Term("GT", value),))
+    return Condition((Comparison("GT", value),))
 
 
 def le(value: Given) -> Condition:
     """At most this."""
-    return Condition((Term("LE", value),))
+    return Condition((Comparison("LE", value),))
 
 
 def ge(value: Given) -> Condition:
     """At least this."""
-    return Condition((Term("GE", value),))
+    return Condition((Comparison("GE", value),))
 
 
 def matching(pattern: str) -> Condition:
     """What a pattern matches."""
-    return Condition((Term("Match", pattern),))
+    return Condition((Comparison("Match", pattern),))
 
 
 # --- comparing ----------------------------------------------------------------------------------------------------

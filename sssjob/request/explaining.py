@@ -37,7 +37,7 @@ from sssjob.request.tree import (
     predicates_of,
 )
 
-__all__ = ["Explained", "ExplainedLevel", "InAll", "Part", "condition_in_words", "explained", "in_all",
+__all__ = ["Explained", "ExplainedLevel", "ExplainedPart", "InAll", "condition_in_words", "explained", "in_all",
            "tree_in_words"]
 
 Kind = Literal["all", "any", "not", "preference", "wish", "condition"]
@@ -56,13 +56,13 @@ _LONGEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExplainedPart:
     """One part of a request in words. property: of a condition; origin: the Defaults that it comes from, or
     ``Delivered``; weight: of a preference, as stated; parts: what it is made of."""
 
     kind: Kind
     text: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExplainedPart, ...] = ()
     property: Property | None = None
     origin: str = ""
     weight: int | None = None
@@ -101,8 +101,8 @@ class ExplainedLevel:
     started was given there; group, task: which one, counted from 0; tasks: so many in a row say the same."""
 
     title: str
-    asks: Part | None
-    given: tuple[Part, ...] = ()
+    asks: ExplainedPart | None
+    given: tuple[ExplainedPart, ...] = ()
     group: int | None = None
     task: int | None = None
     tasks: int = 1
@@ -283,42 +283,42 @@ def _origin(resolved: Resolved, view: View[Any]) -> str:
     return "" if resolved.origin.container is view.container else resolved.origin.path
 
 
-def tree_in_words(properties: Iterable[Property]) -> Part | None:
+def tree_in_words(properties: Iterable[Property]) -> ExplainedPart | None:
     """The tree of a Requested by itself, brackets mended; None where nothing is in it."""
     return _asked(parse(properties).root, {}, ())
 
 
-def _asked(root: Node, origins: dict[int, str], first: Iterable[Part]) -> Part | None:
+def _asked(root: Node, origins: dict[int, str], first: Iterable[ExplainedPart]) -> ExplainedPart | None:
     """The tree of a level in words, behind what it says of its tasks; None where there is nothing."""
     items = root.items if isinstance(root, AllOf) else (root,)
     parts = (*first, *(_part(item, origins) for item in items))
     if len(parts) < 2:
         return parts[0] if parts else None
-    return Part("all", "all of", parts)
+    return ExplainedPart("all", "all of", parts)
 
 
-def _part(node: Node, origins: dict[int, str]) -> Part:
+def _part(node: Node, origins: dict[int, str]) -> ExplainedPart:
     """The depth of the tree is bounded by the limit of brackets."""
     if isinstance(node, Predicate):
         return _condition(node.property, origins.get(id(node.property), ""))
     if isinstance(node, Not):
         inner = _part(node.item, origins)
-        return Part("not", f"not {inner.text}", (), inner.property, inner.origin)
+        return ExplainedPart("not", f"not {inner.text}", (), inner.property, inner.origin)
     if isinstance(node, Preferred):
         parts = tuple(_weighed(_part(item, origins), weight)
                       for item, weight in zip(node.items, node.weights, strict=True))
-        return Part("preference" if node.required else "wish",
+        return ExplainedPart("preference" if node.required else "wish",
                     "one of the preferences" if node.required else "wishes", parts)
     parts = tuple(_part(item, origins) for item in node.items)
-    return Part("any", "one of", parts) if isinstance(node, AnyOf) else Part("all", "all of", parts)
+    return ExplainedPart("any", "one of", parts) if isinstance(node, AnyOf) else ExplainedPart("all", "all of", parts)
 
 
-def _weighed(part: Part, weight: int) -> Part:
-    return Part(part.kind, part.text, part.parts, part.property, part.origin, weight)
+def _weighed(part: ExplainedPart, weight: int) -> ExplainedPart:
+    return ExplainedPart(part.kind, part.text, part.parts, part.property, part.origin, weight)
 
 
-def _condition(p: Property, origin: str) -> Part:
-    return Part("condition", condition_in_words(p), (), p, origin)
+def _condition(p: Property, origin: str) -> ExplainedPart:
+    return ExplainedPart("condition", condition_in_words(p), (), p, origin)
 
 
 def condition_in_words(p: Property) -> str:

@@ -101,7 +101,7 @@ def _as_they_stand(root: Node) -> list[Single] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Mentions:
     """What is asked of one amount so far. first: its first mention, whose unit the answer has."""
 
     first: Property
@@ -137,7 +137,7 @@ class _Asked:
 _Texts = list[tuple[Property, bool]]
 
 
-class _Least(Ways["_Asked | _Texts"]):
+class _Least(Ways["_Mentions | _Texts"]):
     """Collects the conditions of one way through the alternatives of an expression."""
 
     def __init__(self, expression: Expression) -> None:
@@ -185,12 +185,12 @@ class _Least(Ways["_Asked | _Texts"]):
         """Add a condition on an amount; False where none satisfies all of them."""
         key = key_of(p)
         old = self.found.get(key)
-        asked = old if isinstance(old, _Asked) else _Asked(p, False, Bounds(_whole(p)))
+        asked = old if isinstance(old, _Mentions) else _Mentions(p, False, Bounds(_whole(p)))
         if op == "NE" and len(asked.bounds.excluded) >= _EXCLUDED:
             return self._drop(p)
         exact = op == "EQ" or (op == "LE" and p.tag == "Duration")
         bounds = asked.bounds.narrowed(op, number * (factor_of(p) or 1))
-        asked = _Asked(asked.first, asked.inexact or not exact or self.choosing, bounds)
+        asked = _Mentions(asked.first, asked.inexact or not exact or self.choosing, bounds)
         self.put(key, asked)
         return bounds.low is None or asked.value() is not None
 
@@ -220,7 +220,7 @@ class _Least(Ways["_Asked | _Texts"]):
         values = [v for key in order if key in self.found for v in self._values(self.found[key])]
         return LeastRequest(tuple(values), tuple(self.dropped), possible)
 
-    def _values(self, asked_values: _Asked | _Texts) -> Iterator[Single]:
+    def _values(self, asked_values: _Mentions | _Texts) -> Iterator[Single]:
         if isinstance(asked_values, list):
             yield from [Single(_single(p, p.value), not chosen) for p, chosen in asked_values]
             return

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import psij
-from psij.executors.batch._late import Asked
+from psij.executors.batch._late import EndedJob
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import UsageError
 from sssjob.run.evidence import disagreements, kind_of, tell
@@ -115,11 +115,11 @@ def _rounds(parts: list[tuple[Running, int]]) -> list[dict[str, tuple[Running, i
     return rounds
 
 
-def _asked(job: Running, part: int) -> Asked:
+def _asked(job: Running, part: int) -> EndedJob:
     """Which job is meant."""
     seen = job.seen[part]
     sure = seen.status is not None and seen.status.exit_code is not None
-    return Asked(seen.native_id or "", job.identity(part), sure)
+    return EndedJob(seen.native_id or "", job.identity(part), sure)
 
 
 def _add(client: Client, job: Running, part: int, status: psij.JobStatus, result: Refreshed) -> None:

@@ -13,7 +13,7 @@ from sssjob.document.element import Container, Item, Property, Raw
 from sssjob.document.model import Document, Job, JobDefaults, JobGroup
 from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Finding, Findings
-from sssjob.xml._parts import Part
+from sssjob.xml._parts import Slice
 
 if TYPE_CHECKING:
     from sssjob.validation.large import Large
@@ -72,7 +72,7 @@ class Section:
     """
 
     document: Document
-    part: Part
+    part: Slice
     before: Counts
     job: int
     large: Large

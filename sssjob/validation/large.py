@@ -30,7 +30,7 @@ from sssjob.validation._group_index import KnownIds, Links, Unknown
 from sssjob.validation._looks import Found, Place
 from sssjob.validation._made import tell_made
 from sssjob.validation._sections import Counts, Section, SectionFindings, finished, told_once
-from sssjob.xml._parts import Frame, Part, frame_of, part_at, parts
+from sssjob.xml._parts import Frame, Slice, frame_of, part_at, parts
 from sssjob.xml._twin_writing import RAW, add_run
 from sssjob.xml.encoding import LEFT, excerpt
 from sssjob.xml.profiles import profile as profile_of
@@ -201,7 +201,7 @@ class Large:
         section.settle(new)
         finished(new, self._counts.tags)
 
-    def line_around(self, part: Part, line: int, column: int) -> str:
+    def line_around(self, part: Slice, line: int, column: int) -> str:
         """The source line of a place as findings carry it, of which the part holds some."""
         data, charset, at = part.data, self.frame.charset, -1
         for _ in range(line - part.lines - 1):
@@ -230,7 +230,7 @@ class Large:
         checks = _Checks(self.path, self.limits)
         instructions, of_root = SectionFindings(self.path, self.limits), list[Finding]()
         links = Links() if checked and _mentions(self.file, b"Dependency") else None
-        parts_read: list[Part] = []
+        parts_read: list[Slice] = []
         once: set[tuple[str, str]] = set()
         seen: tuple[Container, ...] = ()
         held, jobs, late = list[Item](), 0, False
@@ -267,7 +267,7 @@ class Large:
             self._complete_checks(checks, links, parts_read)
         return None
 
-    def _section(self, part: Part, before: Counts, job: int, limits: Limits, once: set[tuple[str, str]]) -> Section:
+    def _section(self, part: Slice, before: Counts, job: int, limits: Limits, once: set[tuple[str, str]]) -> Section:
         """A part as a document. Raises WholeError for one that cannot be read, or is repaired."""
         try:
             document = read_document(part.data, profile=self.profile, path=self.path, limits=limits, policy=self.policy,
@@ -347,7 +347,7 @@ class Large:
         finished(already_told, self._counts.spelt)
         self.findings = already_told
 
-    def _complete_checks(self, checks: _Checks, links: Links | None, parts: list[Part]) -> None:
+    def _complete_checks(self, checks: _Checks, links: Links | None, parts: list[Slice]) -> None:
         """What is to be said of the group as a whole, and all in the order of the whole."""
         first = Findings(self.path, self.limits)
         names = self._counts.tags
@@ -373,7 +373,7 @@ class Large:
         finished([f for f in already_told if f.rule != "SSS411"], names, checks=True)
         self.checks = already_told
 
-    def _depend(self, links: Links, parts: list[Part], of_links: SectionFindings) -> None:
+    def _depend(self, links: Links, parts: list[Slice], of_links: SectionFindings) -> None:
         """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults."""
         if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
@@ -388,7 +388,7 @@ class Large:
                 section = self._again(parts[at], job)
             of_links.take([_unknown(section, link)])
 
-    def _again(self, part: Part, job: int = 0) -> Section:
+    def _again(self, part: Slice, job: int = 0) -> Section:
         """A section that was let go."""
         return self._section(part_at(self.file, self.frame, part), Counts(), job, self.limits, set())
 

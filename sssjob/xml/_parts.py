@@ -18,7 +18,7 @@ from sssjob.findings import Policy
 from sssjob.limits import Limits
 from sssjob.xml.encoding import character_set
 
-__all__ = ["Frame", "Part", "frame_of", "part_at", "parts"]
+__all__ = ["Frame", "Slice", "frame_of", "part_at", "parts"]
 
 _READ: Final = 1 << 20      # bytes that are read at once
 _TAIL: Final = 256          # bytes of an end tag with the blanks and the line end behind it
@@ -41,7 +41,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Slice:
     """Some children of a group as a document of its own.
 
     begin, stop: where its content stands in the file, in bytes; lines: how many more a line has in the file than in
@@ -76,7 +76,7 @@ def _inherited(name: bytes, text: bytes) -> bytes:
     return b" %b=%b" % (name, b" ".join(text.split(b"\n")))
 
 
-def parts(file: BinaryIO, frame: Frame, limits: Limits) -> Iterator[Part]:
+def parts(file: BinaryIO, frame: Frame, limits: Limits) -> Iterator[Slice]:
     """The parts of a file, from its beginning, each of about ``part_bytes``. EOFError where a child is so long that it
     passes ``child_bytes``."""
     begin, line, inset = 0, 0, 0
@@ -92,7 +92,7 @@ def parts(file: BinaryIO, frame: Frame, limits: Limits) -> Iterator[Part]:
     yield _part(held, begin, line, inset, frame, last=True)
 
 
-def part_at(file: BinaryIO, frame: Frame, earlier: Part) -> Part:
+def part_at(file: BinaryIO, frame: Frame, earlier: Slice) -> Slice:
     """A part again that was let go. earlier: the same without its data."""
     file.seek(earlier.begin)
     content = file.read(earlier.stop - earlier.begin)
@@ -100,11 +100,11 @@ def part_at(file: BinaryIO, frame: Frame, earlier: Part) -> Part:
     return _part(content, earlier.begin, line, earlier.inset, frame, last=earlier.last)
 
 
-def _part(content: bytes, begin: int, line: int, inset: int, frame: Frame, *, last: bool) -> Part:
+def _part(content: bytes, begin: int, line: int, inset: int, frame: Frame, *, last: bool) -> Slice:
     start = frame.start if begin else b""
     first = 1 + start.count(b"\n")
     data = b"".join((start, content, b"" if last else frame.end))
-    return Part(data, begin, begin + len(content), line + 1 - first, inset, first, last)
+    return Slice(data, begin, begin + len(content), line + 1 - first, inset, first, last)
 
 
 def _contents(file: BinaryIO, limits: Limits) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob.accounting.accounts import DEPTH, Settings, Term, unused
+from sssjob.accounting.accounts import DEPTH, DepositTerm, Settings, unused
 from sssjob.accounting.ledger import Ledger, LedgerError
 from sssjob.accounting.store import open_store
 from tests.accounting.conftest import Command
@@ -148,7 +148,8 @@ def test_a_late_log_of_closed_books_is_paid_from_its_own_term(there: Ledger, clo
 def test_what_is_left_of_deposits(terms: list[tuple[int, int, int]], uses: list[tuple[int, int]],
                                   data: st.DataObject) -> None:
     """Against a purse that is opened second by second; in any order of the uses."""
-    given_terms = [Term(number, since, since + long, D(amount)) for number, (since, long, amount) in enumerate(terms)]
+    given_terms = [DepositTerm(number, since, since + long, D(amount))
+                   for number, (since, long, amount) in enumerate(terms)]
     purse = {term.entry: term.amount for term in given_terms}
     for second in range(41):
         wanted = sum((D(amount) for moment, amount in uses if moment == second), D(0))

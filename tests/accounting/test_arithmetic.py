@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.accounting.arithmetic import (
+    Figure,
     Rounding,
-    Term,
     call,
     number,
     plain,
@@ -25,7 +25,7 @@ from sssjob.accounting.arithmetic import (
 NUMBERS = st.decimals(0, 10**6, places=3).map(lambda d: number(d, "a [strange] label\n"))
 
 
-def _grown(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
+def _grown(terms: st.SearchStrategy[Figure]) -> st.SearchStrategy[Figure]:
     some = st.lists(terms, min_size=1, max_size=3)
     return (st.builds(lambda ts: product(*ts), some) | st.builds(total, some)
             | st.builds(lambda ts: call("max", *ts), some) | st.builds(lambda t: call("floor", t), terms)
@@ -33,7 +33,7 @@ def _grown(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
 
 
 @given(st.recursive(NUMBERS, _grown, max_leaves=12))
-def test_text_gives_the_value(term: Term) -> None:
+def test_text_gives_the_value(term: Figure) -> None:
     assert recompute(term.text) == term.value
 
 

@@ -96,7 +96,7 @@ def test_parts_are_the_whole(name: str, seed: int, most: int, tmp_path: Path) ->
     assert isinstance(reader, RecordTranslator) and reader.stream is not None
     reading = reader.stream
 
-    def read(part: cuts.Part | None) -> tuple[list[str], Counts, Findings]:
+    def read(part: cuts.Cut | None) -> tuple[list[str], Counts, Findings]:
         context = ReadContext("log", Findings("log"))
         with open(log, "rb") if part is None else cuts.opened_part(str(log), part) as file:
             stream = reading(file, context)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psij import Job, JobSpec, JobState, JobStatus
-from psij.executors.batch._followed import Followed, Known
-from psij.executors.batch._identity import Claim, Identity, Run, Verdict, Whose, judge, lives, tags_in
+from psij.executors.batch._followed import Followed, LastAnswer
+from psij.executors.batch._identity import Claim, Identity, RunRecord, Verdict, Whose, judge, lives, tags_in
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch._slurm_records import ACCOUNTING, parse_sacct, parse_scontrol
 from psij.executors.batch._watch import Watcher, _add_tags, _repeats, is_of, watcher_of
@@ -71,8 +71,8 @@ def test_tags_in_texts(text: str, tags: set[str]) -> None:
     assert tags_in(text) == tags
 
 
-def run_of(submitted: float, over: bool = True, tag: str | None = None, user: str = "alice") -> Run[float]:
-    return Run(Claim(None if tag is None else frozenset(filter(None, [tag])), user, submit_time=submitted), over,
+def run_of(submitted: float, over: bool = True, tag: str | None = None, user: str = "alice") -> RunRecord[float]:
+    return RunRecord(Claim(None if tag is None else frozenset(filter(None, [tag])), user, submit_time=submitted), over,
                submitted)
 
 
@@ -89,7 +89,7 @@ def run_of(submitted: float, over: bool = True, tag: str | None = None, user: st
     (tagged(submit_time=NOW + 41), [run_of(NOW - 40), run_of(NOW + 41)], [NOW + 41]),
     (Identity(), [run_of(5), run_of(NOW)], [NOW]),                                   # attached: the last so called
     (Identity(), [], [])])
-def test_runs_of_one_job(identity: Identity, records: list[Run[float]], own: list[float]) -> None:
+def test_runs_of_one_job(identity: Identity, records: list[RunRecord[float]], own: list[float]) -> None:
     """Of records of one number those of the job count, all of its runs, and each of the others is told of."""
     for order in (records, records[::-1]):
         whose = Whose({"7": Identity(identity.tags, identity.user, identity.name, identity.since, identity.until,
@@ -380,7 +380,7 @@ def test_jobs_that_were_put_back_together_cost_one_question_for_their_tags(
         watcher.close()
         listed = {item.native_id: Claim(None, item.identity.user, item.identity.name, time.time() + 900)
                   for item in items}
-        states, seen = Known(), dict[str, JobStatus | None].fromkeys(listed)
+        states, seen = LastAnswer(), dict[str, JobStatus | None].fromkeys(listed)
         asked = [call for call in stand.lab.calls("qstat") if "-j" in call]
         for _ in range(3):
             states.claims = dict(listed)
@@ -411,7 +411,7 @@ def test_a_job_that_was_not_asked_about_is_asked_about(monkeypatch: pytest.Monke
 def test_silence_is_no_answer_without_a_job() -> None:
     """For how long the queue has not listed a job is counted anew when it did not answer."""
     class Silent(SlurmJobExecutor):
-        def _ask_queue(self, command: list[str], last_answer: Known) -> dict[str, JobStatus | None]:
+        def _ask_queue(self, command: list[str], last_answer: LastAnswer) -> dict[str, JobStatus | None]:
             raise OSError("no answer")
 
     watcher, job = Watcher(("slurm",)), Job()

@@ -6,7 +6,7 @@ import pytest
 
 from psij import JobState, JobStatus
 from psij.executors.batch._identity import Identity
-from psij.executors.batch._late import Asked, complete
+from psij.executors.batch._late import EndedJob, complete
 from tests.psij.batch_support import Stand, a_job, ended
 from tests.psij.managers import MANAGERS, Manager
 
@@ -26,7 +26,7 @@ def test_what_accounting_adds_to_an_end(manager: Manager, quick: Stand) -> None:
     for job in jobs:
         quick.executor.submit(job)
     whole = [ended(job) for job in jobs]
-    asked = [Asked(str(job.native_id), Identity(frozenset([job.id])), status.exit_code is not None)
+    asked = [EndedJob(str(job.native_id), Identity(frozenset([job.id])), status.exit_code is not None)
              for job, status in zip(jobs, whole, strict=True)]
     records, silent = quick.executor.accounting_of(asked)
     assert not silent
@@ -54,13 +54,13 @@ def test_silence_is_told(manager: Manager, quick: Stand) -> None:
     ended(job)
     for command in {manager.queue, *manager.ends}:
         quick.lab.fault(command, times=-1, exit=1, stderr="cannot connect")
-    assert quick.executor.accounting_of([Asked(str(job.native_id))]) == ({}, True)
+    assert quick.executor.accounting_of([EndedJob(str(job.native_id))]) == ({}, True)
 
 
 def test_many_jobs_cost_few_commands(manager: Manager, quick: Stand) -> None:
     """Only qacct takes one id; the others take at least fifty."""
     native_ids = [str(number) for number in range(1, 101)]
-    quick.executor.accounting_of([Asked(one, sure=True) for one in native_ids])
+    quick.executor.accounting_of([EndedJob(one, sure=True) for one in native_ids])
     count = sum(len(quick.lab.calls(command)) for command in {manager.queue, *manager.ends})
     assert count == 100 if manager.executor.__name__ == "SGEJobExecutor" else count <= 2
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psij import Job, JobSpec, JobState, JobStatus, QueueFullException, SubmitException
 from psij.executors.batch._array_jobs import ArrayLimits, JobArray, arrays_of, numbers_text, pattern_of
 from psij.executors.batch._arrays import MOST_TASKS, of_elements, task_numbers
-from psij.executors.batch._followed import Followed, Known
+from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._identity import Claim, Identity
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch._slurm_records import parse_scontrol
@@ -133,7 +133,7 @@ def test_an_array_is_there_while_squeue_lists_elements(comment: str, is_listed: 
 
 def test_an_array_of_which_elements_are_listed_is_not_missed() -> None:
     """However long accounting calls it running: that is no record of a job that the controller has lost."""
-    executor, known = SlurmJobExecutor(), Known({"6", "7"})
+    executor, known = SlurmJobExecutor(), LastAnswer({"6", "7"})
     lines = [f"{one}|PENDING|Priority|5|N/A|N/A|1|1||batch|normal|x|/x\n" for one in ("6_[4-9%2]", "6_3", "8_1", "7")]
     assert set(executor._changed_lines("JOBID|STATE\n" + "".join(lines), known, "|")) == {"7"}
     assert known.elements == {"6": Claim(frozenset())}

@@ -16,7 +16,7 @@ import pytest
 
 from psij import JobState, JobStatus
 from psij._delivery import deliver
-from psij.executors.batch._followed import Followed, Known
+from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._news import is_behind
 from psij.executors.batch._reasons import Reasons
 from psij.executors.batch._tidying import tell_output
@@ -187,7 +187,7 @@ def test_a_signal_is_told_in_plain_words(said: str, code: int, shown: str, tmp_p
 # --- what is read of an answer
 
 def test_a_reason_that_changes_is_read_anew() -> None:
-    executor, known = SlurmJobExecutor(), Known()
+    executor, known = SlurmJobExecutor(), LastAnswer()
     rows = [f"1|PENDING|{reason}|5|N/A|N/A|1|1||batch|normal\n" for reason in ("Priority", "JobHeldUser")]
     for row in rows:
         (status,) = executor._changed_lines(_HEADER + row, known, "|").values()
@@ -197,7 +197,7 @@ def test_a_reason_that_changes_is_read_anew() -> None:
 
 
 def test_a_refusal_of_htcondor_that_comes_later_is_read() -> None:
-    executor, known = MANAGERS["htcondor"].executor(), Known()
+    executor, known = MANAGERS["htcondor"].executor(), LastAnswer()
     for more in ({}, {"LastRejMatchReason": "no match found "}):
         (status,) = executor._changed_rows(0, json.dumps([_CONDOR | {"JobStatus": 1} | more]), known).values()
         assert status is not None and status.message == more.get("LastRejMatchReason")
@@ -206,7 +206,7 @@ def test_a_refusal_of_htcondor_that_comes_later_is_read() -> None:
 
 def test_jobs_that_nobody_follows_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a list of many jobs only those that are followed become statuses, and only their lines are kept."""
-    executor, known, made = SlurmJobExecutor(), Known(), list[str]()
+    executor, known, made = SlurmJobExecutor(), LastAnswer(), list[str]()
     known.followed = frozenset(["7", "9999"])
     shown = executor._status
 

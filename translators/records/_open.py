@@ -9,14 +9,14 @@ from typing import Final, Generic, TypeVar
 
 from sssjob.translators.records._lines import Line
 
-__all__ = ["Told", "Waiting"]
+__all__ = ["OpenJob", "Waiting"]
 
 _MOST: Final = 200_000
 _HELD: Final = 64 << 20         # characters of their lines
 
 
 @dataclass(slots=True)
-class Told:
+class OpenJob:
     """What every format notes of such a job: the line of its first record, how many there were, their length, and the
     lines themselves where they are kept."""
 
@@ -27,7 +27,7 @@ class Told:
 
 
 _K = TypeVar("_K", bound=Hashable)
-_T = TypeVar("_T", bound=Told)
+_T = TypeVar("_T", bound=OpenJob)
 
 
 class Waiting(Generic[_K, _T]):

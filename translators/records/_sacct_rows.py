@@ -20,8 +20,8 @@ from sssjob.translators.records._slurm import ending, merged
 from sssjob.translators.records._tres import TRES
 from sssjob.translators.records.base import Record, Rejected, amount, count, leaf, micros, rounded, thousands, words
 
-__all__ = ["COUNTED", "ENDS", "EXTENSIONS", "NO_TRES", "Columns", "Part", "RowCounts", "Run", "Texts", "asked_memory",
-           "energy_of", "in_total", "time_limit", "using", "whole_record"]
+__all__ = ["COUNTED", "ENDS", "EXTENSIONS", "NO_TRES", "Columns", "Part", "RowCounts", "RunRows", "Texts",
+           "asked_memory", "energy_of", "in_total", "time_limit", "using", "whole_record"]
 
 EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "comment": "Comment",
                      "sluid": "SLUID"}
@@ -97,7 +97,7 @@ def _greater(old: _Size | None, new: _Size | None) -> _Size | None:
 
 
 @dataclass(slots=True)
-class Run:
+class RunRows:
     """A run of a job while its rows come, by index of the component."""
 
     base: str
@@ -126,7 +126,7 @@ def _ending(texts: Texts) -> tuple[str, int | None, int | None, str, tuple[str, 
 ENDS: Final = Once(_ending)
 
 
-def whole_record(run: Run) -> Record:
+def whole_record(run: RunRows) -> Record:
     """The record of a run, of its components what they add up to."""
     for part in run.parts.values():
         _finish(part)

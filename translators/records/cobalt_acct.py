@@ -24,7 +24,7 @@ from sssjob.findings import escape
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._open import Told, Waiting
+from sssjob.translators.records._open import OpenJob, Waiting
 from sssjob.translators.records._pbs import attributes, tell_forged
 from sssjob.translators.records.base import (
     Reading,
@@ -55,7 +55,7 @@ _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]
 
 
 @dataclass(slots=True)
-class _Pending(Told):
+class _Pending(OpenJob):
     """What has been told of a job: facts, types, the record that stopped it (A, D)."""
 
     facts: dict[str, str] = field(default_factory=dict)

@@ -40,7 +40,7 @@ from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
 from sssjob.translators.records._flux import held, message, number_of, text_of, whole
 from sssjob.translators.records._json import escaped
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._open import Told, Waiting
+from sssjob.translators.records._open import OpenJob, Waiting
 from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, translator, words
 
@@ -66,7 +66,7 @@ class _Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Pending(Told):
+class _Pending(OpenJob):
     """What has been told of a job. at: time of an event; ends: the event that brought it to its cleanup; facts: members
     of submit, urgency, jobspec ..."""
 

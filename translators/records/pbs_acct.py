@@ -128,7 +128,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Caches:
     """What was made of whose jobs are (with the server in the id), and of what they held while they ran and asked for
     where they did not, by what ``Said`` has: texts, or the runs of a form."""
 
@@ -143,9 +143,9 @@ class _Reading(Reading):
         self.open: dict[str, _Open] = {}
         self.length = 0
         self.forms = Forms(form_of, ' "')
-        self.texts = texts = _Known(Once(self._who, self.findings), Once(partial(self._held, True), self.findings),
+        self.texts = texts = _Caches(Once(self._who, self.findings), Once(partial(self._held, True), self.findings),
                                     Once(partial(self._held, False), self.findings))
-        self.runs = _Known(Once(lambda who_texts: texts.who[section(WHO, who_texts[0]), who_texts[1]], self.findings),
+        self.runs = _Caches(Once(lambda who_texts: texts.who[section(WHO, who_texts[0]), who_texts[1]], self.findings),
                            Once(lambda runs: texts.held[section(HELD, runs)], self.findings),
                            Once(lambda runs: texts.asked[section(HELD, runs)], self.findings))
         self.ends = Once(_ending)
@@ -269,7 +269,7 @@ class _Reading(Reading):
             return []
 
     # -- the record
-    def _record(self, ident: str, kind: str, job: _Open, facts: Said, known_texts: _Known, stamp: str,
+    def _record(self, ident: str, kind: str, job: _Open, facts: Said, known_texts: _Caches, stamp: str,
                 number: int) -> Record:
         who, when, ended, held, used = facts
         self.at = number

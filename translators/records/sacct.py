@@ -36,7 +36,7 @@ from sssjob.translators.records._sacct_rows import (
     Columns,
     Part,
     RowCounts,
-    Run,
+    RunRows,
     Texts,
     asked_memory,
     energy_of,
@@ -106,7 +106,7 @@ class Rows(Reading):
         self.assigned, self.wanted = TresTexts("AllocTRES"), TresTexts("ReqTRES")
         self.counted = Once(self._counts, self.findings)
         self.memory = Once(self._memory, self.findings)
-        self.run: Run | None = None
+        self.run: RunRows | None = None
         self.clock = "ElapsedRaw"           # the column that tells how long the job at hand took
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
@@ -205,7 +205,7 @@ class Rows(Reading):
         done: Iterable[Job] = ()
         if run is None or not offset or run.base != base or offset in run.parts:
             done = self.rest()
-            run = self.run = Run(base)
+            run = self.run = RunRows(base)
         run.parts[offset] = Part(record, cpu, peak=peak, swap=swap)
         return done
 

@@ -24,7 +24,7 @@ from psij.job_executor_config import JobExecutorConfig
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from psij.executors.batch._followed import Known
+    from psij.executors.batch._followed import LastAnswer
 
 __all__ = ["BatchAsking", "reason", "while_submitting"]
 
@@ -139,7 +139,7 @@ class BatchAsking(BatchHooks):
             ids = native_ids[start:start + size]
             yield ids, self.get_status_command(ids)
 
-    def _ask_queue(self, command: _Words, last_answer: Known) -> Mapping[str, JobStatus | None]:
+    def _ask_queue(self, command: _Words, last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         """Run a status command; statuses by native id. last_answer: native states by id, as of the last answer.
 
         None as a value: listed, and as before.

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from psij.job import Job
     from psij.job_status import JobStatus
 
-__all__ = ["Followed", "Known"]
+__all__ = ["Followed", "LastAnswer"]
 
 
-class Known(dict[str, str]):
+class LastAnswer(dict[str, str]):
     """What the queue said last: native states, with what else counts, by native id.
 
     lines: of answers that are lines, each with its id. claims: by native id, what it said of whose job it is. fresh:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-__all__ = ["COMMON", "SKEW_S", "Claim", "Identity", "Run", "Verdict", "Whose", "judge", "tags_in", "whole_tag"]
+__all__ = ["COMMON", "SKEW_S", "Claim", "Identity", "RunRecord", "Verdict", "Whose", "judge", "tags_in", "whole_tag"]
 
 #: How far the clocks of a client and of its resource manager may be apart, where nothing but the time tells.
 SKEW_S = 120.0
@@ -124,7 +124,7 @@ def _span(identity: Identity) -> tuple[float | None, float | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Generic[T]):
+class RunRecord(Generic[T]):
     """A record of one run. record: as its parser needs it. over: whether there is none after it by its own word."""
 
     claim: Claim
@@ -132,9 +132,9 @@ class Run(Generic[T]):
     record: T
 
 
-def lives(runs: Sequence[Run[T]]) -> list[list[Run[T]]]:
+def lives(runs: Sequence[RunRecord[T]]) -> list[list[RunRecord[T]]]:
     """The runs of each of the jobs that had a native id one after the other, in order of submission."""
-    runs_by_job: list[list[Run[T]]] = []
+    runs_by_job: list[list[RunRecord[T]]] = []
     for run in sorted(runs, key=lambda each: each.claim.submit_time or 0.0):
         if runs_by_job and _goes_on(runs_by_job[-1][-1], run):
             runs_by_job[-1].append(run)
@@ -143,7 +143,7 @@ def lives(runs: Sequence[Run[T]]) -> list[list[Run[T]]]:
     return runs_by_job
 
 
-def _goes_on(before: Run[T], run: Run[T]) -> bool:
+def _goes_on(before: RunRecord[T], run: RunRecord[T]) -> bool:
     """Whether a run is one of the same job."""
     earlier, other = before.claim, run.claim
     if earlier.tags and other.tags:
@@ -196,7 +196,7 @@ class Whose:
             identity.learn(claim)
         return verdict is Verdict.OURS
 
-    def runs(self, native_id: str, runs: Sequence[Run[T]]) -> list[T]:
+    def runs(self, native_id: str, runs: Sequence[RunRecord[T]]) -> list[T]:
         """The records of the job's own runs among those of its native id; of one of which nothing else is known, those
         of the last job that was called so."""
         identity = self.of(native_id) or Identity()
@@ -220,13 +220,13 @@ class Whose:
         return [why for native_id in native_ids for why in self.left_out.get(native_id, ())]
 
 
-def _tagged(identity: Identity, runs_by_job: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
+def _tagged(identity: Identity, runs_by_job: Sequence[list[RunRecord[T]]]) -> list[RunRecord[T]] | None:
     """All runs that bear the job's tag."""
     tags = identity.tags or frozenset()
     return [run for life in runs_by_job for run in life if run.claim.tags and run.claim.tags & tags] or None
 
 
-def _nearest(identity: Identity, runs_by_job: Sequence[list[Run[T]]]) -> list[Run[T]] | None:
+def _nearest(identity: Identity, runs_by_job: Sequence[list[RunRecord[T]]]) -> list[RunRecord[T]] | None:
     """The life whose submission is nearest to the job's; None where none fits, or two fit as well."""
     if identity.unknown:
         return runs_by_job[-1] if runs_by_job else None
@@ -237,7 +237,7 @@ def _nearest(identity: Identity, runs_by_job: Sequence[list[Run[T]]]) -> list[Ru
     return fitting[far[0][1]] if far[0][0] < far[1][0] else None
 
 
-def _distance(identity: Identity, life: Sequence[Run[T]]) -> float:
+def _distance(identity: Identity, life: Sequence[RunRecord[T]]) -> float:
     """Seconds between the submission of a life and the time in which the job was submitted; times are whole seconds,
     rounded down."""
     moment = life[0].claim.submit_time
@@ -249,7 +249,7 @@ def _distance(identity: Identity, life: Sequence[Run[T]]) -> float:
     return max((first or moment) - 1.0 - moment, moment - (last or moment), 0.0)
 
 
-def _why(identity: Identity, life: Sequence[Run[T]]) -> str:
+def _why(identity: Identity, life: Sequence[RunRecord[T]]) -> str:
     why = judge(identity, life[0].claim)[1]
     return why or "it is not known which of several jobs of that number it is about"
 

@@ -21,7 +21,7 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["Asked", "complete", "late_records"]
+__all__ = ["EndedJob", "complete", "late_records"]
 
 _UNKNOWN = ("lost", "unknown-exit")                     # reasons of ends that nobody could tell
 _AFTERWARDS = ("stage-in", "stage-out", "cleanup")      # reasons that no accounting knows of
@@ -30,7 +30,7 @@ _EXIT_FILE = "exit-file"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EndedJob:
     """A job that has ended. identity: by what it is told from others of its native id. sure: its exit code is known, so
     that nobody has to be asked for that where accounting shows another one."""
 
@@ -40,7 +40,7 @@ class Asked:
 
 
 def late_records(executor: BatchSchedulerExecutor,
-                 asked: Sequence[Asked]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+                 asked: Sequence[EndedJob]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
     """Records of accounting by native id and source, and whether a source gave no answer; many jobs by one command.
 
     asked: no two of them have the same native id.
@@ -58,7 +58,7 @@ def late_records(executor: BatchSchedulerExecutor,
 
 
 def _answers(executor: BatchSchedulerExecutor,
-             asked: Sequence[Asked]) -> Iterator[tuple[dict[str, dict[str, JobStatus]], bool]]:
+             asked: Sequence[EndedJob]) -> Iterator[tuple[dict[str, dict[str, JobStatus]], bool]]:
     """What the sources say of some jobs at a time."""
     size = executor._ACCOUNTED_AT_ONCE
     identities = {each.native_id: each.identity for each in asked}

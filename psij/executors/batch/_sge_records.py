@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from psij.executors.batch._arrays import of_elements
-from psij.executors.batch._identity import Claim, Run, Whose
+from psij.executors.batch._identity import Claim, RunRecord, Whose
 from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -55,10 +55,11 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     if exit_code != 0 and "not found" in out:
         return {}
     check_status_exit_code("qacct", exit_code, out)
-    records: dict[str, dict[str, list[Run[_Row]]]] = {}
+    records: dict[str, dict[str, list[RunRecord[_Row]]]] = {}
     for row in records_of(out):
         tasks = records.setdefault(row["jobnumber"], {})
-        tasks.setdefault(row.get("taskid", ""), []).append(Run(_claim(row), numbers(row)[0] not in _NOT_OVER, row))
+        over = numbers(row)[0] not in _NOT_OVER
+        tasks.setdefault(row.get("taskid", ""), []).append(RunRecord(_claim(row), over, row))
     statuses: dict[str, JobStatus] = {}
     asked = Whose() if whose is None else whose
     for native_id, tasks in records.items():
@@ -72,7 +73,8 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     return statuses
 
 
-def _apart(native_id: str, tasks: dict[str, list[Run[_Row]]], whose: Whose) -> list[dict[str, list[Run[_Row]]]]:
+def _apart(native_id: str, tasks: dict[str, list[RunRecord[_Row]]],
+           whose: Whose) -> list[dict[str, list[RunRecord[_Row]]]]:
     """The records by what has to be looked at together: all, unless the number is that of a single job of ours. Then
     tasks of an array that had it too are no part of that, and count where they are asked about themselves."""
     if not whose.is_single(native_id):
@@ -93,7 +95,7 @@ def _claim(row: Mapping[str, str]) -> Claim:
                  moment(row.get("qsub_time", "")) or None, moment(row.get("end_time", "")) or None)
 
 
-def _own(native_id: str, tasks: Mapping[str, list[Run[_Row]]], whose: Whose) -> dict[str, list[_Row]]:
+def _own(native_id: str, tasks: Mapping[str, list[RunRecord[_Row]]], whose: Whose) -> dict[str, list[_Row]]:
     """The records of the job, by task. Where both an array and a plain job were called so, those of the later one."""
     own = {task: rows for task, runs in tasks.items()
            if (rows := whose.runs(f"{native_id}.{task}" if task.isdecimal() else native_id, runs))}

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from psij.executors.batch._arrays import of_elements
 from psij.executors.batch._evidence import MAY_GO_ON
-from psij.executors.batch._identity import Claim, Run, Whose, tags_in
+from psij.executors.batch._identity import Claim, RunRecord, Whose, tags_in
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.executors.batch.lrm import job_state, waiting, whole_lines
 from psij.job_state import JobState
@@ -96,11 +96,11 @@ def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
         check_status_exit_code("sacct", exit_code, out)
     if not out.startswith("JobID|"):
         raise ValueError(f"sacct gave no header: {out[:200]!r}")
-    runs: dict[str, list[Run[_Record]]] = {}
+    runs: dict[str, list[RunRecord[_Record]]] = {}
     for row in _rows(out):
         native_id, dot, _ = row["JobID"].partition(".")
         if not dot:
-            runs.setdefault(native_id, []).append(Run(_claim(row), _is_over(row["State"]), (row, [])))
+            runs.setdefault(native_id, []).append(RunRecord(_claim(row), _is_over(row["State"]), (row, [])))
         elif native_id in runs:         # the steps of a run follow it
             runs[native_id][-1].record[1].append(row)
     return _with_arrays(runs, lambda native_id, all_runs, own: _record(own.runs(native_id, all_runs)), whose)

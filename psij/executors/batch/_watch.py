@@ -24,7 +24,7 @@ from psij.executors.batch._asking import reason
 from psij.executors.batch._budget import Budget, spending
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import exit_file, node_names, starts
-from psij.executors.batch._followed import Followed, Known
+from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._lookout import LOOK_S, Lookout
 from psij.executors.batch._news import add_nodes, add_starts, amend, is_behind, kept
@@ -109,7 +109,7 @@ class Watcher:
         self._changed = threading.Condition()
         self._followed: dict[Job, Followed] = {}        # one id may be attached to by several Jobs
         self._ending: dict[Job, Followed] = {}          # those of them that seem to have ended
-        self._states = Known()
+        self._states = LastAnswer()
         self._reasons = Reasons()
         self._all: tuple[list[Followed], list[str]] | None = None      # all followed and their native ids; made anew
         self._threads: dict[str, threading.Thread] = {}
@@ -634,7 +634,7 @@ def _learn_start(item: Followed) -> None:
         item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
 
 
-def _add_tags(executor: BatchSchedulerExecutor, last_answer: Known, items: Iterable[Followed],
+def _add_tags(executor: BatchSchedulerExecutor, last_answer: LastAnswer, items: Iterable[Followed],
               seen: dict[str, JobStatus | None]) -> None:
     """Ask for the tags of listed jobs, all at once, where the queue does not tell them and nothing was heard of them
     before that says the same. What has gone meanwhile is taken out of what was seen."""
@@ -660,7 +660,7 @@ def _add_tags(executor: BatchSchedulerExecutor, last_answer: Known, items: Itera
 def _listed(executor: BatchSchedulerExecutor, items: list[Followed]) -> dict[str, Claim | None]:
     """The jobs that the queue has, with what it says of whose they are."""
     native_ids = _native_ids(items)
-    answer = Known(set(native_ids))
+    answer = LastAnswer(set(native_ids))
     seen: dict[str, JobStatus | None] = {}
     for _, command in executor._status_commands(native_ids):
         seen.update(executor._ask_queue(command, answer))

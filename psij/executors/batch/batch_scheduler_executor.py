@@ -28,7 +28,7 @@ from psij.executors.batch._elements import Elements
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._host import UnreachableError
 from psij.executors.batch._identity import Identity, Verdict, whole_tag
-from psij.executors.batch._late import Asked, complete, late_records
+from psij.executors.batch._late import EndedJob, complete, late_records
 from psij.executors.batch._staging import BatchStaging, staging_of
 from psij.executors.batch._submission import Submissions
 from psij.executors.batch._terms import (
@@ -432,7 +432,7 @@ class BatchSchedulerExecutor(BatchAsking):
         """Whether nobody knows what became of a submission of this job that raised."""
         return not self._submissions.unanswered.keys().isdisjoint((job.id, whole_tag(job.id)))
 
-    def accounting_of(self, asked: Sequence[Asked]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
+    def accounting_of(self, asked: Sequence[EndedJob]) -> tuple[dict[str, dict[str, JobStatus]], bool]:
         """Records of accounting of jobs that have ended, by native id and source; whether a source gave no answer."""
         return late_records(self, asked)
 

@@ -24,7 +24,7 @@ from typing import IO, Any, ClassVar
 from psij._plugins import EXECUTORS
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._files import KEEP, recorded
-from psij.executors.batch._followed import Known
+from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch._host import HERE, Host
 from psij.executors.batch._identity import Claim, Whose, whole_tag
 from psij.executors.batch._options import (
@@ -176,13 +176,13 @@ class LrmExecutor(BatchSchedulerExecutor):
                     if whose.takes(native_id, self._claim(row)))
         return {native_id: status for native_id, status in statuses if status is not None}
 
-    def _ask_queue(self, command: list[str], last_answer: Known) -> Mapping[str, JobStatus | None]:
+    def _ask_queue(self, command: list[str], last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         code, out = self._ask(command)
         if self._SEPARATOR is not None and code == 0:
             return self._changed_lines(out, last_answer, self._SEPARATOR)
         return self._changed_rows(code, out, last_answer)
 
-    def _changed_rows(self, exit_code: int, out: str, last_answer: Known) -> dict[str, JobStatus | None]:
+    def _changed_rows(self, exit_code: int, out: str, last_answer: LastAnswer) -> dict[str, JobStatus | None]:
         seen: dict[str, JobStatus | None] = {}
         for native_id, state, row in self._rows(exit_code, out):
             if last_answer.wants(native_id):
@@ -197,7 +197,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         """What of a row has to be the same for "as before": the state, and of a job that waits the reason."""
         return state
 
-    def _changed_lines(self, out: str, last_answer: Known, separator: str) -> dict[str, JobStatus | None]:
+    def _changed_lines(self, out: str, last_answer: LastAnswer, separator: str) -> dict[str, JobStatus | None]:
         """The same for lines, of which only those are read that were not in the last answer."""
         header, newline, _ = out.partition("\n")
         fresh, lines = [header + newline], dict[str, str]()

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster, first
-from psij.executors.batch._followed import Known
+from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch._identity import Claim
 from psij.executors.batch._options import (
     custom_directives,
@@ -205,7 +205,7 @@ class GenericPBSJobExecutor(LrmExecutor):
         """qstat for all jobs."""
         return [*UTC, "qstat", *self._FORMS[self._form]]
 
-    def _ask_queue(self, command: list[str], last_answer: Known) -> Mapping[str, JobStatus | None]:
+    def _ask_queue(self, command: list[str], last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         """Ask; once more in the plain form, and in that from then on, when the answer cannot be read."""
         try:
             return self._seen(*self._ask(command), last_answer)
@@ -221,7 +221,7 @@ class GenericPBSJobExecutor(LrmExecutor):
             _log.info("%s: %s; plain qstat -f is used from now on", self.name, e)
             return seen
 
-    def _seen(self, exit_code: int, out: str, last_answer: Known) -> Mapping[str, JobStatus | None]:
+    def _seen(self, exit_code: int, out: str, last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         """Statuses. Where no jobs are no words, the server is asked whether it is there."""
         if exit_code == 0 and not out.strip():
             if "json" in self._FORMS[self._form]:
