@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
-    from sssjob.run.standing import JobOutcome, Running, Submission
+    from sssjob.run.outcomes import JobOutcome
+    from sssjob.run.standing import Running, Submission
 
 __all__ = ["SILENT", "capped", "ended_badly", "facts", "heard", "hooks", "instant", "lines", "names",
            "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitted", "submitting",

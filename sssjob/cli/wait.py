@@ -41,8 +41,8 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, max_
     The exit status is the job's own (128 + n for signal n); of several, that of the first failure that no other job
     answered. Ctrl-C ends the waiting, not the jobs; USR1 releases jobs that are held by the user.
     """
+    from sssjob.run.outcomes import exit_code
     from sssjob.run.signals import STOPS
-    from sssjob.run.standing import exit_code
 
     end_hooks = hooks(on_end)
     with opened(progress=not (quiet or as_json), max_queued=max_queued, settings=settings_for(site_name)) as client:

@@ -2,10 +2,10 @@
 document with facts."""
 
 from sssjob._callable import make_callable
+from sssjob.run.outcomes import JobOutcome, Outcome
 from sssjob.run.plan import Need, Part, Plan, PlannedJob, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.running import run
-from sssjob.run.standing import JobOutcome, Outcome
 
 __all__ = ["JobOutcome", "Need", "Outcome", "Part", "Plan", "PlannedJob", "Progress", "make_plan", "run"]
 

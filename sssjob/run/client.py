@@ -36,11 +36,12 @@ from sssjob.run.journal import Entry, Event, Journal, Row
 from sssjob.run.keeper import keep
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
+from sssjob.run.outcomes import JobOutcome, Outcome, ended_record
 from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.running import executor_of, run
-from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, ended_record, load
+from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
 from sssjob.xml.writer import write_document

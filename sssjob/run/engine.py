@@ -32,13 +32,14 @@ from sssjob.run.evidence import LEFT_OUT, tell
 from sssjob.run.failing import Failing
 from sssjob.run.gates import Gates
 from sssjob.run.on_end import Done, OnEnd
+from sssjob.run.outcomes import JobOutcome, Outcome, exit_code
 from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
 from sssjob.run.room import Room
 from sssjob.run.signals import RELEASE, STOPS, interrupts
 from sssjob.run.silence import listen
 from sssjob.run.staging import Promised, Step
-from sssjob.run.standing import JobOutcome, Outcome, Running, Submission, exit_code
+from sssjob.run.standing import Running, Submission
 from sssjob.run.starting import MOST_NATIVE, Starting
 from sssjob.run.submitting import RETRIES, Submitting
 from sssjob.run.wishes import Wishes

@@ -12,7 +12,8 @@ from sssjob.run import facts
 from sssjob.run.attempts import changes_of, next_clause
 from sssjob.run.evidence import tell
 from sssjob.run.gates import holds
-from sssjob.run.standing import JobOutcome, Running, Submission
+from sssjob.run.outcomes import JobOutcome
+from sssjob.run.standing import Running, Submission
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine

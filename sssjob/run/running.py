@@ -17,9 +17,10 @@ from sssjob.run.caps import Caps
 from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry
 from sssjob.run.on_end import Hook
+from sssjob.run.outcomes import Outcome
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.standing import Outcome, Submission
+from sssjob.run.standing import Submission
 from sssjob.run.submitting import RETRIES
 
 __all__ = ["executor_of", "run"]

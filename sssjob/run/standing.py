@@ -9,85 +9,32 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import psij
 from psij.executors.batch._array_jobs import JobArray
 from psij.executors.batch._identity import Identity
 from sssjob.document.graph import derived_state
 from sssjob.document.model import Document, Job
-from sssjob.findings import Findings
 from sssjob.run import facts
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
-from sssjob.run.journal import Entry, Event, Row, stamp, status_of, status_record
+from sssjob.run.journal import Entry, Event, Row, status_record
 from sssjob.run.listing import details_of
-from sssjob.run.on_end import Hook, promise_all, take_promise
-from sssjob.run.on_end import take_event as take_hook
-from sssjob.run.placing import UNPLACED
+from sssjob.run.on_end import Hook, promise_all
+from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
+from sssjob.run.replaying import HOLD, replay
 from sssjob.run.specs import user_name
-from sssjob.run.staging import Leaving, take_event
+from sssjob.run.staging import Leaving
 
-__all__ = ["AWAY", "FULL", "JobOutcome", "Outcome", "Running", "Submission", "Word", "ended_record", "exit_code",
-           "intent", "load"]
+__all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
 
-Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
-Origin = Literal["job", "sssjob"]
 _STREAM: Final = "status"       # the source of what a status says without naming one
 #: How the reason begins for which a job is held back, where a resource manager has no room.
 FULL: Final = "the queue is full"
 AWAY: Final = "does not answer"         # behind the name of an executor
-_HOLD: Final = "Hold"           # State of a job that waits for its user
-
-
-@dataclass(slots=True)
-class JobOutcome:
-    """How one job ended. word: done, failed, canceled, skipped (never started) or kept (had succeeded before)."""
-
-    job: Job
-    label: str
-    word: Word
-    exit_code: int | None = None
-    signal: int | None = None
-    message: str = ""
-    origin: Origin = "job"
-
-    @property
-    def code(self) -> int:
-        """As an exit code of a process: its own, 128 + n for signal n, 5 for an end with neither (decisions 51)."""
-        if self.word in ("done", "kept", "skipped"):
-            return self.exit_code or 0
-        if self.signal is not None:
-            return 128 + self.signal
-        return self.exit_code or 5
-
-    def record(self) -> dict[str, Any]:
-        """As a JSON object."""
-        record = {"exit_code": self.exit_code, "signal": self.signal, "message": self.message or None,
-                  "id": self.job.value("Id"), "name": self.job.value("Name"), "start_time": self.job.value("StartTime"),
-                  "end_time": self.job.value("EndTime")}
-        return {"kind": "job", "label": self.label, "outcome": self.word} | {
-            k: v for k, v in record.items() if v is not None}
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The document with its results, how each job ended, and the exit code with whose it is (decisions 51)."""
-
-    document: Document
-    jobs: list[JobOutcome]
-    exit_code: int
-    origin: Origin
-    findings: Findings
-    stopped: str | None = None      # why everything was cancelled: timeout, interrupted ...
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """One JSON object a job, and ``{"kind": "result", ...}`` last."""
-        last = {"kind": "result", "origin": self.origin, "exit_code": self.exit_code}
-        return [*(job.record() for job in self.jobs), last]
 
 
 @dataclass(slots=True, eq=False)
@@ -226,8 +173,8 @@ class Running:
         """Show a hold, or none, in the State of a job that waits. It then waits for its user, and not for room."""
         if held:
             self.go()
-        if held or self.plan.job.value("State") == _HOLD:
-            self.plan.job.set_as_is("State", _HOLD if held else "Idle")
+        if held or self.plan.job.value("State") == HOLD:
+            self.plan.job.set_as_is("State", HOLD if held else "Idle")
 
     def identity(self, part: int) -> Identity:
         """By what a part is told from others of its native id: its tag, and when it was submitted. Of a job that was
@@ -451,7 +398,7 @@ class Submission:
             if not job.plan.keep:
                 facts.clear(job.plan.job, placed=placed)
                 if job.plan.held:
-                    job.plan.job.set_as_is("State", _HOLD)
+                    job.plan.job.set_as_is("State", HOLD)
 
     @property
     def cluster(self) -> str | None:
@@ -491,7 +438,7 @@ class Submission:
         for event in self.entry.events(self.last, wishes=self.owned):
             self.last = event.number
             job = self.jobs[event.job]
-            _TAKEN.get(event.kind, _ignore)(job, event)
+            replay(job, event)
             concerned.append(job)
         return concerned
 
@@ -521,135 +468,8 @@ class Submission:
         self.note(job, "ended", ended_record(job.outcome))
 
 
-def ended_record(outcome: JobOutcome) -> dict[str, Any]:
-    """The data of an event ``ended``."""
-    return {"word": outcome.word, "exit_code": outcome.exit_code, "signal": outcome.signal,
-            "message": outcome.message, "origin": outcome.origin}
-
-
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def _intent(job: Running, event: Event) -> None:
-    job.go()
-    job.prepare(int(event.data.get("parts", event.part + 1)))
-    job.word, job.begun = "running", True
-    job.tags[event.part], job.intents[event.part] = event.data["tag"], {**event.data, "since": event.time}
-    if "staging" in event.data:
-        job.staging[event.part] = event.data["staging"]
-    job.references[event.part] = None
-    job.waits, job.hold = bool(event.data.get("after")), bool(event.data.get("hold"))
-    job.together = bool(event.data.get("together"))
-
-
-def _native(job: Running, event: Event) -> None:
-    job.prepare(event.part + 1)
-    job.word = "running"
-    job.references[event.part] = event.data["reference"]
-    if job.intents[event.part]:
-        job.intents[event.part]["until"] = event.time
-    job.seen[event.part].native_id = event.data["native_id"]
-    job.record()
-    job.evidence["native_id"] = Source(event.source, event.time)
-
-
-def _status(job: Running, event: Event) -> None:
-    job.take(event.part, status_of(event.data), event.time)
-
-
-def _try(job: Running, event: Event) -> None:
-    job.tries = int(event.data["tries"])
-
-
-def _late(job: Running, event: Event) -> None:
-    job.take_late(event.part, status_of(event.data), event.time)
-
-
-def _ended(job: Running, event: Event) -> None:
-    end = event.data
-    if end["word"] == "skipped":
-        job.left_out(end["message"])
-    elif job.attempts and not job.seen:
-        job.restore("")
-        job.plan.job.set_as_is("StatusMessage", end["message"])
-    elif job.why is not None and end["word"] == "canceled":
-        job.plan.job.set_as_is("StatusMessage", end["message"])
-    elif end["word"] == "canceled" and not job.started and not job.attempts:
-        facts.record_unstarted(job.plan.job, end["message"])
-    job.outcome = JobOutcome(job.plan.job, job.plan.label, end["word"], end["exit_code"], end["signal"],
-                             end["message"], end["origin"])
-    job.word = job.outcome.word
-
-
-def _unsent(job: Running, event: Event) -> None:
-    job.forget()
-
-
-def _retry(job: Running, event: Event) -> None:
-    job.begin_anew(event.data)
-
-
-def _group(job: Running, event: Event) -> None:
-    job.end_with_group(event.data)
-
-
-def _full(job: Running, event: Event) -> None:
-    job.forget()
-    job.hold_back(str(event.data["reason"]))
-
-
-def _cap(job: Running, event: Event) -> None:
-    job.of.cap = int(event.data["most"])
-
-
-def _after(job: Running, event: Event) -> None:
-    job.outside[int(event.data["need"])] = tuple(event.data["keys"])
-
-
-def _cancel(job: Running, event: Event) -> None:
-    job.want_end()
-
-
-def _wish(job: Running, event: Event) -> None:
-    job.wish(event.kind)
-
-
-def _answer(job: Running, event: Event) -> None:
-    if event.data.get("begun"):
-        job.rerun_begun = True
-    else:
-        job.answer(event.data["wish"], event.data["refusal"])
-
-
-def _held(job: Running, event: Event) -> None:
-    job.plan.held = True
-    job.plan.job.set_as_is("State", _HOLD)
-
-
-def _silent(job: Running, event: Event) -> None:
-    job.of.silent = event.data
-
-
-def _unplaced(job: Running, event: Event) -> None:
-    if job.of.entry is not None:
-        job.of.entry.way = event.data["way"]
-
-
-def _answers(job: Running, event: Event) -> None:
-    job.of.silent = None
-
-
-def _ignore(job: Running, event: Event) -> None:
-    """Events that are for readers of the log."""
-
-
-_TAKEN: Final[dict[str, Callable[[Running, Event], None]]] = {
-    "after": _after, "intent": _intent, "unsent": _unsent, "try": _try, "native": _native, "status": _status,
-    "ended": _ended, "cancel": _cancel, "staging": take_event, "on-end": take_promise, "hook": take_hook, "late": _late,
-    "hold": _wish, "release": _wish, "rerun": _wish, "answer": _answer, "held": _held, "retry": _retry, "group": _group,
-    "full": _full, "cap": _cap, "silent": _silent, "answers": _answers,
-    UNPLACED: _unplaced}
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
@@ -665,31 +485,3 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     submission.begin()
     submission.catch_up()
     return submission
-
-
-def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
-           staging: Mapping[str, Any] | None = None, array: Mapping[str, Any] | None = None, name: str | None = None,
-           user: str | None = None, **flags: bool) -> dict[str, Any]:
-    """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
-    after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
-    knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. flags: ``hold`` (it
-    holds it), ``together`` (all parts are one native job)."""
-    return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
-            **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
-            **({"name": name} if name is not None else {}), **({"user": user} if user is not None else {}),
-            **{word: True for word, true in flags.items() if true}, **stamp()}
-
-
-def exit_code(jobs: Sequence[Running]) -> tuple[int, Origin]:
-    """The exit code for these jobs: of the first that failed and that no other one answered (decisions 51). Those that
-    were ended because of it do not count."""
-    for job in jobs:
-        if job.word in ("failed", "canceled") and job.why is None and not _answered(job):
-            assert job.outcome is not None
-            return job.outcome.code, job.outcome.origin
-    return 0, "job"
-
-
-def _answered(job: Running) -> bool:
-    return any(other.word == "done" and any(job.number in need.on and need.condition != "OnSuccess"
-                                            for need in other.plan.needs) for other in job.of.jobs)

@@ -26,9 +26,10 @@ from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsAr
 from sssjob.run.arrays import whole_of
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
+from sssjob.run.replaying import intent
 from sssjob.run.seeking import can_search, search
 from sssjob.run.signals import STOPS
-from sssjob.run.standing import Running, intent
+from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine

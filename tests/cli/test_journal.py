@@ -194,9 +194,9 @@ def test_sources_and_log(site: Site) -> None:
 
 def test_the_log_has_words_for_every_event() -> None:
     from sssjob.cli.log import _WORDS
-    from sssjob.run.standing import _TAKEN
+    from sssjob.run.replaying import _CHANGES
 
-    assert _WORDS.keys() == {*_TAKEN, "note"}
+    assert _WORDS.keys() == {*_CHANGES, "note"}
 
 
 def test_cancel(site: Site) -> None:

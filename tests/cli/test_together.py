@@ -57,7 +57,7 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
     """Failed without a code, canceled, and left out; a code or a signal speaks for itself."""
     from sssjob.cli._journal import tell_causes
     from sssjob.document.model import Job
-    from sssjob.run.standing import JobOutcome
+    from sssjob.run.outcomes import JobOutcome
 
     job = Job()
     tell_causes([JobOutcome(job, "a", "canceled", message="cancel: canceled on request"),

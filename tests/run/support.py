@@ -17,7 +17,8 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.findings import Findings, Policy
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
-from sssjob.run.standing import Outcome, Running, Submission
+from sssjob.run.outcomes import Outcome
+from sssjob.run.standing import Running, Submission
 from sssjob.xml.reader import read_document
 from tests.fakes import lab, sge, slurm
 from tests.forks import fork_keepers
