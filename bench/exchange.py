@@ -23,7 +23,8 @@ from typing import Final
 from unittest import mock
 
 from bench.run import Measure
-from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.journal import Journal, open_journal
+from sssjob.run.rows import Row
 from sssjob.serve import running
 from sssjob.serve.access import Audit, Pace, User, Users
 from sssjob.serve.counter import Workers

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.run import Measure
-from sssjob.run.journal import Row, open_journal
+from sssjob.run.journal import open_journal
+from sssjob.run.rows import Row
 
 __all__ = ["main"]
 

@@ -13,8 +13,8 @@ from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
-    from sssjob.run.journal import Row
     from sssjob.run.on_end import Hook
+    from sssjob.run.rows import Row
 
 __all__ = ["command"]
 

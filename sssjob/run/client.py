@@ -32,7 +32,7 @@ from sssjob.run.caps import Caps, caps_of
 from sssjob.run.configuring import config_of, following, load_settings, pin
 from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared
-from sssjob.run.journal import Entry, Event, Journal, Row
+from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.keeper import keep
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
@@ -40,6 +40,7 @@ from sssjob.run.outcomes import JobOutcome, Outcome, ended_record
 from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
+from sssjob.run.rows import Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder

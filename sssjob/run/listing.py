@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    from sssjob.run.journal import Journal, Row
+    from sssjob.run.journal import Journal
+    from sssjob.run.rows import Row
     from sssjob.run.standing import Running
 
 __all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "totals",
@@ -143,7 +144,7 @@ def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tu
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:
     """The jobs that are chosen. Raises UsageError, AccessError."""
-    from sssjob.run.journal import Row
+    from sssjob.run.rows import Row
 
     where, values = chosen.question()
     column = chosen.sort.removeprefix("-")

@@ -27,8 +27,9 @@ from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.run.facts import tell_place
-from sssjob.run.journal import ROUTED, Event, Journal, Row
+from sssjob.run.journal import ROUTED, Event, Journal
 from sssjob.run.on_end import kept
+from sssjob.run.rows import Row
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client

@@ -20,12 +20,13 @@ from sssjob.run import facts
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
-from sssjob.run.journal import Entry, Event, Row, status_record
+from sssjob.run.journal import Entry, Event, status_record
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.replaying import HOLD, replay
+from sssjob.run.rows import Row
 from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving
 

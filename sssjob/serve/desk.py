@@ -22,8 +22,9 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.run.client import KEPT, Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
-from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import Filter, Listed, listed
+from sssjob.run.rows import Row
 from sssjob.serve.access import DeniedError, User
 
 if TYPE_CHECKING:

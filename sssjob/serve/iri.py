@@ -18,8 +18,8 @@ from sssjob.conversion.converting import Conversion, Options
 from sssjob.errors import UnknownJobError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.lrm.iri import facility_members
-from sssjob.run.journal import Row
 from sssjob.run.listing import Filter, Listed
+from sssjob.run.rows import Row
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
 from sssjob.serve.facility import facility_operations, pages, resource_of
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError

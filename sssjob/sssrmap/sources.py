@@ -16,8 +16,9 @@ from sssjob.sssrmap.things import DOCUMENT_KINDS, Kind, Thing, Type, document_ki
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
     from sssjob.document.model import Document
-    from sssjob.run.journal import Journal, Row
+    from sssjob.run.journal import Journal
     from sssjob.run.listing import Listed
+    from sssjob.run.rows import Row
 
 __all__ = ["Documents", "JournalSource", "LedgerSource"]
 

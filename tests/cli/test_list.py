@@ -9,8 +9,9 @@ import pytest
 
 from sssjob.cli.list_ import list_text, moment, spell
 from sssjob.errors import UsageError
-from sssjob.run.journal import Row, open_journal
+from sssjob.run.journal import open_journal
 from sssjob.run.listing import Details, Listed
+from sssjob.run.rows import Row
 from tests.cli.conftest import Command
 
 

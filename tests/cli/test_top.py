@@ -12,9 +12,10 @@ import pytest
 
 from sssjob.cli._top_tables import cells, text_of
 from sssjob.run.client import Client
-from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import Details
 from sssjob.run.overview import overview
+from sssjob.run.rows import Row
 from tests.cli.conftest import Command
 
 NOW = 1000.0

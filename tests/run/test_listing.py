@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from sssjob.errors import UsageError
-from sssjob.run.journal import Journal, Row, open_journal
+from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import COLUMNS, Details, Filter, Listed, listed, totals, write_details
 from sssjob.run.routing import open_routes
+from sssjob.run.rows import Row
 from tests.run.support import after, desk_on, group, shell
 
 JOBS = {    # id -> executor, group, State, outcome, details

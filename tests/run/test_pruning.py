@@ -10,9 +10,10 @@ import pytest
 
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.run.journal import Event, Journal, Row, open_journal
+from sssjob.run.journal import Event, Journal, open_journal
 from sssjob.run.pruning import Pruned, prune
 from sssjob.run.routing import begin
+from sssjob.run.rows import Row
 
 
 @pytest.fixture

@@ -1,0 +1,187 @@
+"""Jobs as the journal lists them, and the questions by which they are found; nothing is written here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sssjob.errors import UnknownJobError, UsageError
+from sssjob.run.storage import told
+
+__all__ = ["JournalRows", "Row"]
+
+
+@dataclass(slots=True)
+class Row:
+    """A job as it stands.
+
+    id: the document's, else the native one. outcome: as in JobOutcome.word, None before its end. array: what the array
+    is called that it is an element of. message: its StatusMessage: why it waits, or how it ended. cluster: where it is,
+    None where that is not known. site: the name of the profile by which it was submitted, None without one.
+    """
+
+    submission: int
+    job: int
+    id: str | None
+    name: str | None
+    label: str
+    native_id: str | None = None
+    executor: str = ""
+    state: str = "Idle"
+    outcome: str | None = None
+    exit_code: int | None = None
+    array: str | None = None
+    message: str | None = None
+    cluster: str | None = None
+    site: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Names the job for good: ``@3.1`` is the first job of the third submission."""
+        return f"@{self.submission}.{self.job + 1}"
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"id": self.id or self.key, "key": self.key, "native_id": self.native_id, "name": self.name,
+                "executor": self.executor, "cluster": self.cluster, "state": self.state, "outcome": self.outcome,
+                "exit_code": self.exit_code, "message": self.message,
+                **({"array": self.array} if self.array is not None else {}),
+                **({"site": self.site} if self.site is not None else {})}
+
+
+class JournalRows:
+    """What an open journal answers. path: of its file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    def rows(self, *, ended: bool = True) -> list[Row]:
+        """All jobs, the oldest first. ended: those too that have."""
+        return self._rows("" if ended else "WHERE s.ended IS NULL AND j.outcome IS NULL")
+
+    def ended_since(self, since: float | None) -> list[Row]:
+        """Jobs that have ended in the resource manager, of submissions that had not ended before a time.
+
+        since: seconds since the epoch, None for all.
+        """
+        return self._rows("WHERE j.outcome IN ('done', 'failed', 'canceled') AND j.native_id IS NOT NULL AND "
+                          "(s.ended IS NULL OR s.ended >= ?)", 0.0 if since is None else since)
+
+    def in_flight(self, executor: str | None, cluster: str | None, but: Sequence[int]) -> int:
+        """How many jobs are submitted and have not ended, outside of the submissions ``but``.
+
+        executor, cluster: of these only, None of any. Jobs of which nobody knows the cluster may be on any.
+        """
+        counts = self._ask("SELECT j.submission, s.executor, s.cluster, count(*) FROM jobs j JOIN submissions s "
+                           "ON s.number = j.submission WHERE s.ended IS NULL AND j.outcome IS NULL "
+                           "AND j.native_id IS NOT NULL GROUP BY j.submission")
+        return sum(count for number, name, where, count in counts if number not in but
+                   and executor in (None, name) and (where is None or cluster in (None, where)))
+
+    def unkept(self) -> list[int]:
+        """Submissions of which all jobs have ended, while something is still to be done for that."""
+        return [number for (number,) in self._ask(
+            "SELECT number FROM submissions s WHERE ended IS NULL AND NOT EXISTS (SELECT 1 FROM jobs j WHERE "
+            "j.submission = s.number AND j.outcome IS NULL) ORDER BY number")]
+
+    def waiting(self, executor: str) -> list[int]:
+        """Submissions to an executor of which a job has not ended and is not submitted."""
+        return [number for (number,) in self._ask(
+            "SELECT DISTINCT s.number FROM submissions s JOIN jobs j ON j.submission = s.number WHERE s.ended IS NULL "
+            "AND j.outcome IS NULL AND j.native_id IS NULL AND s.executor = ? ORDER BY s.number", executor)]
+
+    def unclosed(self) -> list[int]:
+        """Submissions for which something is still to be done: a job of theirs has not ended, or what was promised for
+        an end is not done yet."""
+        return [number for (number,) in self._ask("SELECT number FROM submissions WHERE ended IS NULL ORDER BY number")]
+
+    def rows_of(self, number: int) -> list[Row]:
+        """The jobs of a submission."""
+        return self._rows("WHERE j.submission = ?", number)
+
+    def request_of(self, number: int) -> str | None:
+        """What its user calls a submission; None where that was not said, or there is none."""
+        answer = self._ask("SELECT request FROM submissions WHERE number = ?", number)
+        return answer[0][0] if answer else None
+
+    def events_after(self, number: int, most: int) -> list[tuple[int, int, int, float, str]]:
+        """The next events of all submissions: number, submission, job, time and kind. number: of the last one known."""
+        return [(n, submission, job, when, kind) for n, submission, job, when, kind in self._ask(
+            "SELECT number, submission, job, time, kind FROM events WHERE number > ? ORDER BY number LIMIT ?",
+            number, most)]
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0: there is none."""
+        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
+
+    def find(self, name: str, among: Callable[[Row], bool] | None = None) -> list[Row]:
+        """The job or jobs that a name means. among: of these only.
+
+        ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
+        (all of its elements) or of a group.
+        Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
+        is not known, UsageError for one that means several jobs.
+        """
+        matches = [row for row in self._named(name) if among is None or among(row)]
+        if not matches:
+            raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
+        several = {r.submission for r in matches}
+        if len(several) > 1:
+            going = {r.submission for r in matches if r.outcome is None}
+            if len(going) > 1:
+                keys = ", ".join(r.key for r in matches if r.outcome is None)
+                raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
+            newest = going.pop() if going else max(several)
+            matches = [r for r in matches if r.submission == newest]
+        return matches
+
+    def named(self, name: str) -> list[Row]:
+        """The jobs of this Name that have not ended; where all have, those of the newest submission."""
+        rows = self._rows("WHERE j.name = ?", name)
+        going = [row for row in rows if row.outcome is None]
+        return going or [row for row in rows if row.submission == rows[-1].submission]
+
+    def name_of(self, row: Row) -> str:
+        """The shortest name that means this job and no other one that has not ended."""
+        if row.id is None or any(r.outcome is None and r.key != row.key for r in self._named(row.id)):
+            return row.key
+        return row.id
+
+    def _named(self, name: str) -> list[Row]:
+        number, dot, job = name.removeprefix("@").partition(".")
+        if name.startswith("@") and number.isdecimal() and (job.isdecimal() or not dot):
+            rows = self.rows_of(int(number))
+            return [r for r in rows if not dot or r.job == int(job) - 1]
+        executor, colon, native = name.partition(":")
+        return (self._rows("WHERE j.id = ? OR j.native_id = ?", name, name)
+                or self._rows("WHERE j.array = ?", name) or self._rows("WHERE s.name = ?", name)
+                or (self._rows("WHERE s.executor = ? AND j.native_id = ?", executor.lower(), native) if colon else []))
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        rows = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "
+                         "j.outcome, j.exit_code, j.array, j.message, s.cluster, s.site FROM jobs j "
+                         f"JOIN submissions s ON s.number = j.submission {where} "
+                         "ORDER BY j.submission, j.job", *values)
+        return [Row(*values) for values in rows]
+
+    def changes(self) -> int:
+        """Another number whenever another client has written something."""
+        return int(self._ask("PRAGMA data_version")[0][0])
+
+    def unfinished(self) -> list[int]:
+        """Numbers of the submissions of which a job has not ended."""
+        return [number for number, in self._ask("SELECT number FROM submissions WHERE ended IS NULL AND EXISTS (SELECT "
+                                                "1 FROM jobs WHERE submission = number AND outcome IS NULL)")]
+
+    def ask(self, question: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a question with named values. Raises AccessError."""
+        with told(self.path):
+            return self._connection.execute(question, values).fetchall()
+
+    def _ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
+        with told(self.path):
+            return self._connection.execute(question, values).fetchall()
