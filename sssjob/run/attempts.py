@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobState, JobStatus
 from sssjob.document.failures import Change, Clause, Retry
-from sssjob.run.facts import Seen
+from sssjob.run.seen import Seen
 
 if TYPE_CHECKING:
     from sssjob.run.standing import Running

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
-from psij import JobState, JobStatus
+from psij import JobState
 from sssjob.document.element import Container, Property, new_property
 from sssjob.document.model import Delivered, Job, Requested, Task, TaskGroup
 from sssjob.document.units import from_bytes
-from sssjob.lrm.waits import NEVER, TURN
-from sssjob.run.evidence import is_annotation, kind_of
+from sssjob.lrm.waits import NEVER
+from sssjob.run.evidence import is_annotation
+from sssjob.run.seen import Seen
 
-__all__ = ["PLACED", "RESULTS", "Origin", "Seen", "clear", "hopeless", "is_bare", "is_old_start", "is_put_back",
-           "keep_put_back", "outcome_of", "record", "record_unstarted", "same_host", "standing", "stated", "tell_place"]
+__all__ = ["PLACED", "RESULTS", "Origin", "clear", "hopeless", "outcome_of", "record", "record_unstarted", "same_host",
+           "stated", "tell_place"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
@@ -45,65 +45,7 @@ _PLACES: Final = {"User": "user", "Machine": "machine", "Queue": "queue", "Proje
                   "QualityOfService": "qos"}
 _STATES: Final = {JobState.NEW: "Idle", JobState.QUEUED: "Idle", JobState.STAGE_IN: "Idle"}
 _NOTHING: Final[Mapping[str, Any]] = {}
-START_RECORD: Final = "start-record"    # the source of a start that the submit script wrote down
-_BEHIND_S: Final = 60.0         # no list of a resource manager is further behind
-_LATER_S: Final = 2.0           # two starts that are further apart than this are two
 _PHASES: Final = {"SUSPENDED": "Suspended", "HELD": "Hold", "ERROR": "Hold"}
-
-
-@dataclass(slots=True)
-class Seen:
-    """What is known of one started part of a job. group: the document's own TaskGroup, or None for the whole job.
-
-    began: its first start that was seen; started: its last one. Both, and submitted, in seconds since the epoch.
-    """
-
-    group: TaskGroup | None = None
-    native_id: str | None = None
-    submitted: float | None = None
-    began: float | None = None
-    started: float | None = None
-    status: JobStatus | None = None
-    put_back: bool = False          # it had begun, and waits again, or did until its end
-
-    def take(self, status: JobStatus) -> None:
-        """Take over a new status."""
-        metadata = status.metadata or {}
-        self.native_id = metadata.get("native_id", self.native_id)
-        if metadata.get("requeued") or "start_time" in metadata:
-            self.put_back = bool(metadata.get("requeued"))
-        submitted = metadata.get("submit_time")
-        if submitted is not None and not self._is_put_back(metadata, submitted):
-            self.submitted = submitted
-        self.started = metadata.get("start_time", self.started)
-        if status.state is JobState.ACTIVE and self.started is None:
-            self.started = status.time
-        self.began = self.started if self.began is None else self.began
-        self.status = status
-
-    def _is_put_back(self, metadata: Mapping[str, Any], submitted: float) -> bool:
-        """Whether a time of submission is the one at which a job was put back into the queue, in which it may have
-        started anew within the same second: queue and controller, unlike accounting, have only the last one."""
-        source = metadata.get("sources", {}).get("submit_time")
-        has_all = source is not None and kind_of(str(source)) == "accounting"
-        started_anew = int(metadata.get("starts", 1)) > 1 and source is not None and not has_all
-        later = self.began is not None and submitted > self.began
-        return started_anew or (later and not (has_all and self.submitted is None))
-
-    @property
-    def final(self) -> bool:
-        """Whether it has ended."""
-        return self.status is not None and self.status.final
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended other than well."""
-        return self.final and self.status is not None and self.status.state is not JobState.COMPLETED
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """The metadata of the last status."""
-        return (self.status.metadata if self.status is not None else None) or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,55 +133,6 @@ def _state(parts: Sequence[Seen]) -> str:
     if "Running" in states or any(p.final for p in parts):
         return "Running"
     return states.pop() if len(states) == 1 else "Idle"
-
-
-def standing(status: JobStatus) -> tuple[object, ...]:
-    """What of a status is news when it changes: the state, whether the job was put back into the queue, what the
-    resource manager does with it, and why it waits: that its turn has not come is not worth telling."""
-    metadata = status.metadata or {}
-    again = bool(metadata.get("requeued")) and not status.final
-    waits = metadata.get("waits") if again or status.state is JobState.QUEUED else None
-    why = None if waits is None or waits == TURN else (waits, status.message)
-    return JobState.QUEUED if again else status.state, again, metadata.get("phase"), why
-
-
-def is_put_back(seen: Seen, status: JobStatus) -> bool:
-    """Whether a status says that a job that had begun waits again; it is marked so then.
-
-    One that has only just begun may still be shown as waiting by a list that is behind. A status that is no answer of
-    the queue, but only what must have come before another one, says nothing of the kind.
-    """
-    if status.state is not JobState.QUEUED or seen.status is None or seen.status.state is not JobState.ACTIVE:
-        return False
-    metadata = status.metadata
-    if not metadata:
-        return False
-    submitted = metadata.get("submit_time")
-    if not (metadata.get("requeued") or seen.started is None or time.time() - seen.started > _BEHIND_S
-            or (submitted is not None and submitted > seen.started)):
-        return False
-    metadata["requeued"] = True
-    return True
-
-
-def is_bare(status: JobStatus) -> bool:
-    """Whether a status says that a job waits and nothing else: psij filled it in, as what comes before another one."""
-    return status.state is JobState.QUEUED and not status.metadata
-
-
-def keep_put_back(seen: Seen, status: JobStatus) -> None:
-    """Mark a status of a job that still waits as the last one was. Who sees the job for the first time does not know
-    that it has begun before and was put back since."""
-    if status.state is JobState.QUEUED and status.metadata and seen.status is not None \
-            and seen.status.state is JobState.QUEUED and seen.known.get("requeued"):
-        status.metadata["requeued"] = True
-
-
-def is_old_start(seen: Seen, status: JobStatus) -> bool:
-    """Whether a status only says that a job has begun, by the record of a start that is known already."""
-    metadata = status.metadata or {}
-    return (status.state is JobState.ACTIVE and metadata.get("sources", {}).get("start_time") == START_RECORD
-            and seen.started is not None and metadata["start_time"] - seen.started <= _LATER_S)
 
 
 def hopeless(parts: Sequence[Seen]) -> str | None:

@@ -27,6 +27,7 @@ from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row
+from sssjob.run.seen import Seen, news_of
 from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving
 
@@ -52,7 +53,7 @@ class Running:
     number: int
     of: Submission
     word: Word = "waiting"
-    seen: list[facts.Seen] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
     parts: list[psij.Job | None] = field(default_factory=list)
     tags: list[str | None] = field(default_factory=list)
     references: list[str | None] = field(default_factory=list)
@@ -134,7 +135,7 @@ class Running:
     def prepare(self, parts: int) -> None:
         """Have room for what is learnt of that many parts."""
         while len(self.seen) < parts:
-            self.seen.append(facts.Seen())
+            self.seen.append(Seen())
             self.parts.append(None)
             self.tags.append(None)
             self.references.append(None)
@@ -269,11 +270,11 @@ class Running:
         self.prepare(part + 1)
         seen = self.seen[part]
         before = seen.status
-        if before is not None and not self._follows(seen, before, status):
+        if not seen.follows(status):
             return False
-        facts.keep_put_back(seen, status)
+        seen.keep_put_back(status)
         seen.take(status)
-        if before is not None and facts.standing(status) == facts.standing(before):
+        if before is not None and news_of(status) == news_of(before):
             return False                # it is the one that is kept up to date from now on
         self.record()
         self._learn(status, when)
@@ -308,17 +309,6 @@ class Running:
         self.evidence["state"] = Source(str(sources.get("state", _STREAM)), when)
         for key in [*metadata, *(["exit_code"] if status.exit_code is not None else [])]:
             self.evidence[key] = Source(str(sources.get(key, _STREAM)), when)
-
-    @staticmethod
-    def _follows(seen: facts.Seen, before: psij.JobStatus, status: psij.JobStatus) -> bool:
-        """Whether a status can come after the last one: of a later state, or of the same, or waiting once more."""
-        if before.final or facts.is_old_start(seen, status):
-            return False
-        if status.state is before.state:
-            return not facts.is_bare(status)
-        if status.state.is_greater_than(before.state):
-            return True
-        return facts.is_put_back(seen, status)
 
     def refresh(self) -> None:
         """Write anew what is known of a job that has not ended: while its state stays the same, psij only changes the

@@ -46,6 +46,7 @@ from sssjob.lrm.flux.ids import read_id
 from sssjob.lrm.flux.jobspec import write_r
 from sssjob.lrm.idset import Idset
 from sssjob.run import facts
+from sssjob.run.seen import Seen
 from tests.fluxexec.support import jobspec
 from tests.forks import command
 from tests.gate import until_there
@@ -564,7 +565,7 @@ rate = 1
 
 def test_what_is_charged_is_what_was_held() -> None:
     status = told(START, ("release", {"ranks": "1-2", "final": False}), finish(0), FINAL, ranks="0-3")
-    seen, document = facts.Seen(), Document()
+    seen, document = Seen(), Document()
     seen.take(JobStatus(JobState.ACTIVE, 1010.0))
     seen.take(status)
     facts.record(document, [seen])

@@ -23,6 +23,7 @@ from sssjob.fluxexec.usage import read_usage, together, usage_of
 from sssjob.lrm.flux.errors import ExecLimitError, ExecLimits, ProtocolError
 from sssjob.mjf.provider import Provider
 from sssjob.run import facts
+from sssjob.run.seen import Seen
 from tests.fluxexec.support import UP, Peer, start
 from tests.fluxexec.test_executor import FINAL, SOON, START, service, told, until
 
@@ -147,7 +148,7 @@ def test_a_pilot_is_heard(executor: FluxExecExecutor, tmp_path: Path) -> None:
     assert (known["pilot"]["cores_mean"], known["pilot"]["cores_max"]) == (3.0, 3.0)
     assert 5 + 3 * (before - 1001) <= known["pilot"]["kill_waste"] <= 5 + 3 * (time.time() - 999)
     assert list(tmp_path.glob("mjf-*")) == []
-    document, seen = Document(), facts.Seen()
+    document, seen = Document(), Seen()
     seen.take(JobStatus(JobState.ACTIVE, before))
     seen.take(status)
     facts.record(document, [seen])

@@ -32,6 +32,7 @@ from sssjob.mjf.reader import Reader
 from sssjob.mjf.script import EXPORTED, GUARD
 from sssjob.mjf.status import PilotStatus
 from sssjob.run import facts
+from sssjob.run.seen import Seen
 from tests.fakes import slurm
 from tests.gate import until_there
 from tests.psij.batch_support import stand_in
@@ -399,7 +400,7 @@ def test_the_benchmark_feeds_the_charge(tmp_path: Path) -> None:
     status, metadata = ended(one)
     assert metadata["hs06_job"] == 25.0 * metadata["processors"]
     status.metadata = {**metadata, "processors": 2, "hs06_job": 50.0, "wall_seconds": 30.0, "sources": {}}
-    seen, document = facts.Seen(), Document()
+    seen, document = Seen(), Document()
     seen.take(JobStatus(JobState.ACTIVE, 1000.0))
     seen.take(status)
     facts.record(document, [seen])

@@ -14,8 +14,9 @@ from sssjob.document.element import Property
 from sssjob.document.failures import Retry
 from sssjob.document.model import Job
 from sssjob.run.attempts import Attempt, changes_of, end_of, together
-from sssjob.run.facts import Seen, record
+from sssjob.run.facts import record
 from sssjob.run.plan import outline
+from sssjob.run.seen import Seen
 from sssjob.xml.reader import read_document
 from tests.run.support import Desk, after, desk_on, group, shell
 

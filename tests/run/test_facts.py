@@ -29,8 +29,8 @@ from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
 from sssjob.run import facts
 from sssjob.run.evidence import Source, annotate, disagreements, tell
-from sssjob.run.facts import Seen
 from sssjob.run.plan import make_plan
+from sssjob.run.seen import Seen
 from sssjob.validation import check
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
@@ -108,7 +108,7 @@ def test_200_stays_200_although_sacct_says_72() -> None:
 
 def test_a_job_that_starts_anew_at_once_was_submitted_before() -> None:
     """The queue has the time at which it was put back, in the second of its second start."""
-    seen = facts.Seen()
+    seen = Seen()
     seen.take(JobStatus(JobState.QUEUED, metadata={"submit_time": 1.5}))
     seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 12.0}))
     seen.take(JobStatus(JobState.CANCELED, metadata={
@@ -118,7 +118,7 @@ def test_a_job_that_starts_anew_at_once_was_submitted_before() -> None:
 
 def test_a_job_that_runs_anew_after_a_while_was_submitted_before_its_first_start() -> None:
     """The queue has the time at which it was put back long before the second start, and after the first one."""
-    seen = facts.Seen()
+    seen = Seen()
     for state, known in (
             (JobState.QUEUED, {"submit_time": 27.0}), (JobState.ACTIVE, {"start_time": 28.0, "submit_time": 27.0}),
             (JobState.QUEUED, {"submit_time": 41.0, "start_time": 28.0, "requeued": True}),
@@ -131,7 +131,7 @@ def test_a_job_that_runs_anew_after_a_while_was_submitted_before_its_first_start
 
 def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known() -> None:
     """The controller's record of a job that a client has seen for the first time after it was put back."""
-    seen = facts.Seen()
+    seen = Seen()
     seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 5.0, "sources": {"start_time": "start-record"}}))
     seen.take(JobStatus(JobState.CANCELED, metadata={
         "submit_time": 14.0, "start_time": 18.0, "starts": 2, "sources": {"submit_time": "scontrol"}}))
