@@ -60,7 +60,6 @@ EXCEPTIONS: Final = {
 
 #: Imports inside functions that close a circle of modules: (module, module). None may be added, as with the exceptions.
 ARROWS_BACK: Final = {
-    ("psij.executors.batch._staging", "psij.executors.batch.lrm"),
     ("sssjob._callable", "sssjob.front"),
     ("sssjob.conversion.converting", "sssjob.conversion.intake"),
     ("sssjob.document.element", "sssjob.document._by_hand"),
@@ -70,7 +69,6 @@ ARROWS_BACK: Final = {
     ("sssjob.document.element", "sssjob.xml._twin_dicts"),
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
     ("sssjob.request.levels", "sssjob.request.totals"),
-    ("sssjob.run.listing", "sssjob.run.journal"),
     ("sssjob.sssrmap.model", "sssjob.sssrmap.writer"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.layout"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.submitting"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from psij import InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
 from psij.executors._local_plan import home
-from psij.executors.batch.lrm import directory as directory_of
+from psij.executors.batch._options import directory as directory_of
 from psij.references import expand
 from sssjob.lrm.flux.jobspec import Jobspec
 

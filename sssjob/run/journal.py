@@ -126,7 +126,8 @@ class Journal(JournalRows):
     """An open journal."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
+        self.path = path
+        self._connection = connection
         self.reserve_spent = False      # by this client: the disk is full, and what follows may not be written
         self._taken_back: list[Callable[[], None]] | None = None    # within a transaction: what restores what it took
 
@@ -232,6 +233,15 @@ class Journal(JournalRows):
         with told(self.path):
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def ask(self, question: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a question with named values. Raises AccessError."""
+        with told(self.path):
+            return self._connection.execute(question, values).fetchall()
+
+    def _ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
+        with told(self.path):
+            return self._connection.execute(question, values).fetchall()
 
     @contextmanager
     def together(self) -> Iterator[None]:

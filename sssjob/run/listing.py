@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.errors import UsageError
+from sssjob.run.rows import Row
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Journal
-    from sssjob.run.rows import Row
     from sssjob.run.standing import Running
 
 __all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "totals",
@@ -144,8 +144,6 @@ def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tu
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:
     """The jobs that are chosen. Raises UsageError, AccessError."""
-    from sssjob.run.rows import Row
-
     where, values = chosen.question()
     column = chosen.sort.removeprefix("-")
     if column not in COLUMNS:

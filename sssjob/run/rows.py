@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sssjob.errors import UnknownJobError, UsageError
-from sssjob.run.storage import told
 
 __all__ = ["JournalRows", "Row"]
 
@@ -52,12 +51,14 @@ class Row:
                 **({"site": self.site} if self.site is not None else {})}
 
 
-class JournalRows:
+class JournalRows(ABC):
     """What an open journal answers. path: of its file."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
+    path: Path
+
+    @abstractmethod
+    def _ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a question. Raises AccessError."""
 
     def rows(self, *, ended: bool = True) -> list[Row]:
         """All jobs, the oldest first. ended: those too that have."""
@@ -176,12 +177,3 @@ class JournalRows:
         """Numbers of the submissions of which a job has not ended."""
         return [number for number, in self._ask("SELECT number FROM submissions WHERE ended IS NULL AND EXISTS (SELECT "
                                                 "1 FROM jobs WHERE submission = number AND outcome IS NULL)")]
-
-    def ask(self, question: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """The rows of a question with named values. Raises AccessError."""
-        with told(self.path):
-            return self._connection.execute(question, values).fetchall()
-
-    def _ask(self, question: str, *values: object) -> list[tuple[Any, ...]]:
-        with told(self.path):
-            return self._connection.execute(question, values).fetchall()

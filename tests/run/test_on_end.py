@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sssjob.cli import list_, top
+from sssjob.cli import _top_tables, list_
 from sssjob.cli.log import said
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS
@@ -136,7 +136,7 @@ def submit_another(client: Client) -> None:
 
 
 @pytest.mark.parametrize("comes", [
-    lambda client: client.look([client.journal.entry(1)]), top.refreshed, submit_another,
+    lambda client: client.look([client.journal.entry(1)]), _top_tables.refreshed, submit_another,
     lambda client: list_._listed(client, False, Filter(), False, None)], ids=["look", "top", "submit", "list"])
 def test_a_client_that_was_killed_is_followed_by_one_that_does_it_again(
         slurm: Desk, comes: Callable[[Client], object]) -> None:

@@ -20,9 +20,9 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.clocks import clock
 from sssjob.templates.quoting import Directive
 
-__all__ = ["RESOURCES", "appended", "asks_itself", "custom_directives", "custom_of", "in_reservation", "job_name",
-           "limit_text", "local_time", "member_directives", "requested", "resources", "share", "time_limit",
-           "warn_once"]
+__all__ = ["RESOURCES", "appended", "asks_itself", "at_home", "custom_directives", "custom_of", "directory",
+           "in_reservation", "job_name", "limit_text", "local_time", "member_directives", "requested", "resources",
+           "share", "time_limit", "warn_once"]
 
 #: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
 #: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
@@ -159,3 +159,15 @@ def resources(spec: JobSpec) -> ResourceSpecV1 | None:
 def share(total: int, parts: int) -> int:
     """A part of a total, rounded up."""
     return -(-total // parts)
+
+
+def directory(spec: JobSpec, host: Host = HERE) -> str:
+    """The job's directory on a host: absolute; without one our own, on another host the home directory."""
+    if spec.directory is None:
+        return os.getcwd() if host.is_here else host.home
+    return str(host.place(at_home(str(spec.directory), host)))
+
+
+def at_home(path: str, host: Host) -> str:
+    """A path on a host, with the home directory in place of a tilde."""
+    return host.home + path[1:] if path == "~" or path.startswith("~/") else path

@@ -28,6 +28,7 @@ from psij.executors._local_staging import (
     staging,
 )
 from psij.executors.batch._host import HERE
+from psij.executors.batch._options import directory
 from psij.executors.batch._ssh import SSHHost
 from psij.executors.batch._ssh_staging import SSHStaging, check_modes
 from psij.job import Job, _ran
@@ -53,8 +54,6 @@ def staging_of(spec: JobSpec, executor: JobExecutor, base: str | None = None, ma
 
     base: what relative paths on the client's side refer to, the current directory unless stated.
     """
-    from psij.executors.batch.lrm import directory
-
     if not (spec.stage_in or spec.stage_out or spec.cleanup):
         return None
     host = getattr(executor, "host", HERE)

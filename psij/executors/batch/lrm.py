@@ -31,7 +31,9 @@ from psij.executors.batch._options import (
     RESOURCES,
     appended,
     asks_itself,
+    at_home,
     custom_of,
+    directory,
     requested,
     resources,
     warn_once,
@@ -53,7 +55,7 @@ from sssjob.lrm.waits import HELD
 from sssjob.templates import render
 from sssjob.templates.quoting import TAG_MARK, Directive, Quoted, QuotingError, element_words, word
 
-__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "directory", "job_state", "resolved", "waiting", "warn_unknown",
+__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "job_state", "resolved", "waiting", "warn_unknown",
            "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
@@ -408,23 +410,12 @@ def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[
     return {tag: sorted(ids, key=age) for tag, ids in native_ids.items()}
 
 
-def directory(spec: JobSpec, host: Host = HERE) -> str:
-    """The job's directory on a host: absolute; without one our own, on another host the home directory."""
-    if spec.directory is None:
-        return os.getcwd() if host.is_here else host.home
-    return str(host.place(_home(str(spec.directory), host)))
-
-
-def _home(path: str, host: Host) -> str:
-    return host.home + path[1:] if path == "~" or path.startswith("~/") else path
-
-
 def resolved(spec: JobSpec, guard: Sequence[str] = (), host: Host = HERE) -> JobSpec:
     """The specification for launchers: all paths absolute. guard: words before the program."""
     base = directory(spec, host)
 
     def _absolute(base: str, path: Path | None) -> str | None:
-        return None if path is None else os.path.join(base, _home(str(path), host))
+        return None if path is None else os.path.join(base, at_home(str(path), host))
 
     executable, *arguments = *guard, *program(spec)
     return JobSpec(

@@ -21,7 +21,15 @@ from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
-from psij.executors.batch._options import custom_directives, job_name, limit_text, member_directives, share, time_limit
+from psij.executors.batch._options import (
+    custom_directives,
+    directory,
+    job_name,
+    limit_text,
+    member_directives,
+    share,
+    time_limit,
+)
 from psij.executors.batch._slurm_json import command as sacct_json
 from psij.executors.batch._slurm_json import parse_codes
 from psij.executors.batch._slurm_parts import check_part, step, whole_id
@@ -42,7 +50,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, array_id, by_tag, directory, resolved, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row, array_id, by_tag, resolved, whole_lines
 from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
