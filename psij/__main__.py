@@ -81,6 +81,9 @@ def main(arguments: Sequence[str]) -> int:
     """Carry out a command. The exit status is 0, 1 for a program that does not run as it is, 2 for wrong usage, 3 for
     files that cannot be read or written."""
     match arguments:
+        case ["-h" | "--help"]:
+            print(_USAGE)
+            return 0
         case ["plugins"]:
             return _plugins()
         case ["check-program", _, *_]:

@@ -74,6 +74,15 @@ def check_spec(spec: object) -> JobSpec:
     return spec
 
 
+def native_id_text(native_id: object) -> str:
+    """A native id as text: programs that have a process id hand over a number. Raises TypeError."""
+    if isinstance(native_id, str):
+        return native_id
+    if isinstance(native_id, int) and not isinstance(native_id, bool):
+        return str(native_id)
+    raise TypeError(f"native_id must be a str, not {_kind(native_id)}: {native_id!r}")
+
+
 def _kind(value: object) -> str:
     return type(value).__name__
 
@@ -175,10 +184,26 @@ def _check_owner(name: str, value: Any) -> None:
     if dot and (close := EXECUTORS.misspelt(owner, *_OWNERS)):
         raise InvalidJobException(f"custom attribute {name!r}: no executor is called {owner!r}; did you mean "
                                   f"'{close}.{option}'?")
+    if owner.lower() == "launcher":
+        _check_launcher_option(name, option)
     if not option and EXECUTORS.is_own(owner):
         keys = [pair.get("key") for pair in value if isinstance(pair, dict)] if isinstance(value, list | tuple) else []
         raise InvalidJobException(f"custom attribute {name!r} names an executor and none of its options; write "
                                   f"'{owner}.{keys[0] if keys else '<option>'}'")
+
+
+def _check_launcher_option(name: str, rest: str) -> None:
+    """Check that a custom attribute names a launcher's command, as it is called, and an option. rest: of the name after
+    ``launcher.``; commands of launchers that are not here are taken."""
+    from psij._plugins import LAUNCHERS
+
+    command, _, option = rest.partition(".")
+    if not command or not option:
+        raise InvalidJobException(f"custom attribute {name!r} names no option of a launcher; write "
+                                  f"'launcher.{command or 'srun'}.<option>'")
+    if close := LAUNCHERS.misspelt(command):
+        raise InvalidJobException(f"custom attribute {name!r}: no launcher is called {command!r}; did you mean "
+                                  f"'launcher.{close}.{option}'?")
 
 
 def _check_duration(duration: object) -> None:

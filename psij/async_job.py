@@ -36,23 +36,27 @@ class AsyncJobStatusCallback(ABC):
 
 
 class AsyncFunctionJobStatusCallback(AsyncJobStatusCallback):
-    """A coroutine function ``(job, job_status)`` as an AsyncJobStatusCallback."""
+    """A coroutine function ``(job, job_status)``, or a plain one, as an AsyncJobStatusCallback."""
 
-    def __init__(self, fn: Callable[[AsyncJob, JobStatus], Awaitable[None]]) -> None:
+    def __init__(self, fn: Callable[[AsyncJob, JobStatus], Awaitable[None] | None]) -> None:
         self.fn = fn
 
     async def job_status_changed(self, job: AsyncJob, job_status: JobStatus) -> None:
-        """Await the function."""
-        await self.fn(job, job_status)
+        """Call the function, and await what it gives if that is to be awaited."""
+        outcome: object = self.fn(job, job_status)
+        if isinstance(outcome, Awaitable):
+            await outcome
 
 
-AsyncCallback = AsyncJobStatusCallback | Callable[["AsyncJob", JobStatus], Awaitable[None]]
+AsyncCallback = AsyncJobStatusCallback | Callable[["AsyncJob", JobStatus], Awaitable[None] | None]
 
 
 def as_async_callback(cb: AsyncCallback | None) -> AsyncJobStatusCallback | None:
-    """A callback of either form as an object; None stays None."""
+    """A callback of either form as an object; None stays None. Raises TypeError for what cannot be called so."""
     if cb is None or isinstance(cb, AsyncJobStatusCallback):
         return cb
+    if not callable(cb):
+        raise TypeError(f"a status callback is an AsyncJobStatusCallback or a function (job, job_status), not {cb!r}")
     return AsyncFunctionJobStatusCallback(cb)
 
 

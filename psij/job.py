@@ -34,6 +34,7 @@ __all__ = ["FunctionJobStatusCallback", "Job", "JobNewsCallback", "JobStatusCall
 
 _WAITERS = "_waiters"       # attribute of jobs for which somebody waits
 _DUE, _TOLD = "_due", "_told"       # of jobs with callbacks: the last status that these are to be told, and were told
+_CO_COROUTINE = 0x80        # inspect.CO_COROUTINE, whose module costs more than all of this one
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
 
@@ -71,8 +72,13 @@ class FunctionJobStatusCallback(JobStatusCallback):
 
 
 def _as_callback(cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None) -> JobStatusCallback | None:
+    """A callback of either form as an object; None stays None. Raises TypeError for what cannot be called so."""
     if cb is None or isinstance(cb, JobStatusCallback):
         return cb
+    if not callable(cb):
+        raise TypeError(f"a status callback is a JobStatusCallback or a function (job, job_status), not {cb!r}")
+    if getattr(getattr(cb, "__code__", None), "co_flags", 0) & _CO_COROUTINE:
+        raise TypeError(f"a status callback of a Job is no coroutine function, which {cb!r} is: those are for AsyncJob")
     return FunctionJobStatusCallback(cb)
 
 
@@ -341,6 +347,8 @@ def _random_id() -> str:
 
 def _seconds(timeout: object) -> float:
     if isinstance(timeout, Real) and not isinstance(timeout, bool):
+        if timeout != timeout:
+            raise ValueError("timeout must be a number of seconds, not nan")
         return float(timeout)
     seconds: Callable[[], float] | None = getattr(timeout, "total_seconds", None)
     if seconds is None:
@@ -351,7 +359,11 @@ def _seconds(timeout: object) -> float:
 def _targets(states: JobState | Iterable[JobState] | None) -> tuple[JobState, ...]:
     if states is None:
         return ()
-    return (states,) if isinstance(states, JobState) else tuple(states)
+    targets = (states,) if isinstance(states, JobState) else tuple(states)
+    for target in targets:
+        if not isinstance(target, JobState):
+            raise TypeError(f"target_states must be JobStates, not {target!r}")
+    return targets
 
 
 def _reached(state: JobState, targets: tuple[JobState, ...]) -> bool:

@@ -37,7 +37,7 @@ class JobExecutor(ABC):
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         self.url = url
-        self.config = JobExecutorConfig.DEFAULT if config is None else config
+        self.config = JobExecutorConfig._or_default(config)
         self._cb: JobStatusCallback | None = None
         self._name: str | None = None
         self._defaults: Site | None = None          # what is filled into jobs

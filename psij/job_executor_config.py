@@ -33,6 +33,13 @@ class JobExecutorConfig:
         self.launcher_log_file = launcher_log_file
         self.work_directory = self._default_work_directory() if work_directory is None else work_directory
 
+    @staticmethod
+    def _or_default(config: JobExecutorConfig | None) -> JobExecutorConfig:
+        """The configuration, or the default one for None. Raises TypeError for anything else."""
+        if not isinstance(config, JobExecutorConfig | None):
+            raise TypeError(f"config must be a JobExecutorConfig, not {type(config).__name__}")
+        return JobExecutorConfig.DEFAULT if config is None else config
+
     @classmethod
     def _default_work_directory(cls) -> Path:
         text = os.environ.get("PSIJ_WORK_DIRECTORY")

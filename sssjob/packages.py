@@ -5,13 +5,14 @@ Whichever of the two distributions is installed last overwrites the other's file
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
 from sssjob.errors import SSSJobError
 
-__all__ = ["ForeignPackageError", "check_psij", "psij_trouble"]
+__all__ = ["ForeignPackageError", "check_psij", "psij_trouble", "trouble_of_command"]
 
 _MARK = 'DISTRIBUTION = "sssjob"'
 _WHAT_TO_DO = "run pip uninstall psij-python, then pip install --force-reinstall --no-deps sssjob"
@@ -36,6 +37,16 @@ def psij_trouble(path: list[str] | None = None) -> str:
     if _MARK in version:
         return ""
     return f"the package psij in {Path(package.origin).parent} is that of psij-python and not sssjob's: {_WHAT_TO_DO}"
+
+
+def trouble_of_command(arguments: Sequence[str]) -> str:
+    """What is wrong, as ``psij_trouble`` says it, for a command of ``python -m psij`` that only ours has; else empty.
+
+    arguments: the words with which the interpreter was started (``sys.orig_argv``).
+    """
+    commands = {command for option, module, command in zip(arguments, arguments[1:], arguments[2:], strict=False)
+                if (option, module) == ("-m", "psij")}
+    return psij_trouble() if commands & {"alias", "check-program"} else ""
 
 
 def check_psij() -> None:

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from psij._validate import native_id_text
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._iri_calls import Facility, FacilityError
 from psij.job import Job
@@ -133,9 +134,10 @@ class IRIJobExecutor(JobExecutor):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of the resource by its id there."""
+        text = native_id_text(native_id)
         self._place()
         job._attach(self)
-        job._native_id = native_id
+        job._native_id = text
         self._follow(job)
 
     def list(self) -> _Names:

@@ -31,6 +31,7 @@ from typing import TypeVar
 
 from psij import _forks
 from psij._handlers import apart, hand_over, interrupting
+from psij._validate import native_id_text
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors import _local_ends
 from psij.executors import _local_proc as proc
@@ -253,7 +254,7 @@ class LocalJobExecutor(JobExecutor):
         it, else the last one that had it, else any process that has it. Raises InvalidStateException; SubmitException
         (transient) when the system is out of memory or descriptors.
         """
-        apart(partial(self._attach, job, native_id))
+        apart(partial(self._attach, job, native_id_text(native_id)))
 
     def _attach(self, job: Job, native_id: str) -> None:
         job._attach(self)

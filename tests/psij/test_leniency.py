@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,7 +16,18 @@ from typing import Any
 
 import pytest
 
-from psij import InvalidJobException, Job, JobAttributes, JobExecutor, JobSpec, JSONSerializer, ResourceSpecV1
+from psij import (
+    AsyncJob,
+    InvalidJobException,
+    Job,
+    JobAttributes,
+    JobExecutor,
+    JobSpec,
+    JobState,
+    JobStatus,
+    JSONSerializer,
+    ResourceSpecV1,
+)
 from psij._validate import check_spec
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.lrm import LrmExecutor
@@ -120,7 +132,88 @@ def test_seconds_are_a_timeout(timeout: Any) -> None:
     assert Job(JobSpec("/x")).wait(timeout) is None
 
 
+def _function(job: Job, status: JobStatus) -> None: ...
+
+
+async def _coroutine_function(job: Job, status: JobStatus) -> None: ...
+
+
+@pytest.mark.parametrize(("callback", "message"), [
+    ("x", r"a status callback is a JobStatusCallback or a function \(job, job_status\), not 'x'"),
+    (_coroutine_function, "a status callback of a Job is no coroutine function, .* those are for AsyncJob"),
+])
+def test_what_is_no_callback(callback: Any, message: str) -> None:
+    """Each status of the job failed in the log."""
+    for told in (Job(), LocalJobExecutor()):
+        told.set_job_status_callback(_function)
+        with pytest.raises(TypeError, match=message):
+            told.set_job_status_callback(callback)
+    number: Any = 7
+    with pytest.raises(TypeError, match="a status callback is an AsyncJobStatusCallback or a function"):
+        AsyncJob().set_job_status_callback(number)
+
+
+@pytest.mark.parametrize("states", ["ACTIVE", ["ACTIVE"], [JobState.ACTIVE, None]])
+def test_what_is_no_target(states: Any) -> None:
+    with pytest.raises(TypeError, match=r"target_states must be JobStates, not ('A'|'ACTIVE'|None)"):
+        Job().wait(0, states)
+
+
+def test_a_process_id_is_a_native_id() -> None:
+    """os.getpid() and Popen.pid are numbers; what is neither is refused before the job is tied to the executor."""
+    process = subprocess.Popen(["/bin/sleep", "9"])
+    executor, job = LocalJobExecutor(), Job()
+    number: Any = process.pid
+    nothing: Any = None
+    executor.attach(job, number)
+    process.kill()
+    process.wait()
+    assert job.native_id == str(process.pid)
+    status = job.wait(20)
+    assert status is not None and status.metadata is not None and status.metadata["reason"] == "unknown-exit"
+    unused = Job()
+    for name in ("local", "slurm", "flux", "htcondor", "iri"):
+        with pytest.raises(TypeError, match="native_id must be a str, not NoneType: None"):
+            JobExecutor.get_instance(name).attach(unused, nothing)
+    assert unused.executor is None
+
+
+@pytest.mark.parametrize("name", ["local", "slurm", "iri"])
+def test_what_is_no_configuration(name: str) -> None:
+    config: Any = {"work_directory": "/tmp"}
+    with pytest.raises(TypeError, match="config must be a JobExecutorConfig, not dict"):
+        JobExecutor.get_instance(name, config=config)
+
+
+@pytest.mark.parametrize(("setting", "error", "message"), [
+    ({"queue_polling_interval": "30"}, TypeError, "queue_polling_interval must be a number, not str: '30'"),
+    ({"command_timeout": timedelta(seconds=2)}, TypeError, "command_timeout must be a number, not timedelta: .*"),
+    ({"queue_polling_error_threshold": True}, TypeError, "queue_polling_error_threshold must be .*, not bool: True"),
+    ({"lost_after": -1}, ValueError, "lost_after must not be below 0: -1"),
+    ({"initial_queue_polling_delay": math.nan}, ValueError, "initial_queue_polling_delay must not be below 0: nan"),
+])
+def test_a_setting_that_is_no_number(setting: Any, error: type[Exception], message: str) -> None:
+    """Text failed when the first job was submitted, or in the thread that follows jobs."""
+    with pytest.raises(error, match=message):
+        BatchSchedulerExecutorConfig(**setting)
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("launcher.srnu.cpu-bind", "no launcher is called 'srnu'; did you mean 'launcher.srun.cpu-bind'"),
+    ("launcher.mpirn.x", "no launcher is called 'mpirn'; did you mean 'launcher.mpirun.x'"),
+    ("launcher.srun", "names no option of a launcher; write 'launcher.srun.<option>'"),
+    ("launcher", "names no option of a launcher; write 'launcher.srun.<option>'"),
+])
+def test_an_option_of_no_launcher(name: str, message: str) -> None:
+    """It had no effect, in silence."""
+    with pytest.raises(InvalidJobException, match=re.escape(f"custom attribute {name!r}") + ":? " + re.escape(message)):
+        check_spec(JobSpec("/x", attributes=JobAttributes(custom_attributes={name: "cores"})))
+    check_spec(JobSpec("/x", attributes=JobAttributes(custom_attributes={"launcher.ours-at-home.x": 1})))
+
+
 def test_what_is_no_timeout() -> None:
+    with pytest.raises(ValueError, match="timeout must be a number of seconds, not nan"):
+        Job().wait(math.nan)
     text: Any = "1 s"
     with pytest.raises(TypeError, match="timeout must be a timedelta or a number of seconds, not str"):
         Job(JobSpec("/x")).wait(text)

@@ -186,6 +186,31 @@ def test_a_command_with_a_foreign_package(words: list[str], tmp_path: Path) -> N
         f"sssjob: the package psij in {tmp_path}/psij is that of psij-python and not sssjob's: {_DO}"]
 
 
+@pytest.mark.parametrize(("command", "status"), [
+    (["check-program", "program.py"], 3), (["alias", "wheels"], 3), (["plugins"], 0),
+], ids=["check-program", "alias", "plugins"])
+def test_the_other_main_does_not_know_our_commands(command: list[str], status: int, tmp_path: Path) -> None:
+    """psij-python's ``__main__`` passes commands over that it does not know, with status 0; but it runs our descriptor
+    as all others."""
+    package = tmp_path / "psij"
+    package.mkdir()
+    (package / "version.py").write_text("__version__ = '0.9.11'\n")
+    (package / "descriptor.py").write_text("class Descriptor:\n    def __init__(self, *_, **__): pass\n")
+    (package / "__main__.py").write_text("")
+    ours = Path(psij.__file__).parent / "descriptors" / "sssjob_descriptors.py"
+    (package / "__init__.py").write_text(f"import runpy\ntry: runpy.run_path({str(ours)!r})\n"
+                                         "except Exception as e: print(e)\n")
+    done = subprocess.run([sys.executable, "-m", "psij", *command], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60)
+    trouble = f"the package psij in {tmp_path}/psij is that of psij-python and not sssjob's: {_DO}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", trouble if status else "")
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: python -m psij plugins\n")
+
+
 def test_an_error_of_our_own_stays_one() -> None:
     assert status_of(AttributeError("x")) == (
         70, "internal error: AttributeError: x (set SSSJOB_DEBUG=1 for the traceback)")

@@ -11,6 +11,8 @@ from psij.job_executor_config import JobExecutorConfig
 __all__ = ["BatchSchedulerExecutorConfig"]
 
 _WORK_THERE = "~/.psij/work"
+_NUMBERS = ("queue_polling_interval", "questions_a_minute", "initial_queue_polling_delay",
+            "queue_polling_error_threshold", "command_timeout", "accounting_delay", "lost_after", "staging_bytes")
 
 
 def _stated(stated: float | None, variable: str, default: float) -> float:
@@ -25,6 +27,14 @@ def _stated(stated: float | None, variable: str, default: float) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"{variable} has {text!r}, and not a number above 0")
     return number
+
+
+def _check_number(name: str, value: object) -> None:
+    """Raise TypeError for a setting that is no number, ValueError for one below 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}: {value!r}")
+    if not value >= 0:
+        raise ValueError(f"{name} must not be below 0: {value!r}")
 
 
 class BatchSchedulerExecutorConfig(JobExecutorConfig):
@@ -43,7 +53,8 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
     where the resource manager is, as ssh(1) takes it, None for this machine; all paths of jobs are then paths there,
     and work_directory is ``~/.psij/work`` there unless it is stated. ssh_setup: a line of sh with which each command
     there begins, such as one that sets PATH. ssh_directory: of jobs that state none, and what relative ones refer to
-    there, the home directory unless it is stated.
+    there, the home directory unless it is stated. Raises TypeError for numbers that are
+    none, ValueError for those below 0.
     """
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None,
@@ -67,13 +78,15 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
         self.lost_after = lost_after
         self.default_resources = default_resources
         self.staging_bytes = staging_bytes
+        for name in _NUMBERS:
+            _check_number(name, getattr(self, name))
 
     @classmethod
     def _from_config(cls, config: JobExecutorConfig | None) -> BatchSchedulerExecutorConfig:
         """The configuration itself, or one of this class with its settings."""
         if isinstance(config, BatchSchedulerExecutorConfig):
             return config
-        config = config or JobExecutorConfig.DEFAULT
+        config = cls._or_default(config)
         own_config = cls(launcher_log_file=config.launcher_log_file, work_directory=config.work_directory)
         own_config.surroundings, own_config.launcher, own_config.site_defaults = (config.surroundings, config.launcher,
                                                                                   config.site_defaults)

@@ -18,6 +18,7 @@ from functools import partial
 
 from psij import _forks
 from psij._handlers import apart, hand_over, interrupting
+from psij._validate import native_id_text
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging
 from psij.executors.batch._array_jobs import JobArray, arrays_of
@@ -329,7 +330,7 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
-        apart(partial(self._attach, job, native_id))
+        apart(partial(self._attach, job, native_id_text(native_id)))
 
     def _attach(self, job: Job, native_id: str) -> None:
         try:
