@@ -16,6 +16,7 @@ from sssjob.document.element import Container, Property, Raw
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
+from sssjob.lrm.usage import whole
 from sssjob.request._entry import Entry, policy_of
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
@@ -206,6 +207,20 @@ class Asked:
         """The finding for what cannot hold beside the counts of the job, which win over it: that of ``check``."""
         self.findings.add("SSS414", entry.tag, f"{entry.tag}: {why}", path=entry.path, item=entry.item, within=self.job,
                           once=True)
+
+    def chunks(self, layout: Layout) -> Entry | None:
+        """Take how many chunks there are into a layout that has its nodes, with a finding where there cannot be so
+        few; the entry that says it."""
+        entry = self.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount")
+        if entry is None:
+            return None
+        if not (count := whole(entry.text)):
+            self.dropped(entry, f"{entry.text[:80]} is no number of things that can be asked for")
+            return None
+        if why := layout.take_chunks(count):
+            self.misfit(entry, why)
+            return None
+        return entry
 
     def spread(self, entry: Entry, layout: Layout) -> None:
         """Take the TaskDistribution of an entry into a layout, with a finding where it does not fit or is none that

@@ -17,7 +17,6 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, Requested, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
-from sssjob.lrm.usage import whole
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
@@ -51,9 +50,8 @@ class Resources(Asked):
         layout = Layout(nodes=self._most("NodeCount"),
                         tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
                         processors=self._most("Processors"), cpus=self.count("Processors", TASK))
-        chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
-        if chunks is not None:
-            layout.chunks = whole(chunks.text) or None
+        if self.says_chunks():
+            self.chunks(layout)
         self._distribution(layout)
         return layout
 
