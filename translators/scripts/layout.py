@@ -246,7 +246,7 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     parts = [part_of(part_asking) for part_asking in many]
     for part_asking in many:
         join(asking, part_asking)
-    first = parts[0]
+    first, alike = parts[0], True
     if all(_alike(part) == _alike(first) for part in parts):
         first = _together(parts)
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
@@ -258,8 +258,10 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks; "
                     f"how many are on a node, {shown}, is not", subject="TaskGroup")
     else:
+        alike = False
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
+    asking.alike = range(2, len(groups) + 1) if alike else ()
     before = first.processor_total
     for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
         if any(e.level == JOB for e in asking.said(tag)):
