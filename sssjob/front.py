@@ -306,8 +306,8 @@ def _is_text(source: str) -> bool:
 
 
 def _file(place: Path, path: str) -> tuple[bytes, str]:
-    if "\0" in path:
-        raise AccessError(escape(path), "no file can have this name")
+    if not path or "\0" in path:
+        raise AccessError(escape(path) or "''", "no file can have this name")
     return read_bytes(place), path
 
 
@@ -379,7 +379,7 @@ def _collected(error: RejectedError) -> Findings:
 def _policy(policy: Policy | str | None) -> Policy | None:
     if policy is None or isinstance(policy, Policy):
         return policy
-    word = Policy.of(policy)
+    word = Policy.of(policy) if isinstance(policy, str) else None
     if word is None:
         raise UsageError(f"no policy {policy!r} (known: {', '.join(p.value for p in Policy)})")
     return word

@@ -111,3 +111,18 @@ def test_a_condition_that_two_groups_state_is_told_at_both() -> None:
     findings.places = document.places
     get("sge").write(document, WriteContext(findings, policy=Policy.WARN))
     assert [f.line for f in findings if f.subject == "Node"] == [9, 18]
+
+
+@pytest.mark.parametrize("name", ["psij", "sge", "cobalt", "htcondor", "flux", "flux-jobspec"])
+@pytest.mark.parametrize("more", ["", "<TaskGroup>\n<TaskCount>2</TaskCount>\n<Id>c</Id>\n</TaskGroup>\n"])
+def test_what_equal_groups_lose_is_told_at_each_where_they_are_made_one(name: str, more: str) -> None:
+    """Of groups that are not alike only the first is carried, and told of."""
+    group = ("<TaskGroup>\n<TaskCount>2</TaskCount>\n<Id>{}</Id>\n<Requested>\n<Memory metric='PerGPU'>3</Memory>\n"
+             "</Requested>\n</TaskGroup>\n")
+    findings = Findings()
+    document = read(job(group.format("a"), group.format("b"), more))
+    findings.places = document.places
+    get(name).write(document, WriteContext(findings, policy=Policy.WARN))
+    assert [f.line for f in findings if f.subject == "Memory"] == ([7] if more else [7, 14])
+    ids = [f.line for f in findings if f.subject == "Id"]
+    assert ids == ([5] if more and name == "psij" else [5, 12, *([19] if more else [])])

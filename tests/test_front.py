@@ -205,6 +205,10 @@ def test_what_is_no_document_is_named() -> None:
         sssjob.write(3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not a JobGroup"):
         sssjob.effective(JobGroup())  # type: ignore[arg-type]
+    with pytest.raises(AccessError, match="'': no file can have this name"):
+        sssjob.read("")
+    with pytest.raises(UsageError, match=r"no policy 3 \(known: Reject, Warn, Ignore\)"):
+        sssjob.convert(JOB, to="slurm", policy=3)  # type: ignore[arg-type]
 
 
 def test_a_quote_at_the_end_of_the_calendar_is_refused_with_a_reason() -> None:

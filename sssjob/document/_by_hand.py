@@ -40,8 +40,9 @@ from sssjob.limits import LIMITS
 
 __all__ = ["attribute_of", "fill", "name_of", "properties_of", "property_of"]
 
-#: An amount and its unit in one text.
-_WITH_UNIT: Final = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*([^\W\d_]\S*)\s*", re.ASCII)
+#: An amount and its unit in one text; a unit that holds digits stands behind a blank, for 0x10 has none.
+_WITH_UNIT: Final = re.compile(
+    r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))((?:\s+[^\W\d_]\S*)|(?:[^\W\d_][^\s\d]*))\s*", re.ASCII)
 _ZONED: Final = re.compile(r"(?:[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)\s*\Z")
 _ABBREVIATIONS: Final = {1 << u.power: u.abbr for u in UNITS}
 
@@ -171,7 +172,7 @@ def _parted(row: Element, value: Any) -> tuple[Any, str | None]:
     parts = _WITH_UNIT.fullmatch(value)
     if parts is None or (parts[2][:1] in "eE" and parts[2][1:].lstrip("+-").isdigit()):
         return value, None
-    return parts[1], _unit(row, parts[2])
+    return parts[1], _unit(row, parts[2].strip())
 
 
 def _unit(row: Element, unit: str) -> str:
@@ -303,7 +304,7 @@ _SPELL: Final[dict[str, Callable[[Any], str | None]]] = {
     "Duration": _seconds,
 }
 _TAKEN: Final = {
-    "String": "a str, an int or a path", "Integer": "an int", "Float": "a number, or a str with a unit",
+    "String": "a str, an int, a Decimal or a path", "Integer": "an int", "Float": "a number, or a str with a unit",
     "Boolean": "True or False", "DateTime": "epoch seconds or an aware datetime",
     "Duration": "seconds or a timedelta",
 }

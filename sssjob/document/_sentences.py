@@ -33,6 +33,11 @@ class Comparison:
     conj: str = "And"
     group: int = 0
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for a condition within a comparison, of which one of the two would be lost."""
+        if isinstance(self.value, Condition):
+            raise UsageError("a value is compared with, not a condition: join two conditions, as ge(8) & le(16)")
+
     def attributes(self) -> dict[str, str | None]:
         """The attributes of its property; what is the default is left out."""
         return {"op": self.op if self.op != "EQ" else None, "conj": self.conj if self.conj != "And" else None,

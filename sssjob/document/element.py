@@ -351,12 +351,16 @@ class Container:
 
         self._replace(name_of(self.tag, tag), () if value is None else properties_of(self.tag, tag, value, attributes))
 
-    def put(self, tag: str, values: Iterable[Given | Property] | Given | Property, /) -> None:
-        """Put these properties, or the one, in place of all of that name. Conversions and errors as of ``add``."""
-        from sssjob.document._by_hand import name_of, property_of
+    def put(self, tag: str, values: Iterable[Given | Property | Condition] | Given | Property | Condition | None,
+            /) -> None:
+        """Put these properties, or the one, in place of all of that name; None takes them away. Conversions and errors
+        as of ``add``; of a condition all its properties are put."""
+        from sssjob.document._by_hand import name_of, properties_of
 
-        each = values if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
-        self._replace(name_of(self.tag, tag), [property_of(self.tag, tag, value, {}) for value in each])
+        one = isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(values, Iterable)
+        each: Iterable[Any] = () if values is None else (values,) if one else values  # type: ignore[assignment]
+        self._replace(name_of(self.tag, tag), [
+            property_ for value in each for property_ in properties_of(self.tag, tag, value, {})])
 
     # -- changing: what is given is taken as it is, by those who know that it is right
     def add_as_is(self, tag: str, value: Value, /, **attributes: str | None) -> Property:
@@ -452,7 +456,8 @@ class Many(_PropertyAccessor, Generic[T]):
     def __get__(self, obj: Container | None, owner: type) -> Self | tuple[T, ...]:
         return self if obj is None else tuple(p.value for p in obj.all(self.tag))  # type: ignore[misc]
 
-    def __set__(self, obj: Container, values: Iterable[Given | Property]) -> None:
+    def __set__(self, obj: Container,
+                values: Iterable[Given | Property | Condition] | Given | Property | Condition | None) -> None:
         obj.put(self.tag, values)
 
 
@@ -480,5 +485,6 @@ class PropertiesOf(_PropertyAccessor, Generic[P]):
     def __get__(self, obj: Container | None, owner: type) -> Self | tuple[P, ...]:
         return self if obj is None else tuple(obj.all(self.tag))  # type: ignore[arg-type]
 
-    def __set__(self, obj: Container, values: Iterable[Given | Property]) -> None:
+    def __set__(self, obj: Container,
+                values: Iterable[Given | Property | Condition] | Given | Property | Condition | None) -> None:
         obj.put(self.tag, values)

@@ -15,11 +15,11 @@ class Entry:
     """One item of the job at its place.
 
     tag, attributes: of the item as it stands, op and conj included; level: where it stands; slot: "", Requested,
-    Delivered or Environment; used: something was made of it; understood: attributes that were; taken: what is asked
-    for in its place, free of op and conj.
+    Delivered or Environment; above: the path of what it stands in; used: something was made of it; understood:
+    attributes that were; taken: what is asked for in its place, free of op and conj.
     """
 
-    __slots__ = ("_above", "attributes", "item", "level", "policy", "slot", "tag", "taken", "understood", "used")
+    __slots__ = ("above", "attributes", "item", "level", "policy", "slot", "tag", "taken", "understood", "used")
 
     def __init__(self, item: Property | Raw | Container, level: str, slot: str, above: str, policy: Policy) -> None:
         self.item, self.level, self.slot, self.policy = item, level, slot, policy
@@ -28,18 +28,18 @@ class Entry:
         self.used = False
         self.understood: Set[str] = _NOTHING
         self.taken: Property | None = None
-        self._above = above
+        self.above = above
 
     @property
     def path(self) -> str:
         """``/Job/Requested/Memory``."""
-        return f"{self._above}/{self.tag}"
+        return f"{self.above}/{self.tag}"
 
     @property
     def place(self) -> tuple[str, int]:
         """What tells it from the others of the job: the item alone does not, for a document that is read may hold one
         for two properties that say the same."""
-        return self._above, id(self.item)
+        return self.above, id(self.item)
 
     @property
     def called(self) -> str:

@@ -7,7 +7,7 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from sssjob.document.element import Container, Property, Raw
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
+from sssjob.lrm.usage import whole
 from sssjob.request._entry import Entry, policy_of
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
@@ -96,6 +97,7 @@ class Asked:
         self.job, self.group, self.findings, self.target = job, group, findings, target
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
+        self.alike: Sequence[int] = ()          # numbers of the task groups for which the first stands too
         self.apart: frozenset[int] = frozenset()        # entries of the first that not all of them ask for alike
         self.entries: list[Entry] = []
         self.variables: list[Entry] = []        # those of Environment, at any level
@@ -177,10 +179,29 @@ class Asked:
     # -- findings
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
              subject: str = "") -> None:
-        """One finding about an entry (None: about the job)."""
+        """One finding about an entry (None: about the job), and at each of the task groups that are alike; of what is
+        written for all of them another way it is one."""
+        self._note_at(rule, entry, message, severity, subject)
+        if entry is not None and self.alike and rule != "SSS502":
+            for other in self._alike(entry):
+                self._note_at(rule, other, message, severity, subject)
+
+    def _note_at(self, rule: str, entry: Entry | None, message: str, severity: Severity | None, subject: str) -> None:
+        """The finding at one place."""
         path, item = self._about(entry, subject)
         self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
-                          policy=entry.policy if entry else Policy.REJECT, path=path, item=item, within=self.job)
+                          policy=entry.policy if entry else Policy.REJECT, path=path, item=item, within=self.job,
+                          once=bool(self.alike))
+
+    def _alike(self, entry: Entry) -> Iterator[Entry]:
+        """What the other task groups that are alike say where the first one has an entry."""
+        start, first, inner = entry.above.partition("/TaskGroup[1]")
+        for number in self.alike if first else ():
+            above = f"{start}/TaskGroup[{number}]{inner}"
+            if len(self.groups) > 1:
+                yield from [e for e in self.entries if e.above == above and e.item == entry.item][:1]
+            elif isinstance(entry.item, Property):      # of groups that were made one: a copy is found by its value
+                yield Entry(entry.item.replace(), entry.level, entry.slot, above, entry.policy)
 
     def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:
         """Path and item of an entry; where a finding has only a name those of the first of that name."""
@@ -206,6 +227,20 @@ class Asked:
         """The finding for what cannot hold beside the counts of the job, which win over it: that of ``check``."""
         self.findings.add("SSS414", entry.tag, f"{entry.tag}: {why}", path=entry.path, item=entry.item, within=self.job,
                           once=True)
+
+    def chunks(self, layout: Layout) -> Entry | None:
+        """Take how many chunks there are into a layout that has its nodes, with a finding where there cannot be so
+        few; the entry that says it."""
+        entry = self.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount")
+        if entry is None:
+            return None
+        if not (count := whole(entry.text)):
+            self.dropped(entry, f"{entry.text[:80]} is no number of things that can be asked for")
+            return None
+        if why := layout.take_chunks(count):
+            self.misfit(entry, why)
+            return None
+        return entry
 
     def spread(self, entry: Entry, layout: Layout) -> None:
         """Take the TaskDistribution of an entry into a layout, with a finding where it does not fit or is none that

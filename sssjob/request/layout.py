@@ -90,6 +90,15 @@ class Layout:
     geometry: tuple[int, ...] = ()
     partly: bool = False
 
+    # -- what is stated is taken in
+    def take_chunks(self, chunks: int | None) -> str:
+        """Take how many chunks there are, after the nodes: why there cannot be so few, for each is on one node; empty
+        where there can. As a distribution they give way to the nodes that are stated."""
+        if chunks and self.nodes is not None and self.nodes > chunks:
+            return f"{chunks} chunk{'s' * (chunks != 1)} cannot be on {self.nodes} nodes, for each is on one"
+        self.chunks = chunks
+        return ""
+
     # -- what follows
     def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
         """Why a distribution cannot be that of the counts that are stated, which win over it at every door; empty where
@@ -98,8 +107,12 @@ class Layout:
             return f"the geometry lists {sum(geometry)} tasks, there are {self.tasks}"
         if geometry and self.nodes not in (None, len(geometry)):
             return f"the geometry lists {len(geometry)} nodes, there are {self.nodes}"
+        if self.chunks is not None and len(geometry) > self.chunks:
+            return f"the geometry lists {len(geometry)} nodes, more than there are chunks, {self.chunks}"
         if per_node and self.nodes and self.tasks is not None and self.tasks > per_node * self.nodes:
             return f"{self.tasks} tasks on {self.nodes} nodes are more than {per_node} on each"
+        if per_node and self.chunks is not None and self.tasks is not None and self.tasks > per_node * self.chunks:
+            return f"{self.tasks} tasks, {per_node} on a node, are on more nodes than there are chunks, {self.chunks}"
         return ""
 
     def doubt(self, kind: str) -> str:
@@ -118,8 +131,9 @@ class Layout:
     @property
     def shares_processors(self) -> bool:
         """Whether more tasks than processors are placed in chunks (PBS: ncpus is what a chunk has, mpiprocs how many
-        processes start there)."""
-        return self.chunks is not None and self.processors is not None and self.processors < (self.tasks or 0)
+        processes start there). Tasks of which each asks for processors do not share them."""
+        return self.chunks is not None and not self.cpus and self.processors is not None and (
+            self.processors < (self.tasks or 0))
 
     @property
     def crowded(self) -> str:
@@ -150,10 +164,10 @@ class Layout:
             return self.tasks
         if self.geometry:
             return sum(self.geometry)
+        if self.per_node and (nodes := self.node_stated) is not None:
+            return self.per_node * nodes
         if self.chunks is not None:
             return self.chunks
-        if self.per_node and self.nodes is not None:
-            return self.per_node * self.nodes
         if self.per_node and (self.processors is None or not self.cpus):
             return self.processors or self.per_node         # those of one node, where nothing says more
         if self.cpus and self.processors is not None and self.processors > 0:
@@ -178,7 +192,7 @@ class Layout:
         that they share; without tasks one for each processor, of which each node has one."""
         total = self.task_total
         if self.processors is not None and (total is None or self.shares_processors):
-            return max(self.processors, self.node_stated or 0)
+            return max(self.processors, self.places)
         return total
 
     @property
@@ -196,8 +210,8 @@ class Layout:
 
     @property
     def processor_total(self) -> int | None:
-        """Processors of all of it: as stated, at least those of its tasks and one on each node; None where nothing says
-        so."""
+        """Processors of all of it: as stated, at least those of its tasks and one on each node or in each chunk; None
+        where nothing says so."""
         tasks = self.task_total
         if tasks is None and self.cpus and self.processors is None:
             tasks = self.tasks_assumed
@@ -205,8 +219,8 @@ class Layout:
         if self.processors is None and of_tasks is None:
             return None
         if self.shares_processors:
-            return max(self.processors or 0, self.node_stated or 0)
-        return max(self.processors or 0, of_tasks or 0, self.node_stated or 0)
+            return max(self.processors or 0, self.places)
+        return max(self.processors or 0, of_tasks or 0, self.places)
 
     @property
     def node_apart(self) -> int | None:
@@ -219,6 +233,11 @@ class Layout:
         if self.nodes is not None:
             return self.nodes
         return len(self.geometry) or (1 if self.chunks == 1 else None)
+
+    @property
+    def places(self) -> int:
+        """Nodes or chunks as they are stated, of which each has a processor."""
+        return max(self.node_stated or 0, self.chunks or 0)
 
     @property
     def node_total(self) -> int | None:
@@ -235,7 +254,7 @@ class Layout:
         total = self.node_total
         if total is not None:
             return total
-        of_one_task = self.tasks in (None, 1) and bool(self.cpus) and self.processors in (None, self.cpus)
+        of_one_task = self.task_total in (None, 1) and bool(self.cpus) and self.processors in (None, self.cpus)
         return 1 if of_one_task or self.processor_total == self.tasks_assumed == 1 else None
 
     # -- over nodes, or chunks

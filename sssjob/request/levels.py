@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "chunks_of", "given_to", "request_in", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "given_to", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -153,14 +153,18 @@ def _bare(properties: Iterable[Property], requested: Iterable[Property], without
     return [p for p in implied if identity_of(p) not in stated]
 
 
-def chunks_of(view: View[Any]) -> int | None:
-    """How many chunks of equal resources a job or a task group asks for (Extension ChunkCount); None where it says
-    nothing of them, or no number."""
+def chunks_of(view: View[Any]) -> Property | None:
+    """The Extension that says how many chunks of equal resources a job or a task group asks for; None where there is
+    none, or where it says no number of them."""
     for extension in view.get("Extension"):
-        named = extension.attributes
-        if named.get("name") == "ChunkCount" and named.get("type") == "Scheduler":
-            return whole(extension.text) or None
+        if counts_chunks(extension):
+            return extension if whole(extension.text) else None
     return None
+
+
+def counts_chunks(p: Property) -> bool:
+    """Whether a property is the Extension that says how many chunks there are."""
+    return p.tag == "Extension" and p.attributes.get("name") == "ChunkCount" and p.attributes.get("type") == "Scheduler"
 
 
 def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:

@@ -19,7 +19,7 @@ from sssjob.document.element import Property
 from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
-from sssjob.lrm.usage import known_sum
+from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request, chunks_of
@@ -83,6 +83,8 @@ class Part:
             origin = f"Processors {count}"
         elif count == layout.node_stated and (tasks or 0) * (layout.cpus or 1) < count:
             origin = f"one on each of {count} nodes"
+        elif count == layout.chunks and (tasks or 0) * (layout.cpus or 1) < count:
+            origin = f"one in each of {count} chunks"
         elif tasks is None:
             origin = f"Processors {count}"
         else:
@@ -169,10 +171,8 @@ def totals_from(request: Request, values: Values) -> Totals:
         tags = {p.tag for p in own}
         stated = [*own, *(p for p in of_job if alone and p.tag not in tags)]
         misfits: list[Misfit] = []
-        layout, certain = _layout(group, stated, tasks, misfits)
-        if alone and tags & {"NodeCount", "Processors"}:        # the job may ask for more than its one group
-            layout.nodes = _greatest(layout.nodes, _count(of_job, "NodeCount"))
-            layout.processors = _greatest(layout.processors, _count(of_job, "Processors"))
+        beside = of_job if alone and tags & {"NodeCount", "Processors"} else ()     # it may be more than its group's
+        layout, certain = _layout(group, stated, beside, tasks, misfits)
         if not misfits and (why := layout.crowded):
             misfits += [(p, why) for p in stated if p.tag == "Processors"][:1]
         if not misfits and (why := layout.sparse):
@@ -235,25 +235,29 @@ def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[i
     return None, True
 
 
-def _layout(group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]],
-            misfits: list[Misfit]) -> tuple[Layout, bool]:
+def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequence[Property],
+            tasks: Sequence[Sequence[Property]], misfits: list[Misfit]) -> tuple[Layout, bool]:
     """The layout of a group: its own counts, in a job with one group those of the job too; False where its processors
-    are per something that is not said. misfits: gets what does not fit."""
-    layout = Layout(nodes=_count(properties, "NodeCount"))
+    are per something that is not said. beside: what the job says of its one group, of which the greater counts;
+    misfits: gets what does not fit."""
+    layout = Layout(nodes=_greatest(_count(properties, "NodeCount"), _count(beside, "NodeCount")))
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
     each = [_count(task, "Processors") for task in tasks]
     if each and each[0] and all(count_of_task == each[0] for count_of_task in each):
         layout.cpus = each[0]
     uneven = any(each) and not layout.cpus
-    distribution, why = group.first("TaskDistribution"), None
+    chunks = chunks_of(group)
+    if chunks is not None and (why := layout.take_chunks(whole(chunks.text))):
+        misfits.append((chunks, why))
+    distribution, why_not = group.first("TaskDistribution"), None
     with suppress(LexicalError):            # ``check`` tells of it
-        why = None if distribution is None else spread(layout, distribution)
-    layout.chunks = chunks_of(group)
-    layout.processors, certain = _stated(properties, "Processors", layout)
+        why_not = None if distribution is None else spread(layout, distribution)
+    processors, certain = _stated(properties, "Processors", layout)
+    layout.processors = _greatest(processors, _count(beside, "Processors"))
     if layout.processors is None and uneven:
         layout.processors = sum(count_of_task or 1 for count_of_task in each)
-    if distribution is not None and (why := why or layout.doubt(distribution_of(distribution)[0])):
+    if distribution is not None and (why := why_not or layout.doubt(distribution_of(distribution)[0])):
         misfits.append((distribution, why))
     return layout, certain
 

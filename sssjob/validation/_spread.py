@@ -11,8 +11,10 @@ from typing import Final
 from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
+from sssjob.lrm.usage import whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
+from sssjob.request.levels import counts_chunks
 
 __all__ = ["spread_over"]
 
@@ -31,6 +33,7 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
     that each count can be are held against each other, without a look at what each level asks for: where nothing is odd
     about these, nothing is odd about any choice between them."""
     stated: dict[str, list[Property]] = {}
+    chunks: list[int] = []
     groups = listed = 0
     stack = [(scope, False) for scope in scopes]
     while stack:
@@ -39,18 +42,22 @@ def spread_over(scopes: Iterable[Container], limits: Limits = LIMITS) -> bool:
             tag = item.tag
             if tag in _SPREAD and isinstance(item, Property):
                 stated.setdefault("Task" if of_task else tag, []).append(item)
+            elif tag == "Extension" and isinstance(item, Property) and counts_chunks(item):
+                chunks.append(whole(item.text) or 0)
             elif tag in _INNER and isinstance(item, Container):
                 groups += tag == "TaskGroup"
                 listed += tag == "Task"
                 stack.append((item, of_task or tag in _TASKS))
-    if not stated or (not listed and "TaskDistribution" not in stated and (
+    if chunks and (len(chunks) > 1 or chunks[0] > limits.count):
+        return True
+    if not stated or (not chunks and not listed and "TaskDistribution" not in stated and (
             len(stated) < 2 or stated.keys() in _APART)):
         return False
     distributions = stated.pop("TaskDistribution", [])
     if groups > 1 or len(distributions) > 1 or (listed > 1 and "Task" in stated):
         return True
-    least: dict[str, int] = {}
-    most: dict[str, int] = {}
+    least = dict.fromkeys(["ChunkCount"], chunks[0]) if chunks and chunks[0] else {}
+    most = dict(least)
     for tag, properties in stated.items():
         for p in properties:
             count = _count(p)
@@ -79,10 +86,10 @@ def _odd(places: Mapping[str, int], tasks: Mapping[str, int], distribution: Prop
     """Whether something does not fit where there are so many nodes and processors, and so many tasks of so many
     processors."""
     layout = Layout(nodes=places.get("NodeCount"), tasks=tasks.get("TaskCount"), cpus=tasks.get("Task"))
-    why = None
+    why: str | None = layout.take_chunks(places.get("ChunkCount"))
     try:
         if distribution is not None:
-            why = spread(layout, distribution)
+            why = why or spread(layout, distribution)
     except LexicalError:
         return True
     layout.processors = places.get("Processors")

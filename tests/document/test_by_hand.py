@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sssjob import ge, gt, le, matching, ne
+from sssjob import eq, ge, gt, le, matching, ne
 from sssjob.document.element import Amount, Container, Property
 from sssjob.document.model import (
     CLASSES,
@@ -118,6 +118,7 @@ REFUSED: list[tuple[type[Container], str, Any, dict[str, Any], str, str, str]] =
     (Job, "Id", "", {}, "SSS201", "Id", _B),
     (Job, "Id", "a" * 2000, {}, "SSS110", "Id", _B),
     (Job, "Id", ["a"], {}, "SSS201", "Id", _B),
+    (Job, "Charge", "0x10", {}, "SSS201", "Charge", _B),
     (Job, "Arguments", "a\x00b", {}, "SSS201", "Arguments", _B),
     (Job, "State", "Waiting", {}, "SSS201", "State", _B),
     (Job, "State", "Removed", {}, "SSS201", "State", _B),
@@ -268,6 +269,26 @@ def test_conditions_become_properties(condition: Any, terms: list[tuple[str, str
     job.requested.processors = condition
     assert [(p.op, p.text, p.conj, p.group) for p in job.requested.all("Processors")] == terms
     assert not read_document(write_document(job)).findings
+
+
+def test_what_may_stand_several_times_takes_conditions_and_lists_of_them() -> None:
+    requested = Requested(node=matching("n[0-9]+") | eq("m1"), feature=["a", eq("b") | eq("c")])
+    assert [(p.text, p.op, p.conj, p.group) for p in requested.properties()] == [
+        ("n[0-9]+", "Match", "And", 1), ("m1", "EQ", "Or", -1),
+        ("a", "EQ", "And", 0), ("b", "EQ", "And", 1), ("c", "EQ", "Or", -1)]
+    requested.node = None
+    assert {p.tag for p in requested.properties()} == {"Feature"}
+
+
+@pytest.mark.parametrize("value", [b"ib", bytearray(b"ib"), memoryview(b"ib"), {"ib": 1}])
+def test_neither_bytes_nor_a_mapping_is_a_list_of_values(value: Any) -> None:
+    with pytest.raises(PropertyError, match=f"Feature: a {type(value).__name__} is no String"):
+        Job().feature = value
+
+
+def test_a_condition_within_a_comparison_is_refused() -> None:
+    with pytest.raises(UsageError, match="a value is compared with, not a condition"):
+        ge(le(4))       # type: ignore[arg-type]
 
 
 def test_conditions_are_not_truths() -> None:

@@ -1,5 +1,5 @@
-"""Documents with a geometry: amounts at every level and in the defaults of each, what they are per, tasks and how they
-are spread; conditions, alternatives, and names of nodes and features."""
+"""Documents with a geometry: amounts at every level and in the defaults of each, what they are per, tasks, chunks, and
+how they are spread; conditions, alternatives, and names of nodes and features."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ __all__ = ["geometries", "job_of", "read", "request_in"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
 METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"])
+#: How many chunks of equal resources there are, as PBS has them.
+CHUNKS = st.integers(1, 4).map(lambda n: f'<Extension name="ChunkCount" type="Scheduler">{n}</Extension>')
 #: Nodes by name: one, lists and ranges of them, and a pattern.
 NODES = ("<Node>n1</Node>", "<Node op='NE'>n9</Node>", "<Node aggregation='List'>n1,n2</Node>",
          "<Node aggregation='List' delimiter=';'>n1;n2</Node>", "<Node aggregation='Range'>n[1-3]</Node>",
@@ -125,6 +127,7 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     count = draw(st.integers(0 if alone else 1, 8))
     lines = [f"<TaskCount>{count}</TaskCount>"] if count else []
     lines += draw(_distribution())
+    lines += draw(_some([CHUNKS], 5))
     inner = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True)], 5))
     if draw(st.integers(0, 2 if not alone else 7)) == 0:
         inner += draw(_counts())
@@ -163,10 +166,12 @@ def _texts(draw: st.DrawFn) -> str:
                        st.integers(1, 9).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>"),
                        _durations()]))
     job += draw(_names())
+    chunks = draw(_some([CHUNKS], 7))
     job += draw(_alternatives()) if draw(st.integers(0, 5)) == 0 else []
     conditional = any(re.search(" (op|conj|group|preference|aggregation)=", line) for line in job)
     if conditional or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
+    job += chunks
     groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
     defaults = draw(_group_defaults()) if draw(st.integers(0, 5)) == 0 else []
     of_all = draw(st.booleans())

@@ -21,7 +21,7 @@ from tests.strategies import FIXED, examples
 
 #: Findings that refuse a translation unless a policy lets it pass, and those that leave it to the site.
 REFUSING = ("SSS501", "SSS504")
-LAYOUT = {"Processors", "NodeCount", "TaskCount", "TaskDistribution", "TaskGroup"}
+LAYOUT = {"Processors", "NodeCount", "TaskCount", "TaskDistribution", "TaskGroup", "ChunkCount"}
 #: Property -> the names in findings that account for a difference in it.
 ABOUT = {"processors": LAYOUT, "nodes": {"Resource", *LAYOUT},
          "copies": {"NodeCount", "TaskCount", "TaskDistribution", "TaskGroup", "Launcher"},
@@ -44,7 +44,7 @@ def amount(totals: Totals, tag: str) -> tuple[Fraction | None, bool]:
 
 def differences(totals: Totals, native: Native) -> Iterator[tuple[str, Fraction | None, Fraction | None, Fraction]]:
     """(what, asked, written, what is still no more) of all that is not the same."""
-    partly = len(totals.parts) > 1 and any(part.layout.node_total is None for part in totals.parts)
+    partly = len(totals.parts) > 1 and any(part.layout.node_apart is None for part in totals.parts)
     nodes = totals.nodes.value if totals.nodes and not (partly and not totals.nodes.plain) else None
     layout = totals.layout
     least = nodes or (Fraction(layout.per_node) if layout.per_node else Fraction(1))
@@ -93,7 +93,8 @@ def misplaced(text: str, findings: Findings) -> list[str]:
         tag, line = re.split(r"[ /]", f.subject)[0], lines[f.line - 1]
         if f.severity == "info" or f"<{tag}" not in text or f"<{tag}" in line or tag == "Requested":
             continue
-        if not (several and line == "<Job>") and not re.match("<(TaskGroup|TaskCount|TaskDistribution)", line):
+        if not (several and line == "<Job>") and not re.match(
+                "<(TaskGroup|TaskCount|TaskDistribution|Extension name=.ChunkCount)", line):
             wrong.append(str(f))
     return wrong
 

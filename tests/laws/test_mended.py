@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.conversion.intake import gate
 from sssjob.translators import ReadContext, get
 from tests.cases import Cases
 from tests.laws.documents import read, request_in
@@ -13,6 +14,7 @@ from tests.laws.test_meaning import FORMATS, copies_lost, offers_answered_otherw
 
 TASKS = "<TaskCount>{}</TaskCount>"
 PER_NODE = '<TaskDistribution type="TasksPerNode">{}</TaskDistribution>'
+CHUNKS = '<Extension name="ChunkCount" type="Scheduler">{}</Extension>'
 
 
 def document(*lines: str) -> str:
@@ -194,6 +196,39 @@ CASES = {
         "<Feature conj='Or' group='-1'>big</Feature>")),
     "a host by name, and another one that is excluded": document(in_requested(
         "<NodeCount>2</NodeCount>", "<Node>n2</Node>", "<Node op='NE'>n9</Node>")),
+    "fewer chunks than nodes": document(
+        "<NodeCount>2</NodeCount>", "<Memory units='GB' metric='PerProcessor'>9</Memory>", CHUNKS.format(1)),
+    "more chunks than nodes, with memory of a node and a GPU of a node": document(
+        in_requested("<NodeCount>2</NodeCount>", "<Memory units='GB' metric='PerNode'>3</Memory>",
+                     "<Resource name='GPU' metric='PerNode'>1</Resource>"), CHUNKS.format(3)),
+    "chunks on one node, of which nobody says the processors": document("<NodeCount>1</NodeCount>", CHUNKS.format(2)),
+    "more chunks than tasks": document(group(TASKS.format(2), PER_NODE.format(3), CHUNKS.format(4))),
+    "tasks in chunks, each of which wants processors": document(
+        "<Processors>5</Processors>", CHUNKS.format(1), group(TASKS.format(6), each("<Processors>3</Processors>"))),
+    "tasks in chunks, and memory of each processor": document(
+        "<Memory units='GB' metric='PerProcessor'>3</Memory>", group(TASKS.format(6), CHUNKS.format(2))),
+    "tasks of a node on the node of a single chunk": document(
+        CHUNKS.format(1), group(PER_NODE.format(2), each("<Memory units='GB'>3</Memory>"))),
+    "tasks of a node in several chunks": document(
+        "<Resource name='GPU'>6</Resource>", group(PER_NODE.format(1), CHUNKS.format(2))),
+    "tasks that share the processors of a chunk, and how many are on a node": document(
+        "<Processors>2</Processors>", group(TASKS.format(3), PER_NODE.format(4), CHUNKS.format(1))),
+    "more nodes for the tasks than chunks": document(
+        CHUNKS.format(3), group(TASKS.format(5), PER_NODE.format(1), each("<Processors>2</Processors>"))),
+    "a geometry of more nodes than chunks": document(
+        CHUNKS.format(1), group('<TaskDistribution type="Geometry">{1,2}{3}</TaskDistribution>')),
+    "a GPU of a node, and tasks of which nobody says how many chunks are on one": document(
+        CHUNKS.format(4), group(in_requested("<Resource name='GPU' metric='PerNode'>1</Resource>"),
+                                each("<Processors>4</Processors>"))),
+    "groups of chunks on one node": document(
+        "<NodeCount>1</NodeCount>", CHUNKS.format(3),
+        *[group(TASKS.format(4), '<TaskDistribution type="Geometry">{1,2,3,4}</TaskDistribution>')] * 2),
+    "a chunk that may be on a node of another group": document(
+        group(TASKS.format(1), CHUNKS.format(1)), group(TASKS.format(8), PER_NODE.format(1))),
+    "memory of each task of one of two groups of chunks": document(
+        CHUNKS.format(2), group(TASKS.format(1)), group(TASKS.format(8), each("<Memory units='GB'>9</Memory>"))),
+    "several conditions on hosts, of which some name the same": document(
+        in_requested("<Node aggregation='Range'>n[1-3]</Node>"), group(in_requested("<Node>n1</Node>"))),
 }
 
 
@@ -250,6 +285,18 @@ def test_the_laws_hold(text: str) -> None:
     ("the same feature at every level", "flux", "#FLUX: --requires=ib\n"),
     ("an uneven geometry with more processors than tasks", "pbspro",
      "#PBS -l select=1:ncpus=3:mpiprocs=2+1:ncpus=5:mpiprocs=4+1:ncpus=1:mpiprocs=1+1:ncpus=3:mpiprocs=3"),
+    ("fewer chunks than nodes", "pbspro", "#PBS -l select=2:mem=9gb\n#PBS -l place=scatter\n"),
+    ("more chunks than nodes, with memory of a node and a GPU of a node", "pbspro",
+     "#PBS -l select=2:mem=2gb:ngpus=1+1:mem=2gb\n"),
+    ("chunks on one node, of which nobody says the processors", "torque", "#PBS -l nodes=1:ppn=2\n"),
+    ("chunks on one node, of which nobody says the processors", "pbspro", "#PBS -l select=2\n#PBS -l place=pack\n"),
+    ("tasks in chunks, and memory of each processor", "pbspro", "#PBS -l select=2:ncpus=3:mpiprocs=3:mem=9gb\n"),
+    ("tasks of a node on the node of a single chunk", "cobalt", "#COBALT -n 1\n#COBALT --mode c2\n"),
+    ("tasks of a node in several chunks", "slurm", "#SBATCH --ntasks=2\n#SBATCH --ntasks-per-node=1\n"),
+    ("tasks that share the processors of a chunk, and how many are on a node", "cobalt", "#COBALT --mode c2\n"),
+    ("memory of each task of one of two groups of chunks", "pbspro", "+2:ncpus=4:mpiprocs=4:mem=36gb\n"),
+    ("several conditions on hosts, of which some name the same", "htcondor",
+     'requirements = Machine == "n1" || Machine == "n2" || Machine == "n3"\n'),
 ])
 def test_what_is_written(case: str, name: str, line: str) -> None:
     assert line in written(name, read(CASES[case]))[0]
@@ -259,10 +306,27 @@ def test_what_is_written(case: str, name: str, line: str) -> None:
     ("more nodes than the least of processors", {"NodeCount": 2, "Processors": 2, "Disk": 9 << 30}),
     ("tasks of a node, and not how many nodes", {"NodeCount": 1, "Processors": 2}),
     ("memory of each GPU, GPUs of the job and of each task", {"Processors": 4, "Memory": 108 << 30, "Resource": 12}),
+    ("more chunks than tasks", {"NodeCount": 1, "Processors": 4}),
+    ("tasks in chunks, each of which wants processors", {"NodeCount": 1, "Processors": 18}),
+    ("tasks of a node on the node of a single chunk", {"NodeCount": 1, "Processors": 2, "Memory": 6 << 30}),
 ])
 def test_what_is_asked_for(case: str, totals: dict[str, int]) -> None:
     every = request_in(read(CASES[case])).totals.all()
     assert {total.identity[0]: total.value for total in every} == totals
+
+
+@pytest.mark.parametrize(("case", "told"), [
+    ("fewer chunks than nodes", "5 Extension: 1 chunk cannot be on 2 nodes, for each is on one"),
+    ("more nodes for the tasks than chunks",
+     "6 TaskDistribution: 5 tasks, 1 on a node, are on more nodes than there are chunks, 3"),
+    ("a geometry of more nodes than chunks",
+     "5 TaskDistribution: the geometry lists 2 nodes, more than there are chunks, 1"),
+])
+def test_chunks_that_cannot_be_are_told_alike_by_check_and_by_writers(case: str, told: str) -> None:
+    of_check = [f for f in gate(read(CASES[case])) if f.rule == "SSS414"]
+    of_writers = [f for name in ("slurm", "psij") for f in written(name, read(CASES[case]))[1] if f.rule == "SSS414"]
+    assert {f"{f.line} {f.message}" for f in (*of_check, *of_writers)} == {told}
+    assert len(of_check) == 1 and len(of_writers) == 2
 
 
 def test_what_one_of_several_listed_tasks_asks_for_is_told_as_that() -> None:

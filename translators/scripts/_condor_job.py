@@ -35,6 +35,7 @@ from sssjob.translators.scripts.base import (
     Reading,
 )
 from sssjob.translators.scripts.choices import (
+    Choice,
     Either,
     Term,
     any_of,
@@ -255,7 +256,7 @@ def write_machines(asking: Asking) -> Written:
     hosts = [c for tag, c in conditions if tag == "Node" and any_of(c)]
     if len(hosts) > 1:      # a job has one machine at a time, so any of them
         asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
-        conditions = [pair for pair in conditions if pair[1] not in hosts] + [("Node", Either(tuple(hosts)))]
+        conditions = [pair for pair in conditions if pair[1] not in hosts] + [("Node", _any_host(hosts))]
     order = {id(e): at for at, e in enumerate(asking.entries)}
     conditions.sort(key=lambda pair: (isinstance(pair[1], Either), min(order[id(t.entry)] for t in terms(pair[1]))))
     own = asking.extension("requirements", "htcondor")
@@ -265,6 +266,15 @@ def write_machines(asking: Asking) -> Written:
         terms_written.append(f"({own.text})" if "||" in own.text and terms_written
                              and not own.text.startswith("(") else own.text)
     return [("requirements", " && ".join(terms_written))] if terms_written else []
+
+
+def _any_host(hosts: list[Choice]) -> Choice:
+    """Any of the hosts of several conditions, each host once."""
+    named: dict[str, Term] = {}
+    for term in (term for host in hosts for term in any_of(host) or ()):
+        for name in expanded([term]) or ():
+            named.setdefault(name, Term(name, entry=term.entry))
+    return Either(tuple(named.values()))
 
 
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)

@@ -32,6 +32,7 @@ from sssjob.translators.scripts.layout import (
     on_nodes,
     one_part,
     part_of,
+    perhaps_shared,
     shared,
     task_processors,
     total_of,
@@ -402,6 +403,7 @@ def _write_groups(asking: Asking) -> Written:
     for group in asking.groups:
         of_group = asking.of(group)
         part = part_of(of_group)
+        perhaps_shared(of_group, part)
         parts.append(part)
         tasks, cpus = task_processors(of_group, part)
         options, spans = _slots(of_group, part, tasks, None)

@@ -35,6 +35,7 @@ from sssjob.translators.scripts.layout import (
     of_whole_job,
     on_nodes,
     part_of,
+    perhaps_shared,
     shared,
     task_processors,
     total_of,
@@ -137,7 +138,8 @@ def write_layout(asking: Asking) -> Written:
     """The size of the job in options of sbatch."""
     part = part_of(asking)
     on_nodes(asking, part)
-    _beside_groups(asking, part)
+    perhaps_shared(asking, part)
+    _of_whole_job(asking, part)
     tasks, cpus = task_processors(asking, part)
     options = _nodes(asking, part)
     for name, count in _tasks(asking, part, tasks):
@@ -157,7 +159,7 @@ def write_layout(asking: Asking) -> Written:
     return options + _gres(asking, part)
 
 
-def _beside_groups(asking: Asking, part: Part) -> None:
+def _of_whole_job(asking: Asking, part: Part) -> None:
     """The findings for amounts of the whole job, which the parts of a heterogeneous job cannot say."""
     if asking.group is None or len(asking.groups) < 2:
         return
@@ -191,7 +193,7 @@ def _tasks(asking: Asking, part: Part, tasks: int | None) -> list[tuple[str, int
     elif part.node_chunks and tasks is not None and tasks % (part.chunks or 1) == 0:
         return [("--ntasks-per-node", tasks // (part.chunks or 1))]
     elif part.per_node is not None:
-        stated = part.tasks if part.tasks is not None else part.processors and tasks if part.nodes is None else None
+        stated = part.tasks or (tasks if part.nodes is None and (part.processors or part.chunks) else None)
         return [*([("--ntasks", stated)] if stated else []), ("--ntasks-per-node", part.per_node)]
     return [("--ntasks", tasks)] if tasks is not None else []
 

@@ -73,8 +73,7 @@ class Asking(Asked):
         self.tags = self._tagged.keys()
         self.keys = self.tags | self._extensions.keys()
 
-    def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
-             subject: str = "") -> None:
+    def _note_at(self, rule: str, entry: Entry | None, message: str, severity: Severity | None, subject: str) -> None:
         """One finding, with line and column of the directive where the document came from a script."""
         if self.silent:
             return
@@ -89,13 +88,14 @@ class Asking(Asked):
             self.lost.append((entry, origin))
         if origin is None:
             self.findings.add(rule, subject or entry.called, message, severity=severity, policy=entry.policy,
-                              path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry))
+                              path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry),
+                              once=bool(self.alike))
         else:
             shown = message if message.startswith(f"{origin.shown}:") else f"{origin.shown}: {message}"
             self.findings.add(rule, subject or entry.called, shown, severity=severity,
                               policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
                               excerpt=origin.text, item=entry.item, within=self.job,
-                              consequence=self._fate(rule, entry))
+                              consequence=self._fate(rule, entry), once=bool(self.alike))
 
     def _fate(self, rule: str, entry: Entry) -> Consequence | Literal[""]:
         """What it means for the job to lose an option that only another dialect knows, where that one says so."""

@@ -275,7 +275,7 @@ def _write_layout(asking: Asking) -> Written:
     if part.geometry and len(set(part.geometry)) > 1:
         asking.note(APPROXIMATED, part.sources["distribution"], "Cobalt is told how many nodes and tasks, not which "
                     "tasks share a node")
-    per_node = part.per_node or by_mode
+    per_node = by_mode or part.per_node
     if per_node is not None:
         if asking.source in ("", "cobalt"):
             options.append(("--mode", f"c{per_node}"))

@@ -25,7 +25,7 @@ from sssjob.translators.scripts.choices import is_name
 from sssjob.translators.scripts.rows import SCRIPT
 
 __all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "one_task", "part_of",
-           "plain", "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
+           "perhaps_shared", "plain", "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
 
 
 @dataclass(slots=True)
@@ -56,9 +56,6 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     part = Part()
     part.nodes, part.nodes_most = _span(asking, part, "NodeCount", "nodes")
     part.tasks = _number(asking, part, asking.one("TaskCount", (GROUP, GROUPS)), "tasks") or asking.listed or None
-    if asking.says("ChunkCount"):
-        part.chunks = _number(asking, part, asking.one("Extension", AMOUNTS, type="Scheduler", name="ChunkCount"),
-                              "chunks")
     part.cpus = _number(asking, part, asking.one("Processors", TASK), "cpus")
     if ranges:
         part.processors, part.processors_most = _span(asking, part, "Processors", "processors")
@@ -70,6 +67,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if asking.group is None:
         for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
             _at_least(asking, part, tag, name)
+    if asking.says("ChunkCount") and (chunks := asking.chunks(part)) is not None:
+        part.sources["chunks"] = chunks
     if asking.dialect.threads and one_task(asking):
         part.tasks = 1
     _distribution(asking, part)
@@ -149,8 +148,13 @@ def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False)
                         ("NodeCount", [part.node_total for part in parts])):
         entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None
         least = 0 if tag == "NodeCount" and None in counts else sum(count or 0 for count in counts)
-        if entry is not None and entry.text.isdigit() and int(entry.text) > least:
-            asking.dropped(entry, f"{entry.text} in all are not asked for, only those of each task group")
+        stated = None if entry is None else whole(entry.text)
+        if entry is None or stated is None:
+            continue
+        if stated > least:
+            asking.dropped(entry, f"{stated} in all are not asked for, only those of each task group")
+        elif tag == "NodeCount" and least > stated and any(part.node_apart is None for part in parts):
+            asking.dropped(entry, f"each task group is asked for on nodes of its own, {least} in all")
     for tag in ("Resource",) if memory else ("Memory", "Resource"):
         for e in asking.said(tag):
             if e.level == JOB and e.attributes.get("metric", "Total") == "Total" and (
@@ -242,7 +246,7 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     parts = [part_of(part_asking) for part_asking in many]
     for part_asking in many:
         join(asking, part_asking)
-    first = parts[0]
+    first, alike = parts[0], True
     if all(_alike(part) == _alike(first) for part in parts):
         first = _together(parts)
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
@@ -254,8 +258,10 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks; "
                     f"how many are on a node, {shown}, is not", subject="TaskGroup")
     else:
+        alike = False
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
+    asking.alike = range(2, len(groups) + 1) if alike else ()
     before = first.processor_total
     for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
         if any(e.level == JOB for e in asking.said(tag)):
@@ -390,12 +396,20 @@ def spread(asking: Asking, part: Part) -> None:
 def on_nodes(asking: Asking, part: Part) -> None:
     """Make nodes of chunks that hold several tasks or GPUs, for a target that knows no chunks: what is together in a
     chunk stays together. A chunk of one task without GPUs is that task."""
-    if part.chunks is None or part.chunks == 1 or part.nodes is not None:
+    if part.chunks is None or part.chunks == 1 or part.node_total is not None:
         return
     if (part.task_total or 0) > part.chunks or (part.gpus is not None and part.gpus.per == "PerChunk"):
         part.nodes = part.chunks
         asking.note(APPROXIMATED, part.sources.get("chunks"), f"NodeCount: {part.chunks} chunks, perhaps on one node, "
                     "are written as nodes", subject="NodeCount")
+
+
+def perhaps_shared(asking: Asking, part: Part) -> None:
+    """The finding where a task group beside others is asked for on a node of its own: its chunk may be on one of
+    theirs."""
+    if len(asking.groups) > 1 and part.node_total and part.node_apart is None:
+        asking.note(APPROXIMATED, part.sources.get("chunks"), "NodeCount: a group, perhaps on the node of another one, "
+                    "is written as a node", subject="NodeCount")
 
 
 def started(asking: Asking, part: Part) -> None:

@@ -187,11 +187,13 @@ def _write_select(asking: Asking) -> Written:
     for group, part in parts:
         spread(group, part)
         started(group, part)
+        _by_chunks(part)
     packed = _packed(asking, [p for _, p in parts])
     if len(parts) > 1 and not packed:
         of_whole_job(asking, [part for _, part in parts], memory=parts[0][1].chunks is not None)
     scattered = not packed and all(
-        p.nodes == p.chunks if p.chunks is not None else p.node_total is not None for _, p in parts)
+        (p.nodes if p.chunks == 1 else p.node_total) == p.chunks if p.chunks is not None else p.node_total is not None
+        for _, p in parts)
     options = _old(asking, parts[0][1]) if len(parts) == 1 else None
     if options is None:
         if not (scattered or packed):
@@ -207,9 +209,23 @@ def _write_select(asking: Asking) -> Written:
     return options + _place(asking, words)
 
 
+def _by_chunks(part: Part) -> None:
+    """Make amounts of each node such of all of them, where the chunks are not the nodes: these have their shares."""
+    nodes = part.node_total
+    if part.chunks is not None and nodes is not None and nodes != part.chunks:
+        part.memory, part.gpus = (
+            replace(amount, value=amount.value * nodes, per="job")
+            if amount is not None and amount.per == "PerNode" else amount for amount in (part.memory, part.gpus))
+
+
 def _unscattered(many: list[Asking], parts: list[Part]) -> None:
-    """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs: the place of
-    chunks is one for the whole job."""
+    """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs, or have more
+    chunks than nodes: the place of chunks is one for the whole job."""
+    for group, part in zip(many, parts, strict=True):
+        if part.chunks not in (None, 1) and part.node_total:
+            group.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"),
+                       f"NodeCount: {part.chunks} chunks may be on other than {part.node_total} "
+                       f"node{'s' * (part.node_total != 1)}", subject="NodeCount")
     with_nodes = [(group, part, part.node_total) for group, part in zip(many, parts, strict=True)
                   if part.chunks is None and part.node_total]
     if sum(nodes for _, _, nodes in with_nodes) < 2:
@@ -233,11 +249,13 @@ def _packed(asking: Asking, parts: list[Part]) -> bool:
 
 def _outside(asking: Asking, parts: list[Part]) -> Written:
     """Memory that was said beside the chunks, of each process. qsub takes no memory of the whole job there (``mem`` has
-    the flag ATR_DFLAG_CVTSLT in OpenPBS): each chunk asks for its share."""
+    the flag ATR_DFLAG_CVTSLT in OpenPBS): each chunk asks for its share, as it does where not all processes have the
+    same."""
     amounts = [p.memory for p in parts if p.memory is not None and p.chunks is not None and p.memory.per == "task"]
-    for part in parts:
-        if part.memory in amounts:
-            part.memory = None
+    if len(amounts) != len(parts) or len({amount.value for amount in amounts}) > 1:
+        amounts = []
+    for part in parts if amounts else ():
+        part.memory = None
     if len(parts) > 1 and parts[0].chunks is not None:
         _share_memory(asking, parts)
     for entry in parts[0].beside:
@@ -368,12 +386,13 @@ def pieces(asking: Asking, part: Part, count: int) -> list[Kind]:
     if idle:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"TaskCount: {idle} of {count} nodes have no task",
                     subject="TaskCount")
-    if part.chunks is None:
+    if part.chunks is None or part.chunks != count:
         return [kind if kind.processors is not None else replace(kind, processors=part.cpus) for kind in kinds]
-    ranks = part.tasks is not None
+    ranks = part.tasks is not None or part.task_total != part.chunks
     has_processors = part.processors is not None or part.cpus is not None
-    return [replace(kind, tasks=kind.tasks if ranks else None, processors=kind.processors if has_processors else None)
-            for kind in kinds]
+    own = asking.source == asking.dialect.name          # its chunks have the processors of the site's default
+    return [replace(kind, tasks=kind.tasks if ranks else None, processors=kind.processors if has_processors or (
+        not own and (kind.processors or 0) > 1) else None) for kind in kinds]
 
 
 def _resources(asking: Asking, part: Part, count: int, kind: Kind) -> str:
@@ -403,8 +422,8 @@ def _memory(asking: Asking, part: Part, memory: Amount, count: int, kind: Kind, 
     if memory.per == "task" and kind.tasks == 0:
         return 0
     factor = {"task": _tasks_in(part, kind), "PerProcessor": kind.processors or 1,
-              "PerGPU": gpus}.get(memory.per)
-    if not factor:
+              "PerGPU": None if part.gpus is None else gpus}.get(memory.per)
+    if factor is None:
         asking.note(SITE, memory.entry, f"{memory.per} is written for each chunk")
         return memory.value
     return memory.value * factor

@@ -36,6 +36,7 @@ from sssjob.translators.scripts.layout import (
     join,
     of_whole_job,
     part_of,
+    perhaps_shared,
     spread,
     started,
     total_of,
@@ -106,6 +107,7 @@ def _write_layout(asking: Asking) -> Written:
 def _nodes(asking: Asking, part: Part) -> str:
     hosts = host_of_each(asking, part.node_total, part.tasks)
     count = max(len(hosts), part.node_total or 0) or chunk_count(part)
+    perhaps_shared(asking, part)
     if not part.node_total and not hosts and (count > 1 or len(asking.groups) > 1):     # alone it is on one anyway
         asking.note(APPROXIMATED, None, f"NodeCount: {count} chunks, perhaps on one node, are written as nodes"
                     if count > 1 else "NodeCount: a group, perhaps on the node of another one, is written as a node",

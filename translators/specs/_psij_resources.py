@@ -17,7 +17,6 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, Requested, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
-from sssjob.lrm.usage import whole
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
@@ -51,9 +50,8 @@ class Resources(Asked):
         layout = Layout(nodes=self._most("NodeCount"),
                         tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
                         processors=self._most("Processors"), cpus=self.count("Processors", TASK))
-        chunks = self.one("Extension", AMOUNTS, name="ChunkCount", type="Scheduler") if self.says_chunks() else None
-        if chunks is not None:
-            layout.chunks = whole(chunks.text) or None
+        if self.says_chunks():
+            self.chunks(layout)
         self._distribution(layout)
         return layout
 
@@ -192,8 +190,10 @@ class Resources(Asked):
         return ResourceSpecV1()
 
 
-def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Policy, target: Target) -> Job:
-    """The job with its task groups as one: equal but for TaskCount, or only the first is kept (decisions 11)."""
+def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Policy, target: Target
+           ) -> tuple[Job, Sequence[int]]:
+    """The job with its task groups as one, and the numbers of those that are like the first: all, but for TaskCount, or
+    only the first is kept (decisions 11)."""
     first, *others = (_without_count(g) for g in groups)
     same = all(other == first for other in others)
     parts = request_of(job, bare=True).totals.parts
@@ -203,6 +203,11 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
         findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
                      item=groups[0], within=job)
         group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
+        for number, unlike in enumerate(groups, 1):
+            for item in unlike.items:
+                if item.tag in ("Id", "Name") and item.tag not in target.handled:
+                    findings.add(target.rule, item.tag, f"{item.tag}: {target.word}", severity="warning",
+                                 path=f"/Job/TaskGroup[{number}]/{item.tag}", item=item, within=job)
     else:
         findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
                      "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
@@ -217,7 +222,7 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
             findings.add(target.rule, "Memory", f"Memory: as one, the {names} have the processors of the job, and with "
                          f"them {now} bytes, not {asked}", policy=policy_of(job, policy), path="/Job/TaskGroup/Memory",
                          item=item, within=job)
-    return whole
+    return whole, range(2, len(groups) + 1) if same else ()
 
 
 def _memory_of(job: Job) -> Fraction | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -291,9 +291,12 @@ def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, fil
     several task groups to take (None: all of them as one). What is lost is in findings.
     """
     groups = job.task_groups
+    alike: Sequence[int] = ()
     if group is None and len(groups) > 1:
-        job = merged(job, groups, findings, policy, target)
-    return _Writing(job, findings, policy, files or {}, target, group).result()
+        job, alike = merged(job, groups, findings, policy, target)
+    writing = _Writing(job, findings, policy, files or {}, target, group)
+    writing.alike = alike
+    return writing.result()
 
 
 def _read_staging(spec: JobSpec, name: str, text: str) -> None:
