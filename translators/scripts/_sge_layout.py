@@ -24,6 +24,7 @@ from sssjob.translators.scripts.choices import (
     parsed,
     put,
     simple_features,
+    site_resource,
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import Grammar, Kept
@@ -321,7 +322,7 @@ def _resources(asking: Asking) -> list[str]:
     texts += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
     exclusive = asking.extension("ExclusiveNodeUse")
     if exclusive is not None and exclusive.text != "false":
-        _theirs(asking, exclusive, "exclusive")
+        site_resource(asking, exclusive, "exclusive")
         texts.append("exclusive=true")
     return texts + _hosts(asking) + _kept(asking)
 
@@ -344,14 +345,9 @@ def _once(asking: Asking, texts: list[str]) -> list[str]:
     for text in texts:
         name = text.partition("=")[0]
         if name in by_name:
-            asking.note(DROPPED, None, f"{text}: another request for {name} is written", subject=name)
+            asking.note(DROPPED, None, f"{text}: dropped, for another request for {name} is written", subject=name)
         by_name.setdefault(name, text)
     return [by_name[name] for name in sorted(by_name)]
-
-
-def _theirs(asking: Asking, e: Entry, name: str) -> None:
-    if asking.source != "sge":
-        asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
 
 
 def _feature(asking: Asking, e: Entry) -> str:
@@ -360,7 +356,7 @@ def _feature(asking: Asking, e: Entry) -> str:
     if not fit or name in (*_HOSTS, *RESOURCES, "exclusive"):
         asking.dropped(e, f"{e.text} is no name of a resource")
         return ""
-    _theirs(asking, e, name)
+    site_resource(asking, e, name)
     return e.text
 
 
@@ -377,7 +373,7 @@ def _counted(asking: Asking, e: Entry) -> str:
     if e.attributes.get("metric"):
         asking.note(APPROXIMATED, e, f"{name} {e.attributes['metric']} is counted as the site counts it")
     else:
-        _theirs(asking, e, name)
+        site_resource(asking, e, name)
     return f"{name}={int(float(e.text))}"
 
 
