@@ -559,6 +559,14 @@ def test_what_tells_an_mpirun_of_its_manager(line: str, source: str, target: str
         line + "\n", [("SSS511", name, 1, column) for name, column in places])
 
 
+def test_what_is_taken_away_need_not_be_there() -> None:
+    """``unset`` of a variable that the target does not have is neither told nor a reason to set it."""
+    text = "unset SLURM_GTIDS SLURM_JOB_ID; unset -v SLURM_MEM_PER_CPU\necho unset SLURM_GTIDS\n"
+    translated, told = carry(text, "slurm", "pbspro", "translate")
+    assert translated == text and [(rule, line) for rule, _, line, _ in told] == [("SSS510", 2)]
+    assert carry(text, "slurm", "pbspro")[0] == text
+
+
 @pytest.mark.parametrize("text", [
     "((SLURM_NTASKS++))", "((SLURM_NTASKS += 2))", "((--SLURM_NTASKS))", "(( SLURM_NTASKS = 3 ))"])
 def test_what_arithmetic_sets_has_its_value_from_above(text: str) -> None:

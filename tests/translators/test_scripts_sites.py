@@ -34,6 +34,11 @@ CASES = [
     ("slurm", "pbspro", "#SBATCH --mail-type=ARRAY_TASKS,FAIL\n", ["-m a"], ["no mail at array-tasks"]),
     ("slurm", "torque", "#SBATCH -a 1-3 --mail-type=ARRAY_TASKS,END\n", ["-t 1-3", "-m e"], ["no mail at array-tasks"]),
     ("torque", "slurm", "#PBS -d . -m bf\n", ["--mail-type=BEGIN,FAIL"], []),
+    # mail at every end covers that of a failure; a mask, and a signal for the shell alone
+    ("sge", "lsf", "#$ -cwd -m bea\n", ["-B", "-N"], []), ("sge", "lsf", "#$ -cwd -m a\n", ["-Ne"], []),
+    ("slurm", "lsf", "#SBATCH --signal=B:USR1@90\n", ["-wa USR1", "-wt 00:02"],
+     ["all processes of the job get the signal", "LSF counts whole minutes; rounded up"]),
+    ("pbspro", "lsf", "#PBS -W umask=027\n", [], ["LSF has no option for it; the script begins with umask 027"]),
     # arrays for managers without arrays
     ("slurm", "flux", "#SBATCH -n 1 -a 1-9:2%3 -o x-%A_%a.txt\n", ["--nslots=1", "--output=x-{{id}}.txt"],
      ["Flux has no arrays of jobs; one call for each element is: for i in $(seq 1 2 9); do flux batch "

@@ -86,6 +86,8 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
 _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
 #: A variable as it stands in a word of a call.
 _EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+#: The beginning of a command that takes variables away; one that is not there cannot be missed.
+_UNSETS: Final = re.compile(rb"\bunset\s[^;&|]*\Z")
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -245,7 +247,8 @@ class _Work:
 
     # -- variables
     def _variable(self, use: Use, source: Facts) -> None:
-        if use.name in self.lines:
+        line = self.data.rfind(b"\n", 0, use.start) + 1
+        if use.name in self.lines or (use.kind == "odd" and _UNSETS.search(self.data, line, use.start)):
             return
         if self.mode == "keep":
             self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, which {self.target.title} "

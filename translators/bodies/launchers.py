@@ -406,4 +406,7 @@ def holds(key: str, value: bytes, job_values: Mapping[str, str]) -> bool:
     if key == "gpus" and text.isdigit() and text == job_values.get("gpus_per_node") and \
             job_values.get("tasks_per_node") == "1":
         return True                         # those of a node are the one task's
+    if key == "node_gpus" and text.isdigit() and (each := job_values.get("gpus_per_task", "")).isdecimal():
+        per_node = job_values.get("tasks_per_node", "")
+        return per_node.isdecimal() and len(text + each + per_node) < _LONG and int(text) == int(each) * int(per_node)
     return key in HELD and text.isdigit() and text == job_values.get(HELD[key])

@@ -215,6 +215,10 @@ def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
                         "info" if slots in (None, 1) else None, tag)
 
 
+#: Bytes to which the memory of a slot is rounded up where it cannot be shared out evenly, so that people can read it.
+_ROUND: Final = 1 << 20
+
+
 def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: str) -> int:
     """Bytes of a slot; of the job where the site profile says that the resource is so counted."""
     site = asking.context.site
@@ -230,9 +234,11 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: st
     if total is None:
         unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
         return memory.value
-    if memory.per != "task" or slots != part.tasks_assumed:
-        asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
-    return -(-total // slots)
+    if memory.per == "task" and slots == part.tasks_assumed:
+        return -(-total // slots)
+    rest = total % slots
+    asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots{', rounded up' if rest else ''}")
+    return -(-total // (slots * _ROUND)) * _ROUND if rest else total // slots
 
 
 def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> str:
