@@ -204,7 +204,8 @@ def test_what_says_nothing_says_it_in_the_other_words(machine: Machine) -> None:
         for target in ("slurm", "pbspro", "torque"):
             made, told = carry(text, source, target)
             assert told == [] and machine.printed(made, target) == out
-            assert carry(text, source, target, "translate")[0] == text
+            made, told = carry(text, source, target, "translate")
+            assert told == [] and machine.printed(made, target) == out
             made, _ = carry(text, source, target, "translate", asked=ARRAY)
             assert machine.printed(made, target, array=True) == "4\n"
 
@@ -558,10 +559,22 @@ def test_what_tells_an_mpirun_of_its_manager(line: str, source: str, target: str
         line + "\n", [("SSS511", name, 1, column) for name, column in places])
 
 
+def test_what_is_taken_away_need_not_be_there() -> None:
+    """``unset`` of a variable that the target does not have is neither told nor a reason to set it."""
+    text = "unset SLURM_GTIDS SLURM_JOB_ID; unset -v SLURM_MEM_PER_CPU\necho unset SLURM_GTIDS\n"
+    translated, told = carry(text, "slurm", "pbspro", "translate")
+    assert translated == text and [(rule, line) for rule, _, line, _ in told] == [("SSS510", 2)]
+    assert carry(text, "slurm", "pbspro")[0] == text
+
+
 @pytest.mark.parametrize("text", [
     "((SLURM_NTASKS++))", "((SLURM_NTASKS += 2))", "((--SLURM_NTASKS))", "(( SLURM_NTASKS = 3 ))"])
-def test_what_arithmetic_sets_stays(text: str) -> None:
-    assert carry(text + "\n", "slurm", "pbspro", "translate")[0] == text + "\n"
+def test_what_arithmetic_sets_has_its_value_from_above(text: str) -> None:
+    """No other name can be counted up in its place, so it is set before the first command."""
+    script = carry(text + "\n", "slurm", "pbspro", "translate")[0].splitlines()
+    assert script[1:] == [
+        'if [ -n "${PBS_NODEFILE+x}" ]; then export SLURM_NTASKS="$(wc -l < "$PBS_NODEFILE")"; fi',
+        "# <<< sssjob shim", text]
 
 
 @pytest.mark.parametrize(("line", "source", "target"), [
@@ -835,12 +848,17 @@ def test_words_that_people_read_are_not_told(source: str, line: str, told: list[
 
 
 @pytest.mark.parametrize(("asked", "target", "out"), [
-    ({"nodes": "2"}, "flux", "flux run -n 2 ./a"),
-    ({"nodes": "2", "tasks_per_node": "4", "tasks": "8"}, "cobalt", "aprun -n 8 ./a"),
-    ({"tasks": "3", "nodes": "2"}, "flux", "flux run -n 3 ./a"), ({"nodes": "{n}"}, "flux", "srun ./a"),
+    ({"nodes": "2"}, "flux", "flux run -n 2 -N 2 ./a"),
+    ({"nodes": "2", "tasks_per_node": "4", "tasks": "8"}, "cobalt", "aprun -n 8 -N 4 ./a"),
+    ({"tasks": "8", "cpus_per_task": "6", "gpus_per_node": "4", "nodes": "1"}, "cobalt", "aprun -n 8 -d 6 ./a"),
+    ({"tasks": "4", "cpus_per_task": "6", "gpus_per_node": "8", "nodes": "1"}, "flux", "flux run -n 4 -c 6 -g 2 ./a"),
+    ({"tasks": "4", "gpus_per_task": "1"}, "flux", "flux run -n 4 -g 1 ./a"),
+    ({"tasks": "4", "gpus": "6"}, "flux", "srun ./a"), ({"tasks": "4", "gpus": "4"}, "flux", "flux run -n 4 -g 1 ./a"),
+    ({"tasks": "3", "nodes": "2"}, "flux", "flux run -n 3 -N 2 ./a"), ({"nodes": "{n}"}, "flux", "srun ./a"),
     ({"nodes": "2", "tasks_per_node": "x"}, "flux", "srun ./a"), ({}, "flux", "srun ./a")])
 def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out: str, stand_ins: Machine) -> None:
-    """One on each node, or as many as the job says of a node; without any number the call stays."""
+    """One on each node, or as many as the job says of a node, each with its share of the job: a launcher that knows
+    nothing of the job is told. Without any number the call stays, and where a task has no GPUs of its own."""
     assert carry("srun ./a\n", "slurm", target, "translate", asked=asked)[0] == f"{out}\n"
     if not out.startswith("srun"):
         made, _ = carry("srun ./a\n", "slurm", target, asked=asked)

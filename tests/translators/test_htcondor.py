@@ -240,6 +240,17 @@ def test_hosts_are_alternatives_and_nice_turns_its_sign() -> None:
     assert {("approximated", "Node"), ("approximated", "Extension Nice")} <= set(told)
 
 
+@pytest.mark.parametrize(("lines", "program"), [
+    ("container_image = docker://a/b\nuniverse = container\n", "./run.sh"),
+    ("docker_image = a/b\nuniverse = docker\n", "./run.sh"),
+    ("container_image = docker://a/b\ntransfer_executable = False\n", "run.sh"), ("", "./run.sh")])
+def test_the_program_of_a_container_is_a_file_that_goes_along(lines: str, program: str) -> None:
+    """The ads that the 23.0 bindings make name it in the directory of submission, from where it goes along."""
+    description = f"executable = run.sh\n{lines}queue\n".encode()
+    document = get("htcondor").read(description, ReadContext(policy=Policy.WARN))
+    assert next(document.jobs())[0].value("Executable") == program
+
+
 def test_several_machines_want_the_parallel_universe() -> None:
     made, told = convert("#!/bin/sh\n#SBATCH -N 2 -n 8 -c 2 --mem-per-cpu=1G\necho\n", "slurm", "htcondor")
     assert made[1:] == ["universe = parallel", "machine_count = 2", "request_cpus = 8", "request_memory = 8GB", "queue"]

@@ -22,13 +22,13 @@ BESIDE = "<Processors>2</Processors><Node conj='Or'>n1</Node>"
 
 #: Body of Requested, and of each dialect what is said and which property is told of.
 CASES: list[tuple[str, dict[str, tuple[str, str | None]]]] = [
-    (FEATURES, {"slurm": ('--constraint="a|b"', None), "lsf": ('-R "select[a || b]"', None),
+    (FEATURES, {"slurm": ('--constraint="a|b"', None), "lsf": ('-R "select[a || b]"', "Feature"),
                 "flux": ('--requires="a|b"', None), "htcondor": ("requirements = a == True || b == True", "Feature"),
                 "pbspro": ("", "Feature"), "torque": ("", "Feature"), "sge": ("", "Feature"),
                 "cobalt": ("", "Feature")}),
-    (MIXED, {"slurm": ('--constraint="(c&a)|(c&b)"', None), "lsf": ('-R "select[c && (a || b)]"', None),
+    (MIXED, {"slurm": ('--constraint="(c&a)|(c&b)"', None), "lsf": ('-R "select[c && (a || b)]"', "Feature"),
              "flux": ('--requires="(a|b)"', None), "pbspro": ("c=true", "Feature")}),
-    (ABSENT, {"slurm": ("", "Feature"), "lsf": ('-R "select[!a]"', None), "flux": ("--requires=-a", None),
+    (ABSENT, {"slurm": ("", "Feature"), "lsf": ('-R "select[!a]"', "Feature"), "flux": ("--requires=-a", None),
               "htcondor": ("requirements = a =!= True", "Feature")}),
     (NODES, {"slurm": ("", "Node"), "lsf": ('-m "n1 n2"', None), "flux": ("--requires=host:n1,n2", None),
              "sge": ("-l h=n1|n2", None), "cobalt": ("--attrs location=n1,n2", None),

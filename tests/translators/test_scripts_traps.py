@@ -377,7 +377,8 @@ def test_an_executable_is_a_file_of_the_directory_of_submission() -> None:
 
     assert job_of("executable = run.sh\nqueue\n").executable == "./run.sh"
     assert job_of("executable = bin/run.sh\nqueue\n").executable == "bin/run.sh"
-    assert job_of("universe = docker\ndocker_image = x\nexecutable = date\nqueue\n").executable == "date"
+    in_image = "universe = docker\ndocker_image = x\ntransfer_executable = False\nexecutable = date\nqueue\n"
+    assert job_of(in_image).executable == "date"
     for said, written, kinds in (("./run.sh", "run.sh", []), ("/bin/date", "/bin/date", []),
                                  ("date", "date", [("approximated", "Executable")])):
         job = Job()

@@ -82,6 +82,7 @@ def test_what_is_converted_prints_the_same_or_is_told(mode: str, line: str, word
     (r"echo $A\$XX.log $A\\$XX.log $$XX", ["text", "simple", "text"]),
     ("cat <<E\n$H/$XX.l $((XX+1)) \\$((XX)) XX\nE", ["simple", "arithmetic", "text", "text"]),
     ("cat <<'E'\n$H/$XX.l $((XX+1))\nE", ["text", "text"]), ("cat <<\\E\n$H/$XX.l\nE", ["text"]),
+    ("for ((i = XX; i < XX-1 && XX; i += XX)); do echo XX; done", ["arithmetic"] * 4 + ["text"]),
     ("let a=XX+1", ["arithmetic"]), ("echo ${a[XX]}", ["odd"]), ("[[ $H =~ $H/$XX.a ]]", ["simple"]),
     ("echo 'a'$XX.b'$XX'", ["simple", "text"]), ("cp $H/${XX%.*}.$XX.log", ["operated", "simple"]),
     ("rsync u@h:$H/$XX.z . <<< $H/$XX.a", ["simple", "simple"]), ("echo `echo $H/$XX.a`", ["simple"]),

@@ -21,7 +21,7 @@ from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.languages import is_used
 from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.values import FILES, MADE, given, is_unset, why_fixed
+from sssjob.translators.bodies.values import FILES, MADE, given, has_no_name, is_unset, why_fixed
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -86,6 +86,8 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
 _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
 #: A variable as it stands in a word of a call.
 _EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+#: The beginning of a command that takes variables away; one that is not there cannot be missed.
+_UNSETS: Final = re.compile(rb"\bunset\s[^;&|]*\Z")
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -245,7 +247,8 @@ class _Work:
 
     # -- variables
     def _variable(self, use: Use, source: Facts) -> None:
-        if use.name in self.lines:
+        line = self.data.rfind(b"\n", 0, use.start) + 1
+        if use.name in self.lines or (use.kind == "odd" and _UNSETS.search(self.data, line, use.start)):
             return
         if self.mode == "keep":
             self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, which {self.target.title} "
@@ -270,7 +273,8 @@ class _Work:
         meaning = source.variables.get(use.name, "")
         guarded = meaning.startswith("array_") and not value.name and "array" not in self.known
         return guarded or value.top or "\n" in value.text or (meaning in MADE and not value.name) or (
-            "$" not in value.text and value.text == self.known.get(meaning))
+            "$" not in value.text and value.text == self.known.get(meaning)) or has_no_name(
+            use, source, value, self.known)
 
     def _given_by(self, source: Facts, name: str) -> Given | None:
         if name not in self.given:
@@ -305,7 +309,7 @@ class _Work:
             self.tell(CARRIED, use, what)
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
-        why = why_fixed(use, source, value, self.known)
+        why = why_fixed(use)
         if use.kind == "text" and self._is_label(use):
             return
         if why:
@@ -402,8 +406,6 @@ class _Work:
         use = Use(name, "braced", 0, 0)
         if self.mode != "translate" or self._is_made_above(use, source, value):
             return kept
-        if why := why_fixed(use, source, value, self.known):
-            return f"{name} stands among its words, and {why}"
         return value.text if value.text.startswith("$") else f"{name} stands among its words"
 
     def _submit_function(self, use: Use, length: int, source: Facts, edit: Edit, *, same: bool) -> Edit | str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sssjob.translators.bodies.commands import Launch
-from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, SOFT, Form, Launcher, asked_tasks
+from sssjob.translators.bodies.launchers import AMOUNTS, HELD, ONCE, SOFT, Form, Launcher, asked_tasks, untold
 from sssjob.translators.bodies.shell import WRAPPERS, Use
 
 __all__ = ["Functions"]
@@ -28,13 +28,15 @@ _TIME: Final = ("bash", "ksh", "ksh93", "mksh", "zsh")
 
 @dataclass(slots=True)
 class _Calls:
-    """What the calls of a launcher say: the forms of their options, and what need not be said again, by meaning."""
+    """What the calls of a launcher say: the forms of their options, what need not be said again, and what the other
+    one has to be told although they do not say it, by meaning."""
 
     launcher: Launcher
     to: Launcher
     default: str = ""
     forms: dict[Form, None] = field(default_factory=dict)
     holding: dict[str, dict[str, None]] = field(default_factory=dict)
+    untold: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Functions:
         calls = parts.setdefault(second, _Calls(launch.launcher, launch.to, launch.default))
         assert isinstance(calls, _Calls)
         calls.forms |= launch.said.forms
+        calls.untold |= untold(launch.said.values, launch.launcher, launch.to, self.known)
         for key, (_, value) in launch.values.items():
             if key not in launch.to.writes:
                 calls.holding.setdefault(key, {})[value.decode("utf-8", "surrogateescape")] = None
@@ -167,6 +170,8 @@ class Functions:
 
     def _options(self, calls: _Calls, names: list[str]) -> Iterator[str]:
         launcher, to = calls.launcher, calls.to
+        missing = {key: text for key, text in calls.untold.items() if key in ("cpus", "gpus") or not
+                   {"tasks", "nodes", "per_node"} & {*names}}
         for key, option in to.writes.items():
             before, braces, _ = option.partition("{}")
             if key == "tasks" and (launcher.default or calls.default):
@@ -176,6 +181,8 @@ class Functions:
                     yield f'{before}"${{sss_tasks:{f"-{value}" if value.isdigit() else "?"}}}"'
                 else:
                     yield f"{before}{value}"
+            elif key in missing:
+                yield f'{before}"${{sss_{key}:-{missing[key]}}}"' if key in names else before + missing[key]
             elif key not in names or not option:
                 continue
             elif not braces:

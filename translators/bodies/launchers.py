@@ -16,13 +16,14 @@ from sssjob.lrm.variables import FACTS
 from sssjob.translators.bodies.shell import Word
 
 __all__ = ["AMOUNTS", "CALLED", "HELD", "LAUNCHERS", "ONCE", "SOFT", "Form", "Launcher", "Place", "Said", "Value",
-           "asked_tasks", "holds", "left_out", "parsed", "resolved", "written"]
+           "asked_tasks", "holds", "left_out", "parsed", "resolved", "untold", "written"]
 
 Value = str | tuple[int, int]       # text, or where it stands in the body
 #: How an option is written: ``-n 4``, ``-n4``, ``--ntasks=4``, ``-l``.
 Form = tuple[str, Literal["apart", "glued", "equals", "flag"]]
 #: Meanings that are numbers.
-AMOUNTS: Final = frozenset(("tasks", "nodes", "per_node", "cpus", "gpus", "each", "per_host"))
+AMOUNTS: Final = frozenset((
+    "tasks", "nodes", "per_node", "cpus", "gpus", "node_gpus", "all_gpus", "each", "per_host"))
 #: Meanings of which each option is one more, or that say nothing that another launcher would have to be told.
 ONCE: Final = frozenset(("setting", "exported", "own", "tuning", "same"))
 #: Meanings that a launcher which has no option for them leaves out: the same tasks run the same program without them.
@@ -37,13 +38,14 @@ class Launcher:
     it does so unasked. default: tasks that it starts when nothing is said; empty: all of the job; ``?``: something of
     its own. sums: (meaning, meaning, sign, meaning, absent) of what is said in other words; absent: only where the
     first is not said. ones: what is one unless it is said. same: values with which an option says what holds anyway.
-    ends: the word before the program. optional: options whose value stands behind ``=`` or not at all.
+    ends: the word before the program. optional: options whose value stands behind ``=`` or not at all. takes: what it
+    takes from the job where it is not told; one whose default is one task takes nothing.
 
-    Meanings: ``tasks``; ``nodes``; ``per_node``, tasks of a node; ``cpus`` and ``gpus`` of a task; ``each``, tasks of a
-    resource set; ``per_host``, sets of a node; ``directory``; ``label``, ranks before lines of output; ``output``,
-    ``error`` and ``input``, files; ``hosts``, nodes by name; ``name``, that of the tasks; ``setting``, a variable;
-    ``exported``, the name of one; ``own``, how the launcher does its work; ``tuning``, how tasks are placed, bound and
-    limited, and what becomes of them; ``same``.
+    Meanings: ``tasks``; ``nodes``; ``per_node``, tasks of a node; ``cpus`` and ``gpus`` of a task; ``node_gpus`` and
+    ``all_gpus``, those of a node and of all tasks; ``each``, tasks of a resource set; ``per_host``, sets of a node;
+    ``directory``; ``label``, ranks before lines of output; ``output``, ``error`` and ``input``, files; ``hosts``, nodes
+    by name; ``name``, that of the tasks; ``setting``, a variable; ``exported``, the name of one; ``own``, how the
+    launcher does its work; ``tuning``, how tasks are placed, bound and limited, and what becomes of them; ``same``.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Launcher:
     same: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     ends: str = ""
     optional: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset()
 
 
 def _tuning(text: str) -> dict[str, str]:
@@ -90,9 +93,10 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
     Launcher("srun",
              {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
               "--cpus-per-task": "cpus", "--ntasks-per-node": "per_node", "--tasks-per-node": "per_node",
-              "--gpus-per-task": "gpus", "-D": "directory", "--chdir": "directory", "-l": "label", "--label": "label",
-              "-o": "output", "--output": "output", "-e": "error", "--error": "error", "-i": "input",
-              "--input": "input", "-w": "hosts", "--nodelist": "hosts", "-J": "name", "--job-name": "name",
+              "--gpus-per-task": "gpus", "--gpus-per-node": "node_gpus", "-G": "all_gpus", "--gpus": "all_gpus",
+              "-D": "directory", "--chdir": "directory", "-l": "label", "--label": "label", "-o": "output",
+              "--output": "output", "-e": "error", "--error": "error", "-i": "input", "--input": "input",
+              "-w": "hosts", "--nodelist": "hosts", "-J": "name", "--job-name": "name",
               "--mpi": "own", "-v": "own", "--verbose": "own", "-Q": "own", "--quiet": "own", "-u": "own",
               "--unbuffered": "own", "--export": "same", "--gres": "same"}
              | _SRUN_TUNES | _tuning(_SRUN_SWITCHES) | _tuning(_SRUN_OPTIONAL),
@@ -103,8 +107,8 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
              "", frozenset(("-l", "--label", "-v", "--verbose", "-Q", "--quiet", "-u", "--unbuffered",
                             *_SRUN_SWITCHES.split())),
              same={"--export": frozenset((b"ALL",)), "--gres": frozenset((b"none",))},
-             optional=frozenset(_SRUN_OPTIONAL.split())),
-    Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default=""),
+             optional=frozenset(_SRUN_OPTIONAL.split()), takes=frozenset(("nodes", "per_node", "cpus", "gpus"))),
+    Launcher("ibrun", {"-n": "tasks", "-np": "tasks"}, default="", takes=frozenset(("nodes", "per_node", "gpus"))),
     Launcher("aprun",
              {"-n": "tasks", "-N": "per_node", "-d": "cpus", "-e": "setting", "--env": "setting", "-q": "own",
               "--quiet": "own"} | _tuning("-cc --cc -cp -ss -S -sn -sl -m -j -r -F -b -t"),
@@ -122,7 +126,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
              ones=frozenset(("each",))),
     Launcher("lrun", {"-p": "tasks", "-n": "tasks", "-N": "nodes", "-T": "per_node"},
              sums=(("tasks", "nodes", "*", "per_node", True),)),
-    Launcher("mpirun.lsf", default=""),
+    Launcher("mpirun.lsf", default="", takes=frozenset(("nodes", "per_node", "cpus", "gpus"))),
     Launcher("flux run",
              {"-n": "tasks", "--ntasks": "tasks", "-N": "nodes", "--nodes": "nodes", "-c": "cpus",
               "--cores-per-task": "cpus", "-g": "gpus", "--gpus-per-task": "gpus", "--cwd": "directory", "-l": "label",
@@ -144,7 +148,8 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher
 _ALONE: Final = ("each", "per_host", "all_nodes")
 #: What is meant -> what it is called in messages.
 CALLED: Final = {"tasks": "the number of tasks", "nodes": "the number of nodes", "per_node": "the tasks of a node",
-                 "cpus": "the processors of a task", "gpus": "the GPUs of a task", "directory": "a directory",
+                 "cpus": "the processors of a task", "gpus": "the GPUs of a task", "node_gpus": "the GPUs of a node",
+                 "all_gpus": "the GPUs of all tasks", "directory": "a directory",
                  "label": "ranks before lines of output", "setting": "variables of the tasks",
                  "exported": "variables of the tasks", "input": "a file of standard input"}
 _SETTING: Final = re.compile(rb"[\"']?[A-Za-z_]\w*=")
@@ -284,6 +289,9 @@ def resolved(call: Said, launcher: Launcher, to: Launcher, job_values: Mapping[s
         values |= {"tasks": (number, number.encode())} if number else {}
     if call.settings:
         values["setting"] = "", b""
+    if "gpus" in values:                    # they say the same in sum
+        call.gone += [place for key in ("node_gpus", "all_gpus") for place, _ in (values.pop(key, ("", b"")),)
+                      if isinstance(place, tuple)]
     for key in SOFT & values.keys():
         if key not in to.writes or (key in ("output", "error") and _TOKEN.search(values[key][1])):
             call.tuning.append(call.names[key])
@@ -292,7 +300,55 @@ def resolved(call: Said, launcher: Launcher, to: Launcher, job_values: Mapping[s
     if unsayable:
         return f"{to.name} cannot say {' or '.join(CALLED[key] for key in unsayable)}"
     call.gone += [place for key, (place, _) in values.items() if key not in to.writes and isinstance(place, tuple)]
-    return values
+    missing = untold(call.values, launcher, to, job_values)
+    if "gpus" in launcher.takes and "gpus" in to.writes and not {"gpus"} & (values.keys() | missing.keys()) \
+            and to.default == "1" and job_values.keys() & _GPUS_ASKED:
+        return f"{to.name} gives a task the GPUs that it is told of, and how many a task has is not said"
+    return values | {key: (text, text.encode()) for key, text in missing.items()}
+
+
+#: What a job may ask for GPUs by.
+_GPUS_ASKED: Final = frozenset(("gpus", "gpus_per_node", "gpus_per_task"))
+
+
+def untold(own: Mapping[str, Place], launcher: Launcher, to: Launcher, job_values: Mapping[str, str]) -> dict[str, str]:
+    """What the tasks of a launcher get of the job although no word says so, and the other one has to be told: meaning
+    -> number. own: what the call says itself; job_values: what the job asks for.
+
+    Sources: srun(1), section INPUT ENVIRONMENT VARIABLES; flux-run(1) and aprun(1) know nothing of the job;
+    flux-shell(1), gpu-affinity: a task that is given no GPU sees none.
+    """
+    if to.default != "1":
+        return {}
+    numbers = {meaning: text for meaning, text in job_values.items() if text.isdecimal() and len(text) < _LONG}
+    of_the_job = {key: numbers[HELD[key]] for key in ("per_node", "nodes", "cpus", "gpus") if HELD[key] in numbers}
+    all_tasks = not own.keys() & {"nodes", "per_node"} and (
+        "tasks" not in own or own["tasks"][1] in (*_TASKS, numbers.get("tasks", "").encode()))
+    if all_tasks and "gpus" not in of_the_job and (each := _gpus_of_a_task(numbers)):
+        of_the_job["gpus"] = each
+    if not all_tasks or numbers.get("nodes", "1") == "1":
+        of_the_job = {key: text for key, text in of_the_job.items() if key not in ("nodes", "per_node")}
+    elif "per_node" in to.writes and "per_node" in of_the_job:
+        of_the_job.pop("nodes", None)
+    return {key: text for key, text in of_the_job.items()
+            if key in launcher.takes and key in to.writes and key not in own and (key, text) != ("cpus", "1")}
+
+
+#: Digits of counts with which is reckoned.
+_LONG: Final = 10
+
+
+def _gpus_of_a_task(numbers: Mapping[str, str]) -> str:
+    """The GPUs of each task, where those of a node or of the job can be shared out evenly."""
+    tasks = int(numbers.get("tasks", "0"))
+    per_node = int(numbers.get("tasks_per_node", "0"))
+    if not per_node and numbers.get("nodes", str(tasks)) == "1":
+        per_node = tasks
+    for whole, among in (("gpus_per_node", per_node), ("gpus", tasks)):
+        gpus = int(numbers.get(whole, "0"))
+        if gpus and among and not gpus % among:
+            return str(gpus // among)
+    return ""
 
 
 #: What a launcher fills in in the name of a file, each in its own way.
@@ -330,10 +386,14 @@ def written(values: Mapping[str, Place], to: Launcher) -> list[Value]:
 
 
 #: What is said -> what the job asks for.
-HELD: Final = {"nodes": "nodes", "per_node": "tasks_per_node", "cpus": "cpus_per_task", "gpus": "gpus_per_task"}
+HELD: Final = {"nodes": "nodes", "per_node": "tasks_per_node", "cpus": "cpus_per_task", "gpus": "gpus_per_task",
+               "node_gpus": "gpus_per_node", "all_gpus": "gpus"}
 #: The same, as variables of any manager hold it.
 _HOLDING: Final = {key: frozenset(form for facts in FACTS.values() for name, meaning in facts.variables.items()
                                   if meaning == asked for form in _forms(name)) for key, asked in HELD.items()}
+#: The number of tasks, as variables of any manager hold it.
+_TASKS: Final = frozenset(form for facts in FACTS.values() for name, meaning in facts.variables.items()
+                          if meaning == "tasks" for form in _forms(name))
 
 
 def holds(key: str, value: bytes, job_values: Mapping[str, str]) -> bool:
@@ -346,4 +406,7 @@ def holds(key: str, value: bytes, job_values: Mapping[str, str]) -> bool:
     if key == "gpus" and text.isdigit() and text == job_values.get("gpus_per_node") and \
             job_values.get("tasks_per_node") == "1":
         return True                         # those of a node are the one task's
+    if key == "node_gpus" and text.isdigit() and (each := job_values.get("gpus_per_task", "")).isdecimal():
+        per_node = job_values.get("tasks_per_node", "")
+        return per_node.isdecimal() and len(text + each + per_node) < _LONG and int(text) == int(each) * int(per_node)
     return key in HELD and text.isdigit() and text == job_values.get(HELD[key])

@@ -236,13 +236,16 @@ _COUNTS: Final = re.compile(rb"(?<!\\)(?:\\\\)*\$\(\((?:(?!\)\)).)*\Z", re.DOTAL
 
 
 def _is_counted(path: list[Node], data: bytes, start: int) -> bool:
-    """Whether a word or text is arithmetic, where the grammar does not say so: what ``let`` is given, and in
-    here-documents, of which it makes text or a subshell."""
+    """Whether a word or text is arithmetic, where the grammar does not say so: what ``let`` is given, the three parts
+    of ``for ((;;))``, and in here-documents, of which it makes text or a subshell."""
     node = path[0]
     if node.type.startswith("heredoc"):
         return _COUNTS.search(data, max(node.start_byte, start - _BACK), start) is not None
     if node.type != "word":
         return False
+    outer = next((n.type for n in path[1:] if n.type not in _WITHIN), "")
+    if outer == "c_style_for_statement":
+        return True
     around = next((n for n in path if n.type in ("command", "subshell")), None)
     return (around is not None and (around.text or b"").startswith(b"let ")) or any(
         n.type == "subshell" and data[n.start_byte - 2:n.start_byte] == b"$(" for n in path)
@@ -282,6 +285,8 @@ def _held(name: str, path: list[Node], start: int, end: int) -> Use | None:
 
 _ARITHMETIC: Final = ("binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression",
                       "arithmetic_expansion", "compound_statement", "c_style_for_statement")
+#: What arithmetic is made of in the parts of ``for ((;;))``.
+_WITHIN: Final = (*_ARITHMETIC[:4], "variable_assignment", "postfix_expression")
 _STEPS: Final = (b"++", b"--")
 _SETS: Final = re.compile(rb"\A\w+\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
 

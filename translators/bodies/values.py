@@ -12,7 +12,7 @@ from typing import Final
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies.shell import Use
 
-__all__ = ["FILES", "MADE", "given", "is_unset", "why_fixed"]
+__all__ = ["FILES", "MADE", "given", "has_no_name", "is_unset", "why_fixed"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -98,21 +98,21 @@ def is_unset(meaning: str, source: Facts, job_values: Mapping[str, str]) -> bool
         meaning == "tasks" and "tasks_per_node" in job_values)
 
 
-def why_fixed(use: Use, source: Facts, value: Given, job_values: Mapping[str, str]) -> str:
-    """Why a use cannot be renamed, or nothing."""
-    meaning = source.variables.get(use.name, "")
+def why_fixed(use: Use) -> str:
+    """Why a use can neither be renamed nor made above, or nothing."""
     if use.kind == "text":
         return "it stands in text that this shell does not expand"
-    if use.kind == "unknown":
-        return "this part of the script does not parse"
-    if use.kind in ("odd", "command"):
-        return "it is not a plain expansion (--body shim defines it)"
-    array = meaning.startswith("array_") and "array" in job_values
-    if (value.none or source.absent.get(use.name, "") != value.none) and not array:
-        return "where there is nothing to say, the two hold different values (--body shim)"
-    if use.kind == "operated" and not value.name:
-        return "the target gives no variable that an operator could stand in (--body shim)"
-    return ""
+    return "this part of the script does not parse" if use.kind == "unknown" else ""
+
+
+def has_no_name(use: Use, source: Facts, value: Given, job_values: Mapping[str, str]) -> bool:
+    """Whether a use cannot be replaced by what the target gives, so that the variable of the source has to be made:
+    it is no plain expansion, the two hold different values where there is nothing to say, or there is no variable for
+    an operator to stand in."""
+    if use.kind in ("odd", "command") or (use.kind == "operated" and not value.name):
+        return True
+    array = source.variables.get(use.name, "").startswith("array_") and "array" in job_values
+    return not array and bool(value.none or source.absent.get(use.name, "") != value.none)
 
 
 @lru_cache(maxsize=512)

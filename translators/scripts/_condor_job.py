@@ -326,11 +326,10 @@ def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _local(reading: Reading, name: str) -> str:
     """``./run.sh``: a name without a folder is a file of the directory of submission, a shell would look for a command
-    of that name. In a container, or where nothing is transferred, it may be one."""
-    texts = {o.name: (o.value or "").lower() for o in reading.options}
-    stays_there = texts.get("universe") in ("docker", "container") \
-        or texts.get("transfer_executable") in ("false", "0", "no") \
-        or any(image in texts for image in ("docker_image", "container_image"))
+    of that name. So it is in a container too (Cmd and TransferExecutable in the ads that the 23.0 bindings make); where
+    it is not transferred, it may be a command there."""
+    stays_there = any(o.name == "transfer_executable" and (o.value or "").lower() in ("false", "0", "no")
+                      for o in reading.options)
     return f"./{name}" if re.fullmatch(r"[\w.+@%-]+", name) and not stays_there else name
 
 

@@ -22,6 +22,7 @@ from sssjob.request.asked import JOB, TASK
 from sssjob.translators.scripts._lsf_expressions import compound, sections
 from sssjob.translators.scripts._lsf_names import read_hosts, select, selection, write_hosts
 from sssjob.translators.scripts.base import APPROXIMATED, PARTS, SITE, Asking, Entry, Reading, Special
+from sssjob.translators.scripts.choices import site_resource
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.layout import (
     Amount,
@@ -582,7 +583,7 @@ def _counted(asking: Asking, e: Entry) -> str:
         if e.used:
             asking.dropped(e, f"{name[:80]!r} is no name of a resource")
         return ""
-    asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
+    site_resource(asking, e, name)
     return f"{name}={int(float(e.text))}"
 
 

@@ -23,6 +23,7 @@ from sssjob.translators.scripts.choices import (
     parsed,
     put,
     sayable,
+    site_resource,
     terms,
 )
 from sssjob.translators.scripts.common import Written
@@ -86,6 +87,8 @@ def _alternatives(reading: Reading, option: Option, text: str) -> str:
 def select(asking: Asking) -> list[str]:
     """Features, and hosts that are not wanted."""
     features = [c for c in choices(asking, "Feature") if sayable(asking, c, _no_resource)]
+    for term in (t for choice in features for t in terms(choice)):
+        site_resource(asking, term.entry, term.name)
     silent, asking.silent = asking.silent, True         # told where the hosts are written
     unwanted = [names for choice in choices(asking, "Node") if (names := _excluded(choice)) is not None]
     asking.silent = silent

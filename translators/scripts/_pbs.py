@@ -68,24 +68,32 @@ def size_text(text: str) -> str:
 
 SIZE: Final = Grammar(PBS_SIZE.read, size_text, "a size such as 4gb")
 
-_MAILS: Final = re.compile(r"[abejn]+|p")
-_EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks"}
+#: What qsub of each takes for events: of Torque, p is none whatever the server does.
+_MAILS: Final = {"pbspro": "abejn", "torque": "abefnp"}
+_EVENTS: Final = {"b": "begin", "e": "end", "a": "abort", "n": "none", "j": "array-tasks", "f": "fail"}
 _LETTERS: Final = {v: k for k, v in _EVENTS.items()}
 
 
 def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
-    option = options.get("-m")
-    if option is not None and not _MAILS.fullmatch(option.value or ""):
-        reading.misfit(option, "is no list of events", "letters of abejn")
+    option, letters = options.get("-m"), _MAILS[reading.dialect.name]
+    if option is not None and (not option.value or option.value.strip(letters)):
+        reading.misfit(option, "is no list of events", f"letters of {letters}")
         option = None
     events = [_EVENTS[c] for c in dict.fromkeys(option.value or "") if c in _EVENTS] if option is not None else []
     read_mail(reading, events, options.get("-M"), option)
 
 
 def _write_mail(asking: Asking) -> Written:
-    words, address = mail(asking, _LETTERS, {"fail": "abort"})
-    letters = sorted(set(words), key="abejn".index)
-    options: Written = [("-m", "".join(letters))] if letters else []
+    """``-m`` and ``-M``: mail of elements (j) has an array alone, and beside that of the job; mail at a failure (f) is
+    known to newer releases of Torque alone, so it is written for what was one."""
+    own = asking.dialect.name
+    sayable = {"begin", "end", "abort", "none"} | ({"array-tasks"} if own == "pbspro" and asking.says("Array") else
+                                                   {"fail"} if own == "torque" == asking.source else set())
+    words, address = mail(asking, {event: _LETTERS[event] for event in _LETTERS if event in sayable}, {"fail": "abort"})
+    letters = [letter for letter in "abefj" if letter in words]
+    if letters == ["j"]:
+        letters = ["a", "j"]
+    options: Written = [("-m", "".join(letters) or "n")] if words else []
     return [*options, ("-M", address)] if address else options
 
 

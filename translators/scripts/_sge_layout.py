@@ -24,6 +24,7 @@ from sssjob.translators.scripts.choices import (
     parsed,
     put,
     simple_features,
+    site_resource,
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import Grammar, Kept
@@ -214,6 +215,10 @@ def _nodes(asking: Asking, part: Part, slots: int | None) -> None:
                         "info" if slots in (None, 1) else None, tag)
 
 
+#: Bytes to which the memory of a slot is rounded up where it cannot be shared out evenly, so that people can read it.
+_ROUND: Final = 1 << 20
+
+
 def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: str) -> int:
     """Bytes of a slot; of the job where the site profile says that the resource is so counted."""
     site = asking.context.site
@@ -229,9 +234,11 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: st
     if total is None:
         unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
         return memory.value
-    if memory.per != "task" or slots != part.tasks_assumed:
-        asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots")
-    return -(-total // slots)
+    if memory.per == "task" and slots == part.tasks_assumed:
+        return -(-total // slots)
+    rest = total % slots
+    asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots{', rounded up' if rest else ''}")
+    return -(-total // (slots * _ROUND)) * _ROUND if rest else total // slots
 
 
 def _gpus(asking: Asking, part: Part, gpus: Amount, slots: int) -> str:
@@ -321,7 +328,7 @@ def _resources(asking: Asking) -> list[str]:
     texts += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
     exclusive = asking.extension("ExclusiveNodeUse")
     if exclusive is not None and exclusive.text != "false":
-        _theirs(asking, exclusive, "exclusive")
+        site_resource(asking, exclusive, "exclusive")
         texts.append("exclusive=true")
     return texts + _hosts(asking) + _kept(asking)
 
@@ -344,14 +351,9 @@ def _once(asking: Asking, texts: list[str]) -> list[str]:
     for text in texts:
         name = text.partition("=")[0]
         if name in by_name:
-            asking.note(DROPPED, None, f"{text}: another request for {name} is written", subject=name)
+            asking.note(DROPPED, None, f"{text}: dropped, for another request for {name} is written", subject=name)
         by_name.setdefault(name, text)
     return [by_name[name] for name in sorted(by_name)]
-
-
-def _theirs(asking: Asking, e: Entry, name: str) -> None:
-    if asking.source != "sge":
-        asking.note(SITE, e, f"asked for as the resource {name}, a name that the site has to know")
 
 
 def _feature(asking: Asking, e: Entry) -> str:
@@ -360,7 +362,7 @@ def _feature(asking: Asking, e: Entry) -> str:
     if not fit or name in (*_HOSTS, *RESOURCES, "exclusive"):
         asking.dropped(e, f"{e.text} is no name of a resource")
         return ""
-    _theirs(asking, e, name)
+    site_resource(asking, e, name)
     return e.text
 
 
@@ -377,7 +379,7 @@ def _counted(asking: Asking, e: Entry) -> str:
     if e.attributes.get("metric"):
         asking.note(APPROXIMATED, e, f"{name} {e.attributes['metric']} is counted as the site counts it")
     else:
-        _theirs(asking, e, name)
+        site_resource(asking, e, name)
     return f"{name}={int(float(e.text))}"
 
 

@@ -13,6 +13,8 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
+from sssjob.lrm import variables
+from sssjob.lrm.idset import one_range
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import INTEGER, Grammar
@@ -109,7 +111,7 @@ class Asking(Asked):
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""
-        alone = "" if why else self._alone(entry)       # before it counts as looked at
+        alone = "" if why else self._alone(entry) or self._one_by_one(entry)    # before it counts as looked at
         entry.used = True
         entry.understood |= entry.attributes.keys()
         if alone:
@@ -132,6 +134,18 @@ class Asking(Asked):
             return f"{part} of this option is dropped, {self.dialect.title} has no place for it"
         hint = next((f" unless {hint}" for begin, hint in owner.hints.items() if name.startswith(begin)), "")
         return f"dropped, {self.dialect.title} has no place for it{hint}"
+
+    def _one_by_one(self, entry: Entry) -> str:
+        """Of an array: that a manager without arrays takes its elements one by one, and how."""
+        if not self.dialect.each or entry.attributes.get("name") != "Array":
+            return ""
+        source = variables.FACTS.get(self.source)
+        meanings = {} if source is None else source.variables
+        index = next((name for name, meaning in meanings.items() if meaning == "array_index"), "ARRAY_INDEX")
+        span = one_range(entry.text.partition("%")[0])
+        indices = "INDICES" if span is None else f"$(seq {span[0]} {span[2]} {span[1]})"
+        return f"dropped, {self.dialect.title} has no arrays of jobs; one call for each element is: for i in " \
+            f"{indices}; do {self.dialect.each.format(index, '$i')} SCRIPT; done"
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""

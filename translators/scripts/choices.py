@@ -17,7 +17,7 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.nodeset import NodeSet
 from sssjob.request.asked import GROUP, GROUPS, JOB, NEAREST, TASK, Entry
 from sssjob.request.tree import SETS, AllOf, Node, Not, Predicate, Preferred, properties_of
-from sssjob.translators.scripts.rows import APPROXIMATED, Place, Special, place
+from sssjob.translators.scripts.rows import APPROXIMATED, SITE, Place, Special, place
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.asking import Asking
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "groups_of", "host_of_each",
     "infix", "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "put", "sayable",
-    "simple_features", "terms"
+    "simple_features", "site_resource", "terms"
 ]
 
 #: Names, or alternatives, that are written one by one.
@@ -275,6 +275,15 @@ def simple_features(asking: Asking) -> list[Entry]:
         else:
             drop(asking, choice, f"{asking.dialect.title} takes features that are all wanted, no alternatives of them")
     return entries
+
+
+def site_resource(asking: Asking, entry: Entry | None, name: str) -> None:
+    """The finding for a name that the target takes for that of a resource, which an administrator has to define there;
+    a script of the same dialect had it already, and a site profile that gave the name knows it."""
+    site, tag = asking.context.site, "" if entry is None else entry.tag
+    if asking.source == asking.dialect.name or (site is not None and name in site.map.get(tag, {}).values()):
+        return
+    asking.note(SITE, entry, f"asked for as the resource {name}, a name that the site has to know")
 
 
 def one_host(asking: Asking, why: str) -> Entry | None:

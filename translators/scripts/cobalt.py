@@ -473,5 +473,5 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "cobalt", "Cobalt", PREFIX, ROWS, scan, directive, arguments, {"{jobid}": "$jobid"}, ("COBALT_",), live,
     (".cobalt", ".sh"), exports=False, merges=False, marks=(PREFIX,), spellings=("mode=script",), folders=False,
-    gapless=True, files=("{jobid}.output", "{jobid}.error"), consequences=_HARMLESS)
+    gapless=True, each="qsub --env {}={}", files=("{jobid}.output", "{jobid}.error"), consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

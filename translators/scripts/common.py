@@ -324,7 +324,7 @@ def _with_tokens(asking: Asking, entry: Entry, text: str, tokens: Mapping[str, s
             return file_writer(text, tokens, literal)
         except LookupError as error:
             rest = _without(text, error.args[0])
-            named = error.args[0] == "{name}" and _OF_ONE_JOB.search(rest)
+            named = error.args[0] in ("{name}", "{index}") and _OF_ONE_JOB.search(rest)
             if rest == text or not rest.strip("/._-") or (_APART.match(error.args[0]) and not named):
                 asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
                 return None

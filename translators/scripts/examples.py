@@ -174,7 +174,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
         "htcondor": "notification = Complete"},
     "mail at failure": {"slurm": "--mail-type=FAIL", "pbspro": "-m a", "torque": "-m a", "lsf": "-Ne", "sge": "-m a",
         "htcondor": "notification = Error"},
-    "mail at other events": {"slurm": "--mail-type=REQUEUE,TIME_LIMIT_90,ARRAY_TASKS", "pbspro": "-J 1-2 -m j",
+    "mail at other events": {"slurm": "--mail-type=REQUEUE,TIME_LIMIT_90,ARRAY_TASKS", "pbspro": "-J 1-2 -m aj",
         "sge": "-m s"},
     "mail at all": {"slurm": "--mail-type=ALL", "pbspro": "-m abe", "torque": "-m abe", "lsf": "-B -N",
         "sge": "-m beas", "htcondor": "notification = Always"},

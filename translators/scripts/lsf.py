@@ -352,8 +352,12 @@ def _read_mail(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_mail(asking: Asking) -> Written:
+    """``-N`` is mail at every end, at that of a job that failed (``-Ne``) too."""
     words, address = mail(asking, {"begin": "-B", "end": "-N", "fail": "-Ne"}, {"abort": "fail"})
-    options: Written = [(word, None) for word in words]
+    both = "-N" in words and "-Ne" in words
+    if both:
+        asking.note(APPROXIMATED, None, "mail at fail: that of -N is sent at every end", "info", "Extension MailEvents")
+    options: Written = [(word, None) for word in words if word != "-Ne" or not both]
     return [*options, ("-u", address)] if address else options
 
 
@@ -383,11 +387,13 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_signal(asking: Asking) -> Written:
     entry = asking.extension("Signal")
-    match = re.fullmatch(r"([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
+    match = re.fullmatch(r"(?:B:)?([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
     if entry is not None and match is None:
         asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
     if entry is None or match is None:
         return []
+    if entry.text.startswith("B:"):
+        asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
     if int(match[2]) % 60:
         asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
     return [("-wa", match[1]), ("-wt", _shown(match[2]))]

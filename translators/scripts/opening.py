@@ -83,7 +83,8 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
         return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) else body
     shim = next((shim_found for shim_found in found(body) if shim_found.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
-    lines = [*exports, *(commands(asking, shebang) if limits else ()), *_directory(asking, body[at:]), *_input(asking)]
+    lines = [*exports, *_umask(asking), *(commands(asking, shebang) if limits else ()),
+             *_directory(asking, body[at:]), *_input(asking)]
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
 
 
@@ -116,10 +117,29 @@ def _threads(asking: Asking, body: str) -> list[str]:
     return [line]
 
 
+def _masked(asking: Asking) -> Entry | None:
+    """The mask of new files that no option said."""
+    stated = [e for e in asking.said("Extension") if e.attributes.get("name") == "Umask" and not e.used]
+    return stated[0] if len(stated) == 1 and re.fullmatch(r"[0-7]{1,4}", stated[0].text) else None
+
+
+def _umask(asking: Asking) -> list[str]:
+    """``-W umask`` of PBS, ``--umask`` of Cobalt: a command of the same name says it, from then on."""
+    entry = _masked(asking)
+    if entry is None:
+        return []
+    entry.used = True
+    entry.understood |= entry.attributes.keys()
+    line = f"umask {entry.text}"
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}",
+                "info")
+    return [line]
+
+
 def _wanting(asking: Asking) -> bool:
     """Whether there may be something to say: a property without an option, or nothing about a directory where the
     script must go to that of its submission."""
-    return _closed(asking) is not None or any(
+    return _closed(asking) is not None or _masked(asking) is not None or any(
         _unsaid(asking, tag) is not None for tag in ("InputFile", "InitialWorkingDirectory")) or (
         asking.dialect.starts_in == "home" and "InitialWorkingDirectory" not in asking.tags and not asking.goes)
 

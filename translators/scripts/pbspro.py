@@ -29,7 +29,7 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
-from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features
+from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features, site_resource
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
 from sssjob.translators.scripts.layout import Amount, Part, fits, join, of_whole_job, part_of, shared, spread, started
@@ -409,6 +409,7 @@ def _resources(asking: Asking, part: Part, count: int, kind: Kind) -> str:
     if part.gpus is not None and gpus:
         words.append(f"ngpus={gpus}")
         if part.gpus.kind:
+            site_resource(asking, part.gpus.entry, "gpu_type")
             words.append(f"gpu_type={part.gpus.kind}")
     return "".join(f":{w}" for w in words)
 
@@ -448,8 +449,10 @@ def _features(asking: Asking, *, named: bool) -> str:
     plain, valued = [], []
     for e in simple_features(asking):
         if re.fullmatch(r"[\w.-]+", e.text):
+            site_resource(asking, e, e.text)
             plain.append(f"{e.text}=true")
         elif re.fullmatch(r"[\w.-]+=[\w.-]+", e.text):
+            site_resource(asking, e, e.text.partition("=")[0])
             valued.append(e.text)
         else:
             asking.dropped(e, f"{e.text} is no name of a resource")

@@ -178,6 +178,7 @@ class Dialect:
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
     threads: bool = False           # a task has several processors wherever it is asked for them, on any site
     hints: Mapping[str, str] = field(default_factory=dict)      # beginning of a kept option -> who knows what it is
+    each: str = ""                  # of a manager without arrays: a call that gives a job one variable and its value
     folders: bool = True            # a file of standard output may be named by its folder alone
     rules: Mapping[str, str] = field(default_factory=dict)      # of a TaskDistribution, lower case -> its own word
     launcher: str = "mpirun"        # what starts copies of an executable; empty: the manager itself starts the one

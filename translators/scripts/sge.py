@@ -16,9 +16,9 @@ from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sge import seconds
 from sssjob.translators.scripts._sge_layout import NAMES, SPACE, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import FLAGS, PREFIX, arguments, directive, live, scan
+from sssjob.translators.scripts._sge_names import HOLD, QUEUES, joined
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
-    SITE,
     AnyRow,
     Asking,
     Dialect,
@@ -28,14 +28,12 @@ from sssjob.translators.scripts.base import (
     harmless,
     translator,
 )
-from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
     SCHEDULER,
     Written,
     file_name,
-    foreign_id,
     mail,
     merged,
     moment,
@@ -52,13 +50,6 @@ from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 
 __all__ = ["DIALECT", "TRANSLATOR"]
-
-
-def _joined(options: list[Option], *, wins: bool = False) -> Option:
-    """Options that add up as one. wins: those of the command line replace those of the script."""
-    of_line = [o for o in options if not o.line] if wins else []
-    last = options[-1]
-    return Option(last.name, ",".join(o.value or "" for o in of_line or options), last.line, last.column, last.text)
 
 
 # -- times and sizes
@@ -105,46 +96,9 @@ _YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n
 _PRIORITY: Final = Grammar(_priority, str, "-1023 to 1024")
 
 
-# -- queue, dependencies
-_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
-_PATTERN: Final = re.compile(r"[*?\[\]]")
-
-
-def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
-    option = _joined(reading.every("-hold_jid"))
-    patterns = []
-    for text in re.split(r"[,\s]+", option.value or ""):
-        if _ID.fullmatch(text):
-            reading.put("Dependency", text, option, condition="OnExit")
-        elif _PATTERN.search(text):
-            patterns.append(text)
-        elif text:
-            reading.put("Dependency", text, option, condition="OnExit", designator="JobName")
-    if patterns:
-        reading.put("Extension[name=hold_jid,type=sge]", ",".join(patterns), option)
-
-
-def _write_hold(asking: Asking) -> Written:
-    ids = []
-    for e in asking.find("Dependency"):
-        e.understood |= {"condition", "designator", "code"}
-        condition = e.attributes.get("condition", "OnSuccess")
-        named = e.attributes.get("designator", "JobId") == "JobName"
-        if condition == "OnFailure" or "code" in e.attributes or (named and _ID.fullmatch(e.text)) or not (
-                _ID.fullmatch(e.text) or re.fullmatch(r"[^\s,*?@\[\]\"'#]+", e.text)):
-            asking.dropped(e, "Grid Engine waits only for the end of jobs")
-            continue
-        if condition != "OnExit":
-            asking.note(APPROXIMATED, e, "Grid Engine waits for the end of the job, not for its success")
-        ids.append(e.text if named else foreign_id(asking, e))
-    kept = asking.extension("hold_jid", "sge")
-    ids += [kept.text] if kept is not None else []
-    return [("-hold_jid", ",".join(ids))] if ids else []
-
-
 def _adding(name: str) -> Special:
     """An option that adds up and that only Grid Engine knows."""
-    return Special((name,), lambda reading, options: reading.keep(_joined(reading.every(name))), lambda asking: [],
+    return Special((name,), lambda reading, options: reading.keep(joined(reading.every(name))), lambda asking: [],
                    of=())
 
 
@@ -418,26 +372,12 @@ def _digits(text: str) -> str:
 
 _NAME: Final = Grammar(_name, _name, "a name that begins with a letter, without / : @ \\ * ?")
 
-_QUEUES: Final = listed("-q", "Queue", join=lambda reading: _joined(reading.every("-q"), wins=True))
-
-
-def _read_queues(reading: Reading, options: Mapping[str, Option]) -> None:
-    """``-q``: queues, some perhaps on a host or a group of hosts alone, which the site knows."""
-    _QUEUES.read(reading, options)
-    option, site = options["-q"], reading.context.site
-    queues = {} if site is None else site.map.get("Queue", {})
-    for name in (option.value or "").split(","):
-        if "@" in name and name not in queues:
-            reading.tell(SITE, option, f"{name} is a queue on some hosts alone; what that is elsewhere map.Queue of a "
-                         "site profile says")
-
-
 ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-clear"),
     named(Row("-N", "Name", _NAME)),
     Row("-P", "Project"),
     Row("-A"),
-    Special(("-q",), _read_queues, _QUEUES.write, of=_QUEUES.of),
+    QUEUES,
     Row("-ar", "Reservation", Grammar(_digits, _digits, "the number of a reservation")),
     Row("-l h_rt", "Requested/Duration", _TIME),
     limit("-l h_cpu", "CPUTime", _TIME, "", "Hard"),
@@ -450,7 +390,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     _adding("-masterq"),
     Row("-binding"),
     Special(("-t", "-tc"), _read_array, _write_array, of=(SCHEDULER.format("Array"),)),
-    Special(("-hold_jid",), _read_hold, _write_hold, of=("Dependency", "Extension[name=hold_jid,type=sge]")),
+    HOLD,
     _adding("-hold_jid_ad"),
     moment("-a", "EligibleTime", _DATE),
     moment("-dl", "DeadlineTime", _DATE),

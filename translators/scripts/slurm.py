@@ -175,7 +175,9 @@ _pattern = file_reader(_NATIVE, r"%(?P<width>\d*)(?P<name>.)")
 
 
 def _path(text: str) -> str:
-    """A backslash turns all patterns off."""
+    """A backslash turns all patterns off; the word none is /dev/null, in any letters (seen with sbatch 22.05)."""
+    if text.lower() == "none":
+        return "/dev/null"
     if "\\" in text:
         return text.replace("\\", "").replace("{", "{{").replace("}", "}}")
     return _pattern(text)
@@ -200,7 +202,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 def _literal(text: str) -> str:
     if "\\" in text:
         raise LookupError("way to say a backslash")
-    return text.replace("%", "%%")
+    return f"./{text}" if text.lower() == "none" else text.replace("%", "%%")
 
 
 def _write_files(asking: Asking) -> Written:
@@ -241,10 +243,11 @@ def _local(asking: Asking, text: str) -> str:
 
 
 def _read_export(reading: Reading, options: Mapping[str, Option]) -> None:
+    """The words ALL, NONE and NIL may be in any letters (seen with sbatch 22.05)."""
     option = options["--export"]
     first, _, rest = (option.value or "").partition(",")
-    if first in ("ALL", "NONE", "NIL"):
-        read_variables(reading, rest, option, "true" if first == "ALL" else "false", whole=True)
+    if first.upper() in ("ALL", "NONE", "NIL"):
+        read_variables(reading, rest, option, "true" if first.upper() == "ALL" else "false", whole=True)
     else:
         read_variables(reading, option.value or "", option, "false", whole=True)
 

@@ -1,4 +1,5 @@
-"""What qsub of Torque refuses. Sources: qsub(1B) of Torque, -N, -p, -q, -t; array_func.c, parse_array_request."""
+"""What qsub of Torque refuses. Sources: qsub(1B) of Torque, -N, -p, -q, -t; array_func.c, parse_array_request;
+process_opt_m of qsub_functions.c."""
 
 from __future__ import annotations
 
@@ -21,6 +22,11 @@ def _indices(value: str) -> str:
     return "a range runs backwards" if backwards else ""
 
 
+def _events(value: str) -> str:
+    return "" if re.fullmatch(r"n|p|[abef]+", value) else "is n or p alone, or letters of abef"
+
+
 JUDGE: Final = Judge("qsub", {
-    "-t": _indices, "-N": JOB_NAMES["torque"].fault, "-q": one_word(", ", "destination"), "-p": bounded(-1024, 1023),
+    "-t": _indices, "-m": _events, "-N": JOB_NAMES["torque"].fault, "-q": one_word(", ", "destination"),
+    "-p": bounded(-1024, 1023),
 })

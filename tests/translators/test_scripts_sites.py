@@ -1,0 +1,61 @@
+"""Scripts as sites write them: each case is a habit of their documentation, reduced to the lines that matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.findings import Findings, Policy
+from sssjob.translators import ReadContext, WriteContext, get
+
+#: (source, target, directives, the options of the result, what findings say of them).
+CASES = [
+    # resources that an administrator has to define
+    ("slurm", "pbspro", "#SBATCH -N 1 -C 'gpu&hbm80g' --gres=gpu:v100:2\n",
+     ["-l select=1:ngpus=2:gpu_type=v100:gpu=true:hbm80g=true", "-l place=scatter"],
+     ["asked for as the resource gpu_type, a name that the site has to know",
+      "asked for as the resource gpu, a name that the site has to know",
+      "asked for as the resource hbm80g, a name that the site has to know"]),
+    ("slurm", "lsf", "#SBATCH -n 4 -C nvme\n", ["-n 4", '-R "select[nvme]"'],
+     ["asked for as the resource nvme, a name that the site has to know"]),
+    # expressions of queues
+    ("sge", "slurm", "#$ -cwd -q !long.q,*@@fast\n", [],
+     ["!long.q, *@@fast may fit several queues; which those are elsewhere map.Queue of a site profile says",
+      "dropped, Slurm has no place for it"]),
+    ("sge", "sge", "#$ -q all.q|short.q\n", ["-q all.q|short.q"], ["all.q|short.q may fit several queues"]),
+    ("sge", "slurm", "#$ -cwd -q {{ queue | default('a.q') }}\n", None, []),
+    # words of sbatch in any letters
+    ("slurm", "sge", "#SBATCH --export=none -o none -e None\n", ["-o /dev/null", "-e /dev/null", "-cwd"], []),
+    ("slurm", "sge", "#SBATCH --export=all,A=1 -o /dev/null -e /dev/null\n",
+     ["-o /dev/null", "-e /dev/null", "-V", "-v A=1", "-cwd"], []),
+    ("sge", "slurm", "#$ -cwd -o none -j y\n", ["--output=./none", "--open-mode=append"], []),
+    # mail of the elements of an array
+    ("slurm", "pbspro", "#SBATCH -a 1-3 --mail-type=ARRAY_TASKS,FAIL\n", ["-J 1-3", "-m aj"], []),
+    ("slurm", "pbspro", "#SBATCH -a 1-3 --mail-type=ARRAY_TASKS\n", ["-J 1-3", "-m aj"], []),
+    ("slurm", "pbspro", "#SBATCH --mail-type=ARRAY_TASKS,FAIL\n", ["-m a"], ["no mail at array-tasks"]),
+    ("slurm", "torque", "#SBATCH -a 1-3 --mail-type=ARRAY_TASKS,END\n", ["-t 1-3", "-m e"], ["no mail at array-tasks"]),
+    ("torque", "slurm", "#PBS -d . -m bf\n", ["--mail-type=BEGIN,FAIL"], []),
+    # mail at every end covers that of a failure; a mask, and a signal for the shell alone
+    ("sge", "lsf", "#$ -cwd -m bea\n", ["-B", "-N"], []), ("sge", "lsf", "#$ -cwd -m a\n", ["-Ne"], []),
+    ("slurm", "lsf", "#SBATCH --signal=B:USR1@90\n", ["-wa USR1", "-wt 00:02"],
+     ["all processes of the job get the signal", "LSF counts whole minutes; rounded up"]),
+    ("pbspro", "lsf", "#PBS -W umask=027\n", [], ["LSF has no option for it; the script begins with umask 027"]),
+    # arrays for managers without arrays
+    ("slurm", "flux", "#SBATCH -n 1 -a 1-9:2%3 -o x-%A_%a.txt\n", ["--nslots=1", "--output=x-{{id}}.txt"],
+     ["Flux has no arrays of jobs; one call for each element is: for i in $(seq 1 2 9); do flux batch "
+      "--env=SLURM_ARRAY_TASK_ID=$i SCRIPT; done",
+      "Flux has no {index} in file names; the rest of the name is written"]),
+    ("sge", "cobalt", "#$ -cwd -t 1-9 -o x.$TASK_ID -j y\n", None,
+     ["one call for each element is: for i in $(seq 1 1 9); do qsub --env SGE_TASK_ID=$i SCRIPT; done",
+      "dropped, Cobalt has no {index} in file names"]),
+    ("pbspro", "flux", "#PBS -J 0-4\n", [], ["for i in $(seq 0 1 4); do flux batch --env=PBS_ARRAY_INDEX=$i SCRIPT"]),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "directives", "options", "messages"), CASES)
+def test_habits(source: str, target: str, directives: str, options: list[str] | None, messages: list[str]) -> None:
+    findings = Findings("s")
+    document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext("s", findings))
+    lines = get(target).write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()[1:]
+    directive_lines = [line.split(" ", 1)[1] for line in lines if line.startswith("#")]
+    assert options is None or directive_lines == options
+    assert [m for m in messages if not any(m in finding.message for finding in findings)] == []
