@@ -34,7 +34,7 @@ SCHEMA: Final = (
 COLUMNS: Final = {
     "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "site": "s.site",
     "state": "j.state", "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
-    "elapsed": "coalesce(d.ended, :now) - coalesce(d.started, d.submitted)"}
+    "elapsed": "coalesce(d.ended, CASE WHEN j.outcome IS NULL THEN :now END) - coalesce(d.started, d.submitted)"}
 _OUTCOMES: Final = ("done", "failed", "canceled", "skipped", "kept")
 _STATES: Final = {state.lower(): state for state in ("Idle", "Hold", "Running", "Suspended", "Completed")}
 
@@ -58,17 +58,16 @@ class Listed:
     details: Details
 
     def waited(self, now: float) -> float | None:
-        """Seconds from the submission to the start; of a job that waits until now."""
-        details = self.details
-        if details.submitted is None:
-            return None
-        until = details.started or details.ended or now
-        return max(until - details.submitted, 0.0)
+        """Seconds from the submission to the start, or to an end without a start; of a job that waits until now. None
+        of a job that has ended nobody knows when."""
+        return _span(self.details.submitted, self.details.started or self._ended(now))
 
     def elapsed(self, now: float) -> float | None:
-        """Seconds from the start to the end; of a job that runs until now."""
-        details = self.details
-        return None if details.started is None else max((details.ended or now) - details.started, 0.0)
+        """Seconds from the start to the end; of a job that runs until now. None as above."""
+        return _span(self.details.started, self._ended(now))
+
+    def _ended(self, now: float) -> float | None:
+        return self.details.ended or (now if self.row.outcome is None else None)
 
     def record(self, now: float) -> dict[str, Any]:
         """As a JSON object."""
@@ -125,6 +124,10 @@ class Filter:
             parts.append("s.number = :group" if by_number else "s.name = :group")
             values["group"] = int(number) if by_number else self.group
         return " AND ".join(parts) or "1", values
+
+
+def _span(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(end - start, 0.0)
 
 
 def _state(word: str) -> str:
