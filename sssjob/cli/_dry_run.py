@@ -39,7 +39,7 @@ def print_rehearsal(session: Session, document: Document, name: str, settings: S
     plan = make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
                      resume=resume, backend=backend, known=_known)
     try:
-        session.report(findings)
+        session.report_together(findings, document)
         if session.status():
             return 1
         shown = list(rehearse(plan, backend))

@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["numbered", "repeated", "together"]
 
 _JOB: Final = re.compile(r"(.*/)Job(?:\[\d+\])?((?:/.*)?)", re.DOTALL)
+_STREAM: Final = re.compile(r"(.+): (std(?:out|err)) goes to job-.*", re.DOTALL)    # where no document says it
 _KEY: Final = re.compile(r"@\d+\.\d+")       # of a job in the journal
 
 
 def together(findings: Iterable[Finding], document: Document) -> list[tuple[Finding, list[Finding]]]:
     """What is to be shown, and the findings that it stands for: those of one rule and text, about one part of several
     jobs, as one with the number of jobs, at the first place; at JobDefaults where all jobs have it from there. What is
-    said of jobs in the journal is one text whatever they are called."""
+    said of jobs in the journal, and of the files that streams go to unless a document names them, is one text whatever
+    the jobs are called."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         place, message = _JOB.fullmatch(finding.path), finding.message
         key = (finding.path, str(finding.line)) if place is None else (place[1], place[2])
         if _KEY.fullmatch(finding.path):
             key, message = ("@", ""), message.removeprefix(f"{finding.subject}: ")
+        elif stream := _STREAM.fullmatch(message):
+            message = stream[2]
         groups.setdefault((finding.rule, finding.severity, message, finding.hint, *key), []).append(finding)
     return [(_one(some, document), some) for some in groups.values()]
 

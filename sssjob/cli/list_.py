@@ -30,6 +30,7 @@ TITLES: Final = ("id", "key", "native id", "name", "site", "executor", "queue", 
                  "why")
 _ALWAYS: Final = (0, 1, 5, 7)   # columns that are there in any case
 _LONGEST_WHY: Final = 60        # characters of why a job waits or how it ended
+_UNSEEN: Final = 10_000         # columns where standard output is no terminal: a line a job
 _AGO: Final = re.compile(r"(\d{1,6})([smhdw])")
 _WATCH_S: Final = 2.0
 
@@ -121,7 +122,7 @@ def list_text(jobs: list[Listed], now: float) -> str:
 
     rows = [job_cells(job, now) for job in jobs]
     used = [n for n, _ in enumerate(TITLES) if n in _ALWAYS or any(row[n] for row in rows)]
-    shown = table([[row[n] for n in used] for row in rows], [TITLES[n] for n in used], width(sys.stdout))
+    shown = table([[row[n] for n in used] for row in rows], [TITLES[n] for n in used], width(sys.stdout, _UNSEEN))
     return "\n".join([*shown, totals(jobs), ""])
 
 
@@ -132,7 +133,8 @@ def job_cells(job: Listed, now: float) -> list[str]:
     submitted = "" if details.submitted is None else \
         datetime.fromtimestamp(details.submitted, UTC).strftime("%m-%d %H:%M:%S")
     elapsed, waited = job.elapsed(now), job.waited(now)
-    shown = spell(elapsed) if elapsed is not None else "" if waited is None else f"waits {spell(waited)}"
+    shown = spell(elapsed) if elapsed is not None else "" if waited is None else \
+        f"{'waits' if row.outcome is None else 'waited'} {spell(waited)}"
     return [row.id or row.label, row.key, row.native_id or "", row.name or "", row.site or "", row.executor,
             details.queue or "", row.state if row.outcome is None else f"{row.outcome}{code}", submitted, shown,
             "" if details.nodes is None else str(details.nodes), escape(row.message or "", _LONGEST_WHY)]

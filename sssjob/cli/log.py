@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -93,7 +94,7 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "unsent": lambda data: f"not submitted: {data.get('text', 'the client was told to end')}",
     "full": lambda data: f"held back: {data['reason']}",
     "cap": lambda data: f"no more than {data['most']} jobs may be in flight from now on",
-    "on-end": lambda data: f"when it has ended: {shown(data).get('url') or ' '.join(data['command'])}",
+    "on-end": lambda data: f"when it has ended: {shown(data).get('url') or shlex.join(data['command'])}",
     "hook": lambda data: "what was wanted at its end: " + {"failed": "failed, to be tried again", "over": "failed"}.get(
         data["step"], "done"),
     "native": lambda data: f"submitted: native id {data['native_id']}",

@@ -19,8 +19,8 @@ from sssjob.lrm.sizes import LETTERS, POWERS, amount
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage, whole
 
-__all__ = ["ANSWERS", "FAILED", "FAILURES", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS", "average", "ended",
-           "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak", "quantity", "reasons",
+__all__ = ["ANSWERS", "FAILED", "FAILURES", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS", "average", "awaited",
+           "ended", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak", "quantity", "reasons",
            "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in", "waits_for"]
 
 _N = TypeVar("_N", float, Decimal)
@@ -50,14 +50,22 @@ def ended(failed: int, status: int | None) -> tuple[int | None, int | None]:
     return (None, status - 128) if failed and status is not None and status > 128 else (status, None)
 
 
-def state_of(letters: str) -> NativeState | None:
-    """The state that the letters of a state column say; None when they say nothing about it."""
+def awaited(row: Mapping[str, str]) -> str:
+    """One of the jobs that a row of ``qstat -r -xml`` waits for; empty where it waits for none. Seen with 8.1.9."""
+    return row.get("predecessor_jobs") or row.get("ad_predecessor_jobs") or ""
+
+
+def state_of(letters: str, after: bool = False) -> NativeState | None:
+    """The state that the letters of a state column say; None when they say nothing about it. after: the job waits for
+    other jobs, which the letters call a hold, too."""
     standing = next(((stage, phase) for some, stage, phase in _STATES if any(letter in letters for letter in some)),
                     None)
     if standing == (Stage.WAITING, None) and "R" in letters:
         standing = Stage.AGAIN, None
     if "d" in letters:
         return NativeState(letters, standing[0] if standing is not None else Stage.RUNNING, phase="CANCELING")
+    if standing == (Stage.HELD, "HELD") and after:
+        return NativeState(letters, Stage.WAITING, waits=waits.DEPENDENCY)
     return None if standing is None else NativeState(letters, standing[0], phase=standing[1])
 
 

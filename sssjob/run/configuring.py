@@ -58,7 +58,7 @@ def load_settings(site: tuple[Site, str] | None = None, options: Mapping[str, tu
     for layer in (*file_layers(environment), variables_layer(environment)):
         named = layer.values.get("site")
         if named is not None and site is None:
-            layers.append(site_layer(*_read_site(str(named.value), environment)))
+            layers.append(site_layer(*_read_site(named, environment)))
         layers.append(layer)
     if site is not None:
         layers.append(site_layer(*site))
@@ -67,15 +67,15 @@ def load_settings(site: tuple[Site, str] | None = None, options: Mapping[str, tu
     return Settings(layers[::-1])
 
 
-def _read_site(name: str, environment: Mapping[str, str]) -> tuple[Site, str]:
+def _read_site(named: Value, environment: Mapping[str, str]) -> tuple[Site, str]:
     from sssjob.conversion.settings import site_file
     from sssjob.conversion.site import read_site
 
-    path = site_file(name, environment)
+    path = site_file(str(named.value), environment)
     try:
         return read_site(Path(path).read_bytes(), path), path
     except OSError as error:
-        raise AccessError(path, error.strerror or str(error)) from error
+        raise AccessError(path, f"{error.strerror or error} (site, as {named.source} says)") from error
 
 
 def site_layer(site: Site, path: str) -> Layer:

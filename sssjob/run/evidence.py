@@ -104,7 +104,8 @@ def disagreements(status: JobStatus) -> Iterator[Disagreement]:
     for key, others in metadata.get("others", {}).items():
         value = {"exit_code": status.exit_code, "state": status.state.name}.get(key, metadata.get(key))
         for source, other in others.items():
-            if value is not None and not _agree(key, value, other, metadata):
+            if value is not None and not (_agree(key, value, other, metadata)
+                                          or _is_of_a_requeue(key, other, str(source), metadata)):
                 yield Disagreement(key, value, str(sources.get(key, "status")), other, str(source))
 
 
@@ -133,6 +134,13 @@ def _is_of_an_attempt(key: str, time: float, metadata: Mapping[str, Any]) -> boo
     """Whether a time is that of an earlier run: an old word, not another one."""
     return any(abs(float(attempt[key]) - time) <= _SECONDS for attempt in metadata.get("attempts", ())
                if key in attempt)
+
+
+def _is_of_a_requeue(key: str, time: Any, source: str, metadata: Mapping[str, Any]) -> bool:
+    """Whether a time of submission is the one at which a job that had begun was put back into the queue: queue and
+    controller, unlike accounting, have only the last one."""
+    started = metadata.get("start_time")
+    return key == "submit_time" and kind_of(source) != "accounting" and started is not None and time > started
 
 
 def _short(names: Any) -> set[str]:

@@ -400,11 +400,9 @@ class Entry:
         """Remember where to learn the details of a job at the next ``flush``."""
         self._details[job] = details
 
-    def note(self, event: Event, row: Row | None = None, details: Callable[[], Details] | None = None) -> None:
-        """Remember an event, and how a job stands after it, for the next ``flush``. details: gives its details then."""
+    def note(self, event: Event, row: Row | None = None) -> None:
+        """Remember an event, and how a job stands after it, for the next ``flush``."""
         self._unwritten.append(event)
-        if details is not None:
-            self._details[event.job] = details
         if row is not None:
             self._changed[row.job] = row
 

@@ -31,11 +31,16 @@ SCHEMA: Final = (
     "WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS jobs_open ON jobs (submission, job) WHERE outcome IS NULL",
     "CREATE INDEX IF NOT EXISTS submissions_ended ON submissions (ended)")
+_SHOWN: Final = ("queue", "submitted", "started", "ended", "nodes")
+_NEW: Final = ", ".join(f"excluded.{column}" for column in _SHOWN)
+#: Nothing is written where nothing is new.
+_WRITE: Final = (f"INSERT INTO details VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET ({', '.join(_SHOWN)}) = "
+                 f"({_NEW}) WHERE ({', '.join(_SHOWN)}) IS NOT ({_NEW})")
 #: What a list can be sorted by -> the expression.
 COLUMNS: Final = {
     "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "site": "s.site",
     "state": "j.state", "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
-    "elapsed": "coalesce(d.ended, :now) - coalesce(d.started, d.submitted)"}
+    "elapsed": "coalesce(d.ended, CASE WHEN j.outcome IS NULL THEN :now END) - coalesce(d.started, d.submitted)"}
 _OUTCOMES: Final = ("done", "failed", "canceled", "skipped", "kept")
 _STATES: Final = {state.lower(): state for state in ("Idle", "Hold", "Running", "Suspended", "Completed")}
 
@@ -59,17 +64,16 @@ class Listed:
     details: Details
 
     def waited(self, now: float) -> float | None:
-        """Seconds from the submission to the start; of a job that waits until now."""
-        details = self.details
-        if details.submitted is None:
-            return None
-        until = details.started or details.ended or now
-        return max(until - details.submitted, 0.0)
+        """Seconds from the submission to the start, or to an end without a start; of a job that waits until now. None
+        of a job that has ended nobody knows when."""
+        return _span(self.details.submitted, self.details.started or self._ended(now))
 
     def elapsed(self, now: float) -> float | None:
-        """Seconds from the start to the end; of a job that runs until now."""
-        details = self.details
-        return None if details.started is None else max((details.ended or now) - details.started, 0.0)
+        """Seconds from the start to the end; of a job that runs until now. None as above."""
+        return _span(self.details.started, self._ended(now))
+
+    def _ended(self, now: float) -> float | None:
+        return self.details.ended or (now if self.row.outcome is None else None)
 
     def record(self, now: float) -> dict[str, Any]:
         """As a JSON object."""
@@ -128,6 +132,10 @@ class Filter:
         return " AND ".join(parts) or "1", values
 
 
+def _span(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(end - start, 0.0)
+
+
 def _state(word: str) -> str:
     canonical = word.lower() if word.lower() in _OUTCOMES else _STATES.get(word.lower())
     if canonical is None:
@@ -137,7 +145,7 @@ def _state(word: str) -> str:
 
 def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tuple[int, Details]]) -> None:
     """Write the details of jobs of a submission, within a transaction. jobs: place and details."""
-    connection.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?, ?, ?, ?)", [
+    connection.executemany(_WRITE, [
         (number, job, details.queue, details.submitted, details.started, details.ended, details.nodes)
         for job, details in jobs])
 
@@ -171,13 +179,21 @@ def totals(lines: Iterable[Listed]) -> str:
 
 
 def details_of(job: Running) -> Details:
-    """The details of a job as it stands."""
+    """The details of a job as it stands: what it has got, also while it runs, before what it asks for."""
     own, asked = job.plan.job, job.plan.folded
-    queue = _delivered(own, "Queue") or own.value("Queue") or asked.value("Queue") or _requested(asked, "Queue")
-    nodes = _number(_delivered(own, "NodeCount") or _requested(asked, "NodeCount"))
+    queue = (_delivered(own, "Queue") or own.value("Queue") or next(iter(_seen(job, "queue")), None)
+             or asked.value("Queue") or _requested(asked, "Queue"))
+    counts = _seen(job, "node_count")
+    nodes = _number(_delivered(own, "NodeCount") or (sum(counts) if len(counts) == len(job.seen) else 0)
+                    or _requested(asked, "NodeCount"))
     return Details(None if queue is None else str(queue), _number(own.value("SubmitTime")),
                    _number(own.value("StartTime")), _number(own.value("EndTime")),
                    None if nodes is None else int(nodes))
+
+
+def _seen(job: Running, key: str) -> list[Any]:
+    """What was told of parts of a job that have begun."""
+    return [seen.known[key] for seen in job.seen if seen.started is not None and key in seen.known]
 
 
 def _delivered(job: Any, tag: str) -> str | None:

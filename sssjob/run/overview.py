@@ -59,11 +59,12 @@ def _word(job: Listed) -> str:
 
 
 def _remaining(jobs: Sequence[Listed], now: float) -> float | None:
-    """The mean time of the jobs that have ended, for all that is left of the others, shared by those that run."""
+    """The mean time of the jobs that have ended, for all that is left of the others, shared by those that run; None
+    where all others already run for longer."""
     took = [time for job in jobs if job.row.outcome is not None and (time := job.elapsed(now)) is not None]
     open_ones = [job for job in jobs if job.row.outcome is None]
     side_by_side = sum(_word(job) == "running" for job in open_ones)
     if not took or not side_by_side:
         return None
     mean = sum(took) / len(took)
-    return sum(max(mean - (job.elapsed(now) or 0.0), 0.0) for job in open_ones) / side_by_side
+    return sum(max(mean - (job.elapsed(now) or 0.0), 0.0) for job in open_ones) / side_by_side or None

@@ -275,6 +275,7 @@ class Running:
         seen.keep_put_back(status)
         seen.take(status)
         if before is not None and news_of(status) == news_of(before):
+            self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
         self.record()
         self._learn(status, when)
@@ -438,11 +439,13 @@ class Submission:
              when: float = 0.0) -> None:
         """Remember an event for the next flush."""
         if self.entry is not None:
-            event = Event(job.number, kind, source, data, part, when)
-            if self.owned:
-                self.entry.note(event, job.row, lambda: details_of(job))
-            else:
-                self.entry.note(event)
+            self.entry.note(Event(job.number, kind, source, data, part, when), job.row if self.owned else None)
+            self.detail(job)
+
+    def detail(self, job: Running) -> None:
+        """Have the list show at the next flush what is known of a job now."""
+        if self.entry is not None and self.owned:
+            self.entry.detail(job.number, lambda: details_of(job))
 
     def note_status(self, job: Running, part: int, status: psij.JobStatus) -> None:
         """The same for a status."""

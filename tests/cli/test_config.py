@@ -62,6 +62,23 @@ def test_a_configuration_that_is_wrong_is_told_by_every_command(sssjob: Command,
         assert err == f"sssjob: {config}:2: quue: no such setting (did you mean 'queue'?)\n"
 
 
+def test_executors_that_are_not_here_are_named_when_settings_are_shown(sssjob: Command, config: Path) -> None:
+    """A table of another name than any executor's would be without effect, and nobody would know; a home shared with
+    hosts that have other executors may hold it all the same."""
+    config.write_text("executor = 'slrum'\n[executors.Slurm]\nqueue = 'a'\n[executors.sgee]\nqueue = 'a'\n")
+    code, out, err = sssjob("config", "show")
+    assert code == 0 and "executors.sgee.queue" in out
+    assert [line.partition(" (known: ")[0] for line in err.splitlines()] == [
+        f"sssjob: {config}:5: there is no executor 'sgee' here",
+        f"sssjob: {config}:1: there is no executor 'slrum' here"]
+
+
+def test_a_profile_that_is_not_there_is_told_with_the_place_that_names_it(sssjob: Command, config: Path) -> None:
+    config.write_text("\nsite = 'nowhere'\n")
+    assert sssjob("config", "show") == (3, "",
+                                        f"sssjob: nowhere: No such file or directory (site, as {config}:2 says)\n")
+
+
 @pytest.mark.parametrize("way", ["configuration", "profile", "pe of profile", "variable"])
 def test_ways_to_name_a_parallel_environment(sge: Site, config: Path, way: str) -> None:
     """And what is said where nobody does."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sssjob.cli.list_ import list_text, moment, spell
+from sssjob.cli.list_ import TITLES, job_cells, list_text, moment, spell
 from sssjob.errors import UsageError
 from sssjob.run.journal import open_journal
 from sssjob.run.listing import Details, Listed
@@ -43,6 +43,22 @@ def test_table() -> None:
                                             "time", "nodes"]
     assert text.splitlines()[2].split() == ["a", "@1.1", "17", "slurm", "batch", "Idle", "01-01", "00:00:10", "0:00:30",
                                             "2"]
+
+
+def test_who_has_ended_waits_no_longer() -> None:
+    """Left out, or canceled before it began; when a job that was left out had ended nobody says."""
+    ends = [("skipped", Details(submitted=10.0)), ("canceled", Details(submitted=10.0, ended=16.0)),
+            ("failed", Details(submitted=10.0, started=12.0)), (None, Details(submitted=10.0))]
+    jobs = [Listed(Row(1, 0, "a", None, "a", "17", "slurm", "Idle", outcome), details) for outcome, details in ends]
+    for now in (50.0, 90.0):
+        assert [job_cells(job, now)[TITLES.index("time")] for job in jobs] == [
+            "", "waited 0:00:06", "waited 0:00:02", f"waits {spell(now - 10)}"]
+
+
+def test_a_line_a_job_where_no_terminal_is() -> None:
+    """Programs read lines: nothing is folded, however long names are."""
+    row = Row(1, 0, "a b " * 50, "n " * 60, "a", "17", "slurm", "Idle", message="why " * 12)
+    assert len(list_text([Listed(row, Details())], 0.0).splitlines()) == 4
 
 
 def test_watch(sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:

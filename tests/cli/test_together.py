@@ -30,7 +30,10 @@ def finding(job: int, tail: str = "/Environment", line: int = 0, message: str = 
     (DEFAULTS, [finding(2), finding(2, "/Queue")], [("/JobGroup/Job[2]/Environment", "it is absent"),
                                                     ("/JobGroup/Job[2]/Queue", "it is absent")]),
     (DEFAULTS, [finding(1), finding(2, message="other")], [("/JobGroup/Job[1]/Environment", "it is absent"),
-                                                           ("/JobGroup/Job[2]/Environment", "other")])])
+                                                           ("/JobGroup/Job[2]/Environment", "other")]),
+    (DEFAULTS, [finding(n, "", n, f"{n}: {stream} goes to job-{n}.{stream}") for stream in ("stdout", "stderr")
+                for n in (1, 2, 3)], [("/JobGroup/Job[1]", "1: stdout goes to job-1.stdout (3 jobs)"),
+                                      ("/JobGroup/Job[1]", "1: stderr goes to job-1.stderr (3 jobs)")])])
 def test_findings_of_many_jobs(defaults: str, found: list[Finding], shown: list[tuple[str, str]]) -> None:
     document = read_document(DOCUMENT.format(defaults).encode())
     made = together(found, document)

@@ -134,6 +134,16 @@ def test_letters(letters: str, state: JobState, phase: str | None) -> None:
     assert native is not None and (job_state(native, letters, "state"), native.phase) == (state, phase)
 
 
+def test_a_job_that_waits_for_others_is_not_held() -> None:
+    """Grid Engine's letters call both a hold (qsub -h, -hold_jid, -h with -hold_jid, an array, -hold_jid_ad of it)."""
+    statuses = SGEJobExecutor().parse_status_output(0, recorded("qstat-after.xml"))
+    facts = {key: status.metadata or {} for key, status in statuses.items()}
+    held, waits = ("hqw", "HELD", "held"), ("hqw", None, "dependency")
+    assert {key: (known["native_state"], known.get("phase"), known["waits"]) for key, known in facts.items()} == {
+        "57": held, "58": waits, "59": waits, "60": held, "60.1": held, "60.2": held, "60.3": held,
+        "61": waits, "61.1": waits, "61.2": waits, "61.3": waits}
+
+
 def test_letters_that_say_nothing() -> None:
     assert state_of("u") is None and state_of("") is None and state_of("X") is None
 

@@ -23,7 +23,7 @@ from sssjob.xml.reader import read_document
 from tests.fakes import lab, sge, slurm
 from tests.forks import fork_keepers
 
-__all__ = ["FAST", "Desk", "after", "desk_on", "group", "shell"]
+__all__ = ["FAST", "Desk", "after", "desk_on", "eventually", "group", "shell"]
 
 FAKES = {"slurm": slurm, "sge": sge}
 FAST: dict[str, Any] = {"queue_polling_interval": 0.15, "initial_queue_polling_delay": 0.05, "command_timeout": 20,
@@ -130,6 +130,14 @@ class Desk:
                 if isinstance(watcher, Watcher):
                     watcher.close()
             client.journal.close()
+
+
+def eventually(is_so: Callable[[], object], seconds: float = 30) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 @contextmanager

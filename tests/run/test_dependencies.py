@@ -17,16 +17,9 @@ from sssjob.run.engine import _Callback
 from sssjob.run.running import executor_of
 from sssjob.xml.reader import read_document
 from tests.gate import until_there
-from tests.run.support import Desk, after, desk_on, group, shell
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 GATE = until_there()
-
-
-def eventually(true: object, seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_every_condition_after_every_end(desk: Desk) -> None:

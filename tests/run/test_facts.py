@@ -351,6 +351,16 @@ def test_what_counts_as_agreement(key: str, other: Any, agrees: bool) -> None:
         assert (found[0].rule, found[0].key) == ("SSS621" if key == "exit_code" else "SSS620", key)
 
 
+@pytest.mark.parametrize(("source", "other", "agrees"), [
+    ("queue", 205.0, True), ("scontrol", 205.0, True), ("queue", 99.0, False), ("qacct", 205.0, False)])
+def test_a_queue_has_the_submission_of_the_last_run_only(source: str, other: float, agrees: bool) -> None:
+    """A job that ran from 100 on was put back at 205 and cancelled in the queue: accounting has the first submission.
+    No job is submitted after it has begun, so the other time is no contradiction."""
+    status = JobStatus(X, metadata={"submit_time": 90.0, "start_time": 100.0, "end_time": 210.0, "sources":
+                                    {"submit_time": "sacct"}, "others": {"submit_time": {source: other}}})
+    assert (list(disagreements(status)) == []) is agrees
+
+
 def test_a_disagreement_is_a_warning_that_names_both() -> None:
     status = slurm("2", ExitFile(0, "j", 1795289570.0, 1795289590.0))
     findings = Findings()

@@ -14,7 +14,7 @@ from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import COLUMNS, Details, Filter, Listed, listed, totals, write_details
 from sssjob.run.routing import open_routes
 from sssjob.run.rows import Row
-from tests.run.support import after, desk_on, group, shell
+from tests.run.support import after, desk_on, eventually, group, shell
 
 JOBS = {    # id -> executor, group, State, outcome, details
     "a1": ("slurm", "g", "Running", None, Details("batch", 100.0, 110.0, None, 2)),
@@ -109,3 +109,24 @@ def test_details_are_the_facts_of_the_document(executor: str, tmp_path: Path, mo
         assert (first.details.submitted, first.details.started, first.details.ended) == tuple(
             float(str(job.value(tag))) for tag in ("SubmitTime", "StartTime", "EndTime"))
         assert second.row.message == "dependency: OnSuccess a does not hold" and second.row.outcome == "skipped"
+
+
+@pytest.mark.parametrize("executor", ["slurm", "sge"])
+def test_where_a_job_runs_is_listed_while_it_runs(executor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                  ) -> None:
+    """That it began is learnt from the record that the job itself has written; the queue, which says where, is heard
+    afterwards, and adds no event."""
+    with desk_on(executor, tmp_path, monkeypatch) as desk:
+        desk.submit(group(shell("sleep 60")))
+        client = desk.client()
+
+        def running() -> bool:
+            """Whether the list shows it as running in a queue."""
+            client.look([client.journal.entry(1)])
+            (line,) = listed(client.journal, Filter())
+            return line.row.state == "Running" and line.details.queue is not None
+
+        eventually(running)
+        (line,) = listed(client.journal, Filter())
+        assert (line.details.queue, line.details.nodes) == ("batch" if executor == "slurm" else "all.q", 1)
+        client.cancel(["a"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from sssjob.errors import UsageError
 from sssjob.run.journal import Event
 from sssjob.run.standing import Running
 from tests.gate import until_there
-from tests.run.support import Desk, after, desk_on, group, shell
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 GATE = until_there()      # a job that goes on when the test says so
 HELD = "<Hold>User</Hold>"
@@ -29,13 +28,6 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     with desk_on(request.param, tmp_path, monkeypatch) as made:
         yield made
-
-
-def eventually(is_so: Callable[[], object], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def answers(jobs: list[Running], wish: str) -> dict[str, str | None]:

@@ -424,8 +424,7 @@ class BatchSchedulerExecutor(BatchAsking):
         ids_by_tag, answered = self._look_up(job_ids)
         silence = None
         if not answered:
-            sought = f"is a job {job_ids[0]}" if len(job_ids) == 1 else f"are {len(job_ids)} jobs"
-            silence = SubmitException(f"{self.name} does not say whether there {sought}",
+            silence = SubmitException(f"{self.name} does not say whether it has a job of this tag",
                                       transient=self._lookup_commands(job_ids) is not None)
         return Search({job_id: ids[0] for job_id, ids in ids_by_tag.items()}, silence)
 

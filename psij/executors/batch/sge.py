@@ -50,7 +50,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.names import JOB_NAMES
-from sssjob.lrm.sge import ANSWERS, listed, reasons, state_of, submitted
+from sssjob.lrm.sge import ANSWERS, awaited, listed, reasons, state_of, submitted
 from sssjob.lrm.states import Stage
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, sge
@@ -321,8 +321,8 @@ class SGEJobExecutor(LrmExecutor):
     # --- states ----------------------------------------------------------------------------------------------------
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
-        """qstat for all jobs of the user that have not ended."""
-        return [*_UTC, "qstat", "-u", self._current_user(), "-s", "prs", "-xml"]
+        """qstat for all jobs of the user that have not ended, with those that they wait for."""
+        return [*_UTC, "qstat", "-u", self._current_user(), "-s", "prs", "-r", "-xml"]
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("qstat", exit_code, out)
@@ -362,8 +362,11 @@ class SGEJobExecutor(LrmExecutor):
         return Claim(None, row.get("JB_owner") or None, row.get("JB_name") or None,
                      submitted(row))
 
+    def _stands(self, state: str, row: Any) -> str:
+        return f"{state} {awaited(row)}"
+
     def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = state_of(state)
+        native = state_of(state, bool(awaited(row)))
         status = job_state(native, state, "Grid Engine's job state")
         if native is None or status is None:
             return None
