@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from sssjob.accounting.accounts import Accounts, Settings
 from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.elements import native_ids_of
 from sssjob.accounting.entries import (
     COLUMNS,
     NAMES,
@@ -99,6 +100,12 @@ class _Record:
         """Whether the run has ended."""
         return stage(self.said) >= Stage.ENDED
 
+    def elements(self, ident: str) -> list[str]:
+        """The native ids of the elements of an array that is charged as one under an id."""
+        if "ArrayElement" not in self.text:
+            return []
+        return [native_id for native_id in native_ids_of(self.job) if native_id != ident]
+
 
 class Charging(Accounts):
     """The part of a ledger that charges jobs."""
@@ -107,6 +114,7 @@ class Charging(Accounts):
         super().__init__(store, clock)
         self._plain = PlainJobs("")
         self._runs: dict[tuple[str, str], _Runs] = {}   # charges in force, by job, of the jobs at hand
+        self._arrays = False    # whether some were charged as one
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
         self._plans: dict[tuple[int, bool], tuple[RateSet, Plans]] = {}     # by identity of rates, and whether running
@@ -129,6 +137,7 @@ class Charging(Accounts):
             self._keep(rates)
             self._used.clear()
             self._over.clear()
+            self._arrays = self.store.one("SELECT 1 FROM sources WHERE name LIKE 'array %' LIMIT 1") is not None
             self._held = {held for held, in self.store.execute("SELECT DISTINCT job FROM holds")}
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
@@ -218,6 +227,12 @@ class Charging(Accounts):
             for other in others:
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
+        if same_array := self._of_the_same_array(new, key):
+            if not work.supersede:
+                return Posted("contradicts", same_array[0], detail="an array is charged as one or by its elements, and "
+                              f"{escape(same_array[0].job, 60)} is charged")
+            for other in same_array:
+                self._reverse(other.number, (other.machine, other.job, other.start), "superseded by another record")
         return Posted("charged", self._post_charge(new, key, priced, runs, work),
                       account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency))
 
@@ -297,6 +312,9 @@ class Charging(Accounts):
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
                                  user_name=new.said.user, document=document))
         self._batch.charges.append((*key, entry.number, new.content, used.digest))
+        for element in new.elements(key[1]):
+            self._note(_as_one(key[0], element), str(entry.number))
+            self._arrays = True
         self._runs.setdefault(key[:2], {})[key[2]] = entry.number, new.content, used.digest
         return entry
 
@@ -341,6 +359,23 @@ class Charging(Accounts):
                 if other_span is not None and other_span[0] < new[1] and new[0] < other_span[1]:
                     overlapping.append(entry)
         return overlapping
+
+    def _of_the_same_array(self, new: _Record, key: Key) -> list[Entry]:
+        """The charges in force that this one would repeat: of an array that is charged as one those of its elements, of
+        an element that of its array."""
+        elements = new.elements(key[1])
+        numbers = list[int]()
+        if elements or self._arrays:
+            self._write()
+        for at in range(0, len(elements), _ASKED):
+            some = elements[at:at + _ASKED]
+            numbers += [number for number, in self.store.execute(
+                f"SELECT entry FROM charges WHERE machine = ? AND job IN ({', '.join('?' * len(some))})",
+                (key[0], *some))]
+        if self._arrays and not elements and (note := self.source(_as_one(*key[:2]))) is not None:
+            numbers = [number for number, in self.store.execute("SELECT entry FROM charges WHERE entry = ?",
+                                                                (int(note),))]
+        return [self.entry(number) for number in sorted(numbers)]
 
     def _reverse(self, number: int, key: Key, why: str) -> Decimal:
         """Take a charge back, less what was refunded of it, which is given."""
@@ -398,6 +433,11 @@ class Charging(Accounts):
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
+
+
+def _as_one(machine: str, element: str) -> str:
+    """Under which name of a source it is kept that an element of an array was charged with all others as one."""
+    return f"array {machine} {element}"
 
 
 def _ended(statement: Said) -> dict[str, int]:
