@@ -51,6 +51,26 @@ _OUTPUT: Final = {"user": "user", "group": "group", "account": "project", "clust
                   "qos": "qos"}
 
 
+def parted(data: bytes, names: list[str]) -> Any:
+    """The columns of lines of text as a table of Arrow; None where a line has another number of them.
+
+    One thread does it: of several, one may still hold ``data`` when all is read, and a process that ends just then is
+    aborted, because that thread can no longer take the interpreter's lock to let the bytes go.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
+            csv.ParseOptions(delimiter="|", quote_char=False, double_quote=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False))
+    except pa.ArrowInvalid:
+        return None
+    return table.combine_chunks()
+
+
 @dataclass(slots=True)
 class Columns:
     """A block as columns. jobs: the rows of the jobs themselves; first, last: of each job its first line and the one
@@ -79,20 +99,11 @@ class Columns:
         """The columns of lines of UTF-8 without control characters, of which the last has an end; None where not all of
         them have as many columns, where one is empty or a step whose job does not stand before it, or where a time
         needs the reader. odd: the numbers of lines that need it too."""
-        import pyarrow as pa
         import pyarrow.compute as pc
-        import pyarrow.csv as csv
 
-        if b"\n\n" in data or data.startswith(b"\n"):
+        table = None if b"\n\n" in data or data.startswith(b"\n") else parted(data, names)
+        if table is None:
             return None
-        try:
-            table = csv.read_csv(
-                pa.BufferReader(data), csv.ReadOptions(column_names=names, block_size=len(data) + 1),
-                csv.ParseOptions(delimiter="|", quote_char=False, double_quote=False, ignore_empty_lines=False),
-                csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False))
-        except pa.ArrowInvalid:
-            return None
-        table = table.combine_chunks()
         ids = table.column("jobid").combine_chunks()
         main = pc.invert(pc.match_substring(ids, "."))
         if table.num_rows != data.count(b"\n") or not main[0].as_py():

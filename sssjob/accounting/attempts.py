@@ -18,12 +18,13 @@ from sssjob.accounting.amounts import Reason
 from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
-from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch
+from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch, shown
 from sssjob.accounting.times import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobDefaults
 
 if TYPE_CHECKING:
+    from sssjob.accounting.privacy import Privacy
     from sssjob.validation.large import Large
 
 __all__ = ["EARLIER", "LastRuns", "earlier_runs", "last_runs", "settle", "settled"]
@@ -132,8 +133,9 @@ def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str 
             yield runs.settled(pickle.load(file), rates, tally)
 
 
-def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally) -> None:
-    """Make charge tables of some that are there: (Parquet file, the one that it becomes). tally: of all of them."""
+def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally, privacy: Privacy | None = None) -> None:
+    """Make charge tables of some that are there: (Parquet file, the one that it becomes). tally: of all of them;
+    privacy: what may be shown in those that are made."""
     runs = _Runs()
     for path, _ in files:
         for some in batches_of(path):
@@ -141,4 +143,5 @@ def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally) -> No
     for path, target in files:
         with parquet_table(target, rates) as table:
             for some in batches_of(path):
-                table.add(runs.settled(some, rates, tally))
+                rows = runs.settled(some, rates, tally)
+                table.add(rows if privacy is None else shown(rows, privacy))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from sssjob.accounting.accounts import Accounts, Settings
 from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.elements import native_ids_of
 from sssjob.accounting.entries import (
     COLUMNS,
     NAMES,
@@ -47,6 +49,9 @@ _Row = tuple[int, str, str]         # number of the entry, content, digest of th
 _Runs = dict[int, _Row]             # by StartTime
 _TOGETHER: Final = 1000     # jobs whose charges in force are looked up at once
 _ASKED: Final = 500         # of them, by one statement
+#: Why a run has no charge, for which one that is there is given back.
+_GIVEN_BACK: Final = (Reason.NOT_STARTED, Reason.NOT_ENDED, Reason.NOT_COMMITTED, Reason.SYSTEM_FAULT,
+                      Reason.EARLIER_ATTEMPT)
 _ENTRY: Final = ", ".join(f"entries.{name}" for name in NAMES)
 _JOB, _START = NAMES.index("job"), NAMES.index("start")
 
@@ -70,20 +75,36 @@ class _Work:
     running: bool
 
 
+class _Undone(Exception):
+    """Nothing of a transaction is to stay."""
+
+
 class _Record:
     """What one record says of a run. said: by the job with what it inherits; account: that it names; text: of the job,
-    as entries keep it."""
+    as entries keep it; read: format and zone of the log, where its times go by one."""
 
-    __slots__ = ("account", "content", "job", "said", "text")
+    __slots__ = ("account", "content", "job", "read", "said", "text")
 
-    def __init__(self, said: Said, account: str, text: str) -> None:
-        self.said, self.job, self.account, self.text = said, said.job, account, text
+    def __init__(self, said: Said, account: str, text: str, read: Sequence[str] | None = None) -> None:
+        self.said, self.job, self.account, self.text, self.read = said, said.job, account, text, read
         self.content = content_of(account, text)        # what tells whether another record says the same
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        """The record of which a charge was made."""
+        text = str(entry.document["job"])
+        return cls(Said(job_of(text)), entry.account, text, entry.document.get("read"))
 
     @property
     def over(self) -> bool:
         """Whether the run has ended."""
         return stage(self.said) >= Stage.ENDED
+
+    def elements(self, ident: str) -> list[str]:
+        """The native ids of the elements of an array that is charged as one under an id."""
+        if "ArrayElement" not in self.text:
+            return []
+        return [native_id for native_id in native_ids_of(self.job) if native_id != ident]
 
 
 class Charging(Accounts):
@@ -93,6 +114,7 @@ class Charging(Accounts):
         super().__init__(store, clock)
         self._plain = PlainJobs("")
         self._runs: dict[tuple[str, str], _Runs] = {}   # charges in force, by job, of the jobs at hand
+        self._arrays = False    # whether some were charged as one
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
         self._plans: dict[tuple[int, bool], tuple[RateSet, Plans]] = {}     # by identity of rates, and whether running
@@ -115,6 +137,7 @@ class Charging(Accounts):
             self._keep(rates)
             self._used.clear()
             self._over.clear()
+            self._arrays = self.store.one("SELECT 1 FROM sources WHERE name LIKE 'array %' LIMIT 1") is not None
             self._held = {held for held, in self.store.execute("SELECT DISTINCT job FROM holds")}
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
@@ -123,6 +146,37 @@ class Charging(Accounts):
                 posted += [keyed if isinstance(keyed, Posted) else self._charge(*keyed, work) for keyed in some]
             self._lessen_holds()
             return posted
+
+    def recharges(self, rates: RateSet, chosen: Callable[[Entry, Job], bool], *, after: int = 0,
+                  dry_run: bool = False) -> tuple[int | None, list[tuple[Entry, Posted]]]:
+        """Charge anew, in one transaction, the next of the charges in force that were made by other rates. chosen:
+        which of them, by the entry and its job; after: number of the entry behind which to look; dry_run: nothing is
+        posted. Gives the number to look on behind, None when all were looked at, and of each charge that was chosen
+        what became of it."""
+        outcomes = list[tuple[Entry, Posted]]()
+        with suppress(_Undone), self._together():
+            self._keep(rates)
+            self._used.clear()
+            rows = self.store.execute(
+                f"SELECT {_ENTRY} FROM charges JOIN entries ON number = entry WHERE charges.rates <> ? AND number > ? "
+                "ORDER BY number LIMIT ?", (rates.digest, after, _TOGETHER)).fetchall()
+            last_row = rows[-1][0] if len(rows) == _TOGETHER else None
+            charges = [(entry, _Record.of(entry)) for entry in map(entry_of, rows)]
+            charges = [(entry, record) for entry, record in charges if chosen(entry, record.job)]
+            self._look_up({(entry.machine, entry.job) for entry, _ in charges})
+            work = _Work(rates, "", recharge=True, supersede=False, read=None, running=True)
+            for entry, record in charges:
+                key = entry.machine, entry.job, entry.start
+                runs = dict(self._runs[key[:2]])
+                if runs.pop(entry.start, (0,))[0] == entry.number:      # no other run of the job has reversed it
+                    outcomes.append((entry, self._recharged(record, key, entry, runs, work)))
+            if dry_run:
+                raise _Undone
+        return last_row, outcomes
+
+    def has_charged(self, rates: RateSet) -> bool:
+        """Whether some charge in force was made by these rates."""
+        return self.store.one("SELECT 1 FROM charges WHERE rates = ? LIMIT 1", (rates.digest,)) is not None
 
     def _known(self, job: Job, defaults: JobDefaults | None, work: _Work) -> tuple[Key, _Record] | Posted:
         """What a record is charged under and what it says, or that nobody can tell."""
@@ -134,7 +188,8 @@ class Charging(Accounts):
         if work.read is not None:
             self._same_zone(key[0], work.read)
         text = None if work.read is None or statement.text("Charge") else self._plain.text(statement.job)
-        return key, _Record(statement, account, document_of(statement.job) if text is None else text)
+        read = [*work.read] if work.read is not None and work.read.zone else None
+        return key, _Record(statement, account, document_of(statement.job) if text is None else text, read)
 
     def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
         """Find the charges in force of some jobs (Machine, id)."""
@@ -172,6 +227,12 @@ class Charging(Accounts):
             for other in others:
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
+        if same_array := self._of_the_same_array(new, key):
+            if not work.supersede:
+                return Posted("contradicts", same_array[0], detail="an array is charged as one or by its elements, and "
+                              f"{escape(same_array[0].job, 60)} is charged")
+            for other in same_array:
+                self._reverse(other.number, (other.machine, other.job, other.start), "superseded by another record")
         return Posted("charged", self._post_charge(new, key, priced, runs, work),
                       account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency))
 
@@ -182,7 +243,7 @@ class Charging(Accounts):
         verdict: Verdict = "same"
         if new.content == content and self._guaranteed(new.said, work.rates).digest == digest:
             return Posted("unchanged", entry)
-        kept = _Record(Said(job_of(entry.document["job"])), entry.account, str(entry.document["job"]))
+        kept = _Record.of(entry)
         if new.content != content:
             verdict = compared(kept.job, job_of(new.text))
             if verdict != "more" and new.over and new.account != kept.account:
@@ -201,8 +262,7 @@ class Charging(Accounts):
             return Posted("contradicts", entry, detail=differing(kept.job, job_of(new.text)) or
                           f"the account is {entry.account}, not {new.account}")
         if isinstance(priced, Uncharged):
-            self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
-            return Posted("not", reason=str(priced.reason), detail=priced.detail)
+            return self._uncharged(priced, key, entry)
         return self._replace(new, key, entry, priced, runs, work, "superseded by another record")
 
     def _recharged(self, kept: _Record, key: Key, entry: Entry, runs: _Runs, work: _Work) -> Posted:
@@ -214,11 +274,18 @@ class Charging(Accounts):
             return Posted("other-rates", entry)
         priced = self._priced(kept, key, runs, replace(work, running=True))     # it was charged, whatever its stage
         if isinstance(priced, Uncharged):
-            self._reverse(entry.number, key, f"not chargeable any more: {priced.reason}")
-            return Posted("not", reason=str(priced.reason), detail=priced.detail)
+            return self._uncharged(priced, key, entry)
         if (priced.amount, priced.currency) == (entry.amount, entry.currency):
             return Posted("unchanged", entry)
         return self._replace(kept, key, entry, priced, runs, work, "superseded by another set of rates")
+
+    def _uncharged(self, why: Uncharged, key: Key, entry: Entry) -> Posted:
+        """A charged run that has no charge now. It is given back where that is what record and rates mean; where they
+        do not go together, nobody can tell, and the charge stays."""
+        if why.reason not in _GIVEN_BACK:
+            return Posted("not", entry, str(why.reason), f"{why.detail}; the charge in entry {entry.number} stays")
+        self._reverse(entry.number, key, f"not chargeable any more: {why.reason}")
+        return Posted("not", reason=str(why.reason), detail=why.detail)
 
     def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Priced | Uncharged:
         """What a record comes to by the rates that hold for it."""
@@ -240,11 +307,14 @@ class Charging(Accounts):
             self._end_hold(key, new.said)
         used = self._guaranteed(new.said, work.rates)
         document = {"rates": used.digest, "charge": Encoded(priced.record), "job": new.text, **_ended(new.said)}
-        if work.read is not None and work.read.zone:
-            document["read"] = [work.read.format, work.read.zone]
+        if new.read is not None:
+            document["read"] = list(new.read)
         entry = self._post(Entry(0, 0, "charge", new.account, priced.currency, bounded(priced.amount), *key,
                                  user_name=new.said.user, document=document))
         self._batch.charges.append((*key, entry.number, new.content, used.digest))
+        for element in new.elements(key[1]):
+            self._note(_as_one(key[0], element), str(entry.number))
+            self._arrays = True
         self._runs.setdefault(key[:2], {})[key[2]] = entry.number, new.content, used.digest
         return entry
 
@@ -289,6 +359,23 @@ class Charging(Accounts):
                 if other_span is not None and other_span[0] < new[1] and new[0] < other_span[1]:
                     overlapping.append(entry)
         return overlapping
+
+    def _of_the_same_array(self, new: _Record, key: Key) -> list[Entry]:
+        """The charges in force that this one would repeat: of an array that is charged as one those of its elements, of
+        an element that of its array."""
+        elements = new.elements(key[1])
+        numbers = list[int]()
+        if elements or self._arrays:
+            self._write()
+        for at in range(0, len(elements), _ASKED):
+            some = elements[at:at + _ASKED]
+            numbers += [number for number, in self.store.execute(
+                f"SELECT entry FROM charges WHERE machine = ? AND job IN ({', '.join('?' * len(some))})",
+                (key[0], *some))]
+        if self._arrays and not elements and (note := self.source(_as_one(*key[:2]))) is not None:
+            numbers = [number for number, in self.store.execute("SELECT entry FROM charges WHERE entry = ?",
+                                                                (int(note),))]
+        return [self.entry(number) for number in sorted(numbers)]
 
     def _reverse(self, number: int, key: Key, why: str) -> Decimal:
         """Take a charge back, less what was refunded of it, which is given."""
@@ -346,6 +433,11 @@ class Charging(Accounts):
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
+
+
+def _as_one(machine: str, element: str) -> str:
+    """Under which name of a source it is kept that an element of an array was charged with all others as one."""
+    return f"array {machine} {element}"
 
 
 def _ended(statement: Said) -> dict[str, int]:

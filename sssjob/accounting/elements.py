@@ -23,7 +23,7 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.limits import LIMITS
 
-__all__ = ["elements_of", "repeated", "runs_of", "together"]
+__all__ = ["elements_of", "native_ids_of", "repeated", "runs_of", "together"]
 
 #: What a document says of all elements together, and of none of them.
 _SUMMED: Final = ("CpuDuration", "SuspendDuration", "Energy")
@@ -71,10 +71,20 @@ def _is_fact(part: Part, names: Collection[str]) -> bool:
     return isinstance(part, Property) and part.tag == "Extension" and part.attributes.get("name", "") in names
 
 
+def native_ids_of(job: Job) -> list[str]:
+    """The native ids of the elements that ran of an array that was run, as far as it says them."""
+    return [element.native_id for element in _ran(_lines(job)) if element.native_id]
+
+
+def _lines(job: Job) -> list[str]:
+    """What an array that was run says of its elements, a line each."""
+    return [item.text for item in job.items if item.tag == "Extension" and isinstance(item, Property)
+            and item.attributes.get("name") == "ArrayElement" and item.attributes.get("type") == "LRM"]
+
+
 def _jobs(job: Job, rates: RateSet) -> list[tuple[Job, _Element]]:
     """As ``elements_of``, each with what is said of it."""
-    lines = [item.text for item in job.items if item.tag == "Extension" and isinstance(item, Property)
-             and item.attributes.get("name") == "ArrayElement" and item.attributes.get("type") == "LRM"]
+    lines = _lines(job)
     delivered = job.delivered if lines else None
     if delivered is None or job.value("State") != "Completed" or _by_sums(rates):
         return []

@@ -89,6 +89,10 @@ class Privacy(BaseModel):
         digest = hmac.new(self._key, f"{name}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
         return f"{name[0].lower()}-{base64.b32encode(digest[:10]).decode().lower()}"
 
+    def treatment(self, tag: str) -> What:
+        """What becomes of a property of a job."""
+        return self.properties.get(tag) or self._of_others(tag)
+
     def applied(self, job: Job) -> Job:
         """The job as it may be shown; the given one stays as it is."""
         shown = self._container(job)
@@ -114,10 +118,9 @@ class Privacy(BaseModel):
             return item if self.others == self.extensions == "keep" else None
         if item.tag == "Extension" and item.get("type") != "LRM":
             return item if self.extensions == "keep" else None
-        treatment = self.properties.get(item.tag)
-        if treatment is None and item.tag == "Extension" and self.others == "figures":
+        if item.tag == "Extension" and self.others == "figures" and item.tag not in self.properties:
             return _of_manager(item)
-        treatment = treatment or self._of_others(item.tag)
+        treatment = self.treatment(item.tag)
         if treatment == "keep":
             return item
         if treatment == "pseudonym":

@@ -38,12 +38,14 @@ _PACKED: Final = re.compile(r"\.(?:gz|bz2|xz|zst|Z)$")
 @dataclass(slots=True)
 class _ReadBefore:
     """What was read before. name: of the file in its folder; offset: bytes read of it, unpacked; head: digest of its
-    beginning; carried: lines to come again."""
+    beginning; carried: lines to come again; unpriced, rates: as ``Source``."""
 
     name: str = ""
     offset: int = 0
     head: str = ""
     carried: list[str] = field(default_factory=list)
+    unpriced: int = 0
+    rates: str = ""
 
     @classmethod
     def of(cls, text: str | None) -> _ReadBefore:
@@ -59,7 +61,8 @@ class _ReadBefore:
 
 class Source:
     """A log, or a folder of logs. state: what ``state`` gave the last time. notes: what was odd, after ``open``; lost:
-    what cannot be read any more; half: bytes of a last line without an end, after the last byte was read.
+    what cannot be read any more; half: bytes of a last line without an end, after the last byte was read; unpriced: how
+    many of its jobs were passed over because the rates of this digest have no price for them.
 
     Raises AccessError where it cannot be read.
     """
@@ -72,6 +75,7 @@ class Source:
         self.half = 0
         self._known = _ReadBefore.of(state)
         self._end: _ReadBefore | None = None
+        self.unpriced, self.rates = self._known.unpriced, self._known.rates
 
     def open(self) -> BinaryIO:
         """What is new since the last time, as a stream of whole lines."""
@@ -85,7 +89,13 @@ class Source:
     def state(self, carried: Sequence[str]) -> str:
         """What to give the next time, when all was read. carried: lines to come again."""
         end = self._end or self._known
-        return json.dumps({"name": end.name, "offset": end.offset, "head": end.head, "carried": list(carried)})
+        return json.dumps({"name": end.name, "offset": end.offset, "head": end.head, "carried": list(carried),
+                           "unpriced": self.unpriced, "rates": self.rates})
+
+    def priced(self, rates: str, unpriced: int) -> None:
+        """Note by which rates, a digest, it was read, and how many jobs these have no price for."""
+        self.unpriced = unpriced + (self.unpriced if rates == self.rates else 0)
+        self.rates = rates
 
     # -- which files
     def _file(self) -> list[tuple[Path, int]]:

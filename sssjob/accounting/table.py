@@ -25,9 +25,11 @@ from sssjob.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sssjob.accounting.privacy import Privacy
+
 __all__ = [
     "COLUMNS", "DIGITS", "Batch", "RowBatch", "Tally", "arrow", "batch", "charge_table", "csv_text", "has_arrow", "row",
-    "schema",
+    "schema", "shown",
 ]
 
 #: Column -> what it holds. Times are epoch seconds.
@@ -133,6 +135,25 @@ def batch(rows: list[tuple[Any, ...]], rates: RateSet) -> Batch:
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     arrays = [pa.array(list(column), fields.field(i).type) for i, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, schema=fields)
+
+
+def shown(some: Batch, privacy: Privacy) -> Batch:
+    """A batch as it may be shown: each column as a profile has the property that it holds; the reason stays."""
+    columns: list[Any] = list(zip(*some.rows, strict=True)) if isinstance(some, RowBatch) else list(some.columns)
+    for at, (name, held) in enumerate(COLUMNS.items() if columns else ()):
+        tag = "Charge" if name == "charge" else held.rpartition("/")[2]
+        treatment = "keep" if name == "reason" else privacy.treatment(tag)
+        if treatment == "keep":
+            continue
+        values: list[str | None] = [None] * some.num_rows
+        if treatment == "pseudonym" and name in _TEXTS:
+            texts = columns[at] if isinstance(some, RowBatch) else columns[at].to_pylist()
+            names = {text: privacy.pseudonym(tag, text) for text in set(texts) if text is not None}
+            values = [names.get(text) for text in texts]
+        columns[at] = values if isinstance(some, RowBatch) else arrow().array(values, columns[at].type)
+    if isinstance(some, RowBatch):
+        return RowBatch(list(zip(*columns, strict=True)))
+    return arrow().RecordBatch.from_arrays(columns, schema=some.schema)
 
 
 def csv_text(some: Batch | None, *, head: bool) -> str:

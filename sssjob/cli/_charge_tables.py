@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.accounting.table import Tally, arrow, csv_text
+from sssjob.accounting.table import Tally, arrow, csv_text, shown
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
 from sssjob.cli._log_findings import LogFindings
@@ -25,6 +25,7 @@ from sssjob.translators.records.base import Counts
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.partitions import Result, Work
+    from sssjob.accounting.privacy import Privacy
     from sssjob.cli._recognised import Looked
 
 __all__ = ["charge_logs"]
@@ -33,9 +34,9 @@ _PARQUET: Final = ".parquet"
 
 
 def charge_logs(session: Session, names: Sequence[str], rates: RateSet, source: str, options: Mapping[str, str],
-                output: str, jobs: int, dask: str | None, looked: Looked) -> int:
+                output: str, jobs: int, dask: str | None, looked: Looked, privacy: Privacy | None = None) -> int:
     """The charge table of accounting logs; the exit status."""
-    logs = _Logs(session, names, rates, source, options, looked, jobs)
+    logs = _Logs(session, names, rates, source, options, looked, jobs, privacy)
     folder = output.endswith("/") or os.path.isdir(output)
     if not folder and dask is not None:
         raise UsageError("--dask makes a Parquet file for each log: name a folder, -o DIR/")
@@ -70,6 +71,7 @@ class _Logs:
     options: Mapping[str, str]
     looked: Looked
     jobs: int
+    privacy: Privacy | None
 
     def check(self, what: str) -> None:
         """UsageError where there is something that other processes cannot read by its name."""
@@ -86,7 +88,8 @@ class _Logs:
 
         whole, read = Tally(), list[Counts]()
         batches = self._one_by_one(whole, read) if self.jobs == 1 else self._side_by_side(whole, read, beside)
-        yield from settled(batches, self.rates, whole, beside or None)
+        rows = settled(batches, self.rates, whole, beside or None)
+        yield from rows if self.privacy is None else (shown(batch, self.privacy) for batch in rows)
         _counted(self.session, whole, self.rates, read)
 
     def _one_by_one(self, whole: Tally, read: list[Counts]) -> Iterable[Any]:
@@ -129,10 +132,10 @@ class _Logs:
                 whole.add(result.tally)
                 read.append(result.counts)
 
-    def _work(self) -> Work:
+    def _work(self, privacy: Privacy | None = None) -> Work:
         from sssjob.accounting.partitions import Work
 
-        return Work(self.source, self.rates.text, dict(self.options), self.session.policy)
+        return Work(self.source, self.rates.text, dict(self.options), self.session.policy, privacy)
 
     # -- tables
     def csv(self) -> Iterable[str]:
@@ -176,17 +179,19 @@ class _Logs:
                 targets = names_of(self.names, beside)
                 self._made(targets, dask, whole, read)
                 settle([(path, target) for (_, path), (_, target) in zip(targets, pairs, strict=True)
-                        if os.path.exists(path)], self.rates, whole)
+                        if os.path.exists(path)], self.rates, whole, self.privacy)
         else:
-            self._made(pairs, dask, whole, read)
+            self._made(pairs, dask, whole, read, self.privacy)
         _counted(self.session, whole, self.rates, read)
         return self.session.status()
 
-    def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts]) -> None:
-        """Make the Parquet file of each log, and tell what became of it."""
+    def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts],
+              privacy: Privacy | None = None) -> None:
+        """Make the Parquet file of each log with what may be shown, and tell what became of it."""
         from sssjob.accounting.partitions import in_pool, on_dask
 
-        results = in_pool(pairs, self._work(), self.jobs) if dask is None else on_dask(pairs, self._work(), dask)
+        work = self._work(privacy)
+        results = in_pool(pairs, work, self.jobs) if dask is None else on_dask(pairs, work, dask)
         for result in results:
             _told(self.session, result)
             whole.add(result.tally)

@@ -30,20 +30,26 @@ if TYPE_CHECKING:
     from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
 
-__all__ = ["charge"]
+__all__ = ["TOLD", "Outcomes", "charge", "posted_row", "summary"]
 
 _BATCH: Final = 1000            # jobs charged in one transaction
-_TOLD: Final = 10               # jobs that are told one by one, of each reason
+TOLD: Final = 10               # jobs that are told one by one, of each reason
 _FIRST: Final = 1 << 16         # bytes of a log that are looked at to know it again
 _BEGINNING: Final = 2           # lines of it: a header, and a record
 #: Why a record is rejected that is none of a job, or of a job that another record tells of.
 _NO_JOBS: Final = ("no-job", "part")
 _NOT_YET: Final = ("not-started", "not-ended")      # reasons for which a later record of the job is waited for
+_NO_KEY: Final = "no-key"
+_UNPRICED: Final = "nothing-priced"
+#: Reasons for which a job has no charge as the rates mean it; for all others rates and record do not go together.
+_FREE: Final = (_UNPRICED, "not-committed", "system-fault", "earlier-attempt")
+#: Reasons that some jobs of a log may have; where all of them do, the options or the rates are wrong.
+_NONE_OF_THEM: Final = frozenset((_NO_KEY, _UNPRICED))
 _READ_AGAIN: Final = "; the next --resume reads it from where this one began, --skip-rejected goes on behind it"
 
 
 @dataclass(slots=True)
-class _Outcomes:
+class Outcomes:
     """What became of the jobs of all sources."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -149,7 +155,7 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
         raise UsageError(f"--resume is for logs, not for {source}")
     if how.skip_rejected and not how.resume:
         raise UsageError("--skip-rejected is for --resume")
-    tally = _Outcomes()
+    tally = Outcomes()
     with opened_ledger(place) as ledger:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
@@ -165,25 +171,26 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
                         work.post(document.jobs(), name)
         for account in list(tally.overdrawn):       # unless the accounts above it have it
             tally.overdrawn[account] = ledger.standing(*account).available
-    _closing(session, tally)
+    summary(session, tally)
     return session.status()
 
 
-def _closing(session: Session, tally: _Outcomes) -> None:
+def summary(session: Session, tally: Outcomes) -> None:
+    """Print what became of all jobs: those that were not charged, accounts that are overdrawn, the counts."""
     for reason, count in sorted(tally.reasons.items()):
-        if reason not in _NOT_YET and count > _TOLD and not (session.quiet or session.as_json):
-            say(f"{count - _TOLD} more not charged: {reason}")
+        if reason not in _NOT_YET and count > TOLD and not (session.quiet or session.as_json):
+            say(f"{count - TOLD} more not charged: {reason}")
     for reason, count in sorted(tally.odd.items()):
         session.warnings += 1
         if not session.quiet:
             problem(f"{reason}; {count} charged all the same", as_json=session.as_json)
     overdrawn = sorted((account, remaining) for account, remaining in tally.overdrawn.items() if remaining < 0)
     session.warnings += len(overdrawn)
-    for (account, currency), available in [] if session.quiet else overdrawn[:None if session.as_json else _TOLD]:
+    for (account, currency), available in [] if session.quiet else overdrawn[:None if session.as_json else TOLD]:
         problem(f"account {escape(account, 100)} is overdrawn: {money(available, currency)} left",
                 as_json=session.as_json)
-    if len(overdrawn) > _TOLD and not (session.quiet or session.as_json):
-        say(f"{len(overdrawn) - _TOLD} more accounts are overdrawn: sssjob ledger usage --over 100")
+    if len(overdrawn) > TOLD and not (session.quiet or session.as_json):
+        say(f"{len(overdrawn) - TOLD} more accounts are overdrawn: sssjob ledger usage --over 100")
     if session.as_json:
         emit(json.dumps(tally.record()) + "\n")
     elif not session.quiet:
@@ -198,15 +205,16 @@ class _SourceCharges:
     ledger: Ledger
     rates: RateSet
     how: _How
-    tally: _Outcomes
+    tally: Outcomes
+    unpriced: int = 0       # jobs that the rates have no price for
 
     def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> bool:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
-        is. False where none of them has a key: they are as good as not read, so the status is 1."""
+        is. False where some that ended have no charge though they may have to have one, so the status is 1."""
         from sssjob.xml.reader import collector_paused
 
         pending, how, more = self._runs(jobs), self.how, True
-        without_key, others, why = 0, 0, ""
+        reasons, why = Counter[str](), ""       # of the jobs that have ended; no reason: charged
         while more:
             with collector_paused():        # what a batch needs stays until all of it is charged
                 batch = list(islice(pending, _BATCH))
@@ -214,17 +222,30 @@ class _SourceCharges:
                                            supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
-                if posted.reason == "no-key":
-                    without_key, why = without_key + 1, why or posted.detail
-                elif posted.reason not in _NOT_YET:
-                    others += 1
+                if posted.reason not in _NOT_YET:
+                    reasons[posted.reason] += 1
+                    why = why or posted.detail
             more = len(batch) == _BATCH
-        if not without_key or others:
+        self.unpriced += reasons[_UNPRICED]
+        return self._settled(reasons, why, name)
+
+    def _settled(self, reasons: Counter[str], why: str, name: str) -> bool:
+        """Whether each job that has ended was charged, or costs nothing by the rates; told, and the status is 1, where
+        not, and where none has a key, or a price by rates that have never charged a job. reasons: how many were not
+        charged, by why; why: of the first one."""
+        none = reasons.keys() <= _NONE_OF_THEM and not (reasons[_UNPRICED] and self.ledger.has_charged(self.rates))
+        doubtful = {reason: n for reason, n in sorted(reasons.items())
+                    if none or reason not in (*_FREE, "", _NO_KEY)}
+        if not doubtful:
             return True
         self.session.errors += 1
-        jobs_there = f"{without_key} job{'s' * (without_key != 1)}"
-        problem(f"{escape(name)}: {jobs_there}, none of them charged: {escape(why, 400)}"
-                + _READ_AGAIN * (how.resume and not how.skip_rejected), as_json=self.session.as_json)
+        count = sum(doubtful.values())
+        jobs_there = f"{count} job{'s' * (count != 1)}"
+        rest = _READ_AGAIN * (self.how.resume and not self.how.skip_rejected)
+        reasons_there = ", ".join(f"{reason} {n}" for reason, n in doubtful.items())
+        what = (f"none of them charged: {escape(why, 400)}" if none else
+                f"not charged: {reasons_there}: mend the rates or the log, and charge it again")
+        problem(f"{escape(name)}: {jobs_there}, {what}{rest}", as_json=self.session.as_json)
         return False
 
     def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
@@ -241,22 +262,23 @@ class _SourceCharges:
         ident = escape(str(job.value("Id") or job.value("Name") or "-"), 100)
         if posted.outcome == "contradicts" and posted.entry is not None:
             self.session.errors += 1
-            if self.tally.outcomes["contradicts"] <= _TOLD and not self.session.as_json:
+            if self.tally.outcomes["contradicts"] <= TOLD and not self.session.as_json:
                 where = f"{escape(name)}:{job.line}" if job.line else escape(name)
                 problem(f"{where}: {ident}: not charged: another record of the run is (entry {posted.entry.number}): "
                         f"{escape(posted.detail, 400)}; --supersede charges this one instead")
         if posted.outcome == "not" and posted.reason not in _NOT_YET:
             self.session.warnings += 1
-            if not (self.session.as_json or self.session.quiet) and self.tally.reasons[posted.reason] <= _TOLD:
+            if not (self.session.as_json or self.session.quiet) and self.tally.reasons[posted.reason] <= TOLD:
                 where = f"{escape(name)}:{job.line}" if job.line else escape(name)
                 say(f"{where}: {ident}: not charged: {posted.reason} ({escape(posted.detail, 400)})")
         if self.session.as_json:
-            emit(json.dumps(_posted(ident, posted)) + "\n")
-        elif self.how.itemise and posted.entry is not None:
+            emit(json.dumps(posted_row(ident, posted)) + "\n")
+        elif self.how.itemise and posted.entry is not None and posted.outcome != "not":
             emit(f"{posted.outcome} {line(posted.entry)}\n")
 
 
-def _posted(ident: str, posted: Posted) -> dict[str, Any]:
+def posted_row(ident: str, posted: Posted) -> dict[str, Any]:
+    """What became of a job, as a JSON object."""
     row: dict[str, Any] = {"type": "posted", "id": ident, "outcome": posted.outcome}
     if posted.entry is not None:
         row["entry"] = posted.entry.record()
@@ -296,13 +318,19 @@ def _records(work: _SourceCharges, stream: Callable[..., Any], context: Any, sou
         session.errors += len(log.lost)
         for note in (*log.notes, *log.lost):
             problem(note, as_json=session.as_json)
+        if log.unpriced and log.rates != work.rates.digest:
+            session.warnings += 1
+            problem(f"{escape(name)}: the rates have changed; those of before had no price for {log.unpriced} jobs: if "
+                    "these are to cost something now, charge the log without --resume",
+                    as_json=session.as_json)
         jobs = stream(file, context)
         jobs.keep()
         before = work.tally.outcomes["contradicts"]
-        keyed = work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
+        settled = work.post(((job, None) for job in _reported(jobs, session, context)), name, read)
         _counted(session, jobs, context)
     contradicts = work.tally.outcomes["contradicts"] > before
-    if (_taken(work, name, jobs.counts) and keyed and not contradicts) or work.how.skip_rejected:
+    if (_taken(work, name, jobs.counts) and settled and not contradicts) or work.how.skip_rejected:
+        log.priced(work.rates.digest, work.unpriced)
         work.ledger.keep_source(key, log.state(jobs.kept))
 
 

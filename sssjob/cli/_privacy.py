@@ -1,4 +1,4 @@
-"""What ``convert``, ``account`` and ``ledger export`` do with names: a privacy profile."""
+"""What ``convert``, ``account``, ``charge`` and ``ledger export`` do with names: a privacy profile."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from sssjob.cli._files import Results, Source, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option
+from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
@@ -22,6 +23,7 @@ from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
+    from sssjob.accounting.privacy import Privacy
     from sssjob.document.model import Document, Job, JobDefaults
     from sssjob.validation.large import Large
 
@@ -40,11 +42,12 @@ _ANY: Final = "*"       # in place of a site: of whatever site a job is
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
               help="Processes for the logs (default: 1).")
 @click.option("--dask", metavar="ADDRESS", help="Spread the logs over the Dask cluster of this scheduler.")
+@privacy_option("What names become in a table (TOML).")
 @output_option
 @common
 @reading
 def command(session: Session, names: tuple[str, ...], rates_file: str | None, sites: str, options: tuple[str, ...],
-            itemise: bool, jobs: int, dask: str | None, output: str) -> int:
+            itemise: bool, jobs: int, dask: str | None, privacy_file: str | None, output: str) -> int:
     """Charge the jobs of FILE (- is standard input) for what was delivered to them: documents or accounting logs.
 
     A document comes back with Charge written into it. Of accounting logs a table is made, one row a job: CSV, Parquet
@@ -54,10 +57,11 @@ def command(session: Session, names: tuple[str, ...], rates_file: str | None, si
     if sites and rates_file is not None:
         raise UsageError("--rates and --sites both say by which rates jobs are charged")
     paths = _rates_of_sites(sites) if sites else {_ANY: rates_of(session, rates_file)}
-    once([*names, *dict.fromkeys(paths.values())])
+    once([*names, *dict.fromkeys(paths.values()), *([] if privacy_file is None else [privacy_file])])
+    privacy = load_privacy(privacy_file)
     with closing(Looked()) as looked:
         source = looked.format(session, names) if session.source == AUTO else session.source
-        return _charged(session, names, paths, source, options, itemise, jobs, dask, output, looked)
+        return _charged(session, names, paths, source, options, itemise, jobs, dask, privacy, output, looked)
 
 
 def _rates_of_sites(sites: str) -> dict[str, str]:
@@ -79,7 +83,7 @@ def _rates_of_sites(sites: str) -> dict[str, str]:
 
 
 def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str], source: str, options: tuple[str, ...],
-             itemise: bool, jobs: int, dask: str | None, output: str, looked: Looked) -> int:
+             itemise: bool, jobs: int, dask: str | None, privacy: Privacy | None, output: str, looked: Looked) -> int:
     from sssjob.translators.records.base import RecordTranslator
     from sssjob.translators.registry import get
 
@@ -97,9 +101,11 @@ def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str],
         from sssjob.cli._charge_tables import charge_logs
 
         all_options = {**session.defaults(reader), **read_options.given}
-        return charge_logs(session, names, rates[_ANY], source, all_options, output, jobs, dask, looked)
+        return charge_logs(session, names, rates[_ANY], source, all_options, output, jobs, dask, looked, privacy)
     if len(names) > 1 or jobs > 1 or dask is not None:
         raise UsageError(f"several files, --jobs and --dask are for accounting logs (-f), not for {source}")
+    if privacy is not None:
+        raise UsageError(f"--privacy is for tables of accounting logs (-f), not for {source}")
     file = names[0]
     charging = _DocumentCharges(session, file, rates, itemise)
     with looked.opened(file) as opened:

@@ -6,7 +6,7 @@ from typing import Final
 
 from sssjob.document.model import Job
 
-__all__ = ["FAILURE", "NO_FAILURE", "failed", "why_word"]
+__all__ = ["FAILURE", "NO_FAILURE", "failed", "reason_word", "why_word"]
 
 #: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
 #: were cancelled, or are to run again.
@@ -17,7 +17,12 @@ NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
 
 def why_word(job: Job) -> str:
     """The first word of the StatusMessage, which tells why a job ended; empty where there is none."""
-    return str(job.value("StatusMessage") or "").partition(":")[0].strip()
+    return reason_word(str(job.value("StatusMessage") or ""))
+
+
+def reason_word(message: str) -> str:
+    """The first word of the text of a StatusMessage."""
+    return message.partition(":")[0].strip()
 
 
 def failed(job: Job) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def log(place: Path) -> None:
     place.write_text("\n".join([header, *rows]) + "\n")
 
 
-@pytest.mark.parametrize("target", ["sacct", "sss", "ur2", "car"])
+@pytest.mark.parametrize("target", ["sacct", "sss", "ur1", "ur2", "car"])
 def test_failed_means_failed(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     monkeypatch.chdir(tmp_path)
     log(Path("log"))
@@ -32,8 +33,24 @@ def test_failed_means_failed(sssjob: Command, tmp_path: Path, monkeypatch: pytes
         Path(name := "records").write_text(text)
     out = sssjob("account", "-f", target, "--by", "", "--json", name)[1]
     whole = next(record for record in map(json.loads, out.splitlines()) if record["type"] == "whole")
-    lost = 1 if target == "car" else 0      # no place for a signal, which is told, and its word is COMPLETED
-    assert (whole["jobs"], whole["failed"]) == (len(ENDS), FAILED - lost)
+    assert (whole["jobs"], whole["failed"]) == (len(ENDS), FAILED)
+
+
+def test_whoever_cancelled_a_job_its_state_is_one(sssjob: Command, tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extension State is the manager's word alone, by columns and by lines; StatusMessage says who it was."""
+    monkeypatch.chdir(tmp_path)
+    log(Path("log"))
+    states = {}
+    for by in ("Extension:State", "StatusMessage"):
+        for more in ((), ("--every", "month")):
+            lines = sssjob("account", "-f", "sacct", "--by", by, *more, "--json", "log")[1].splitlines()
+            totals = [record for record in map(json.loads, lines) if record["type"] == "total"]
+            states[by, more] = {total["key"][by]: total["jobs"] for total in totals}
+    expected = Counter(end.split("|")[0].split()[0] for end in ENDS)
+    assert states["Extension:State", ()] == states["Extension:State", ("--every", "month")] == expected
+    messages = states["StatusMessage", ()]
+    assert messages["cancel: CANCELLED by 7"] == messages["cancel: CANCELLED"] == 1
 
 
 def test_where_nothing_was_read_no_page_is_written(sssjob: Command, tmp_path: Path,

@@ -169,6 +169,44 @@ def test_by_the_document_and_by_the_records_it_is_charged_once(sssjob: Command, 
         assert list(ledger.verify()) == []
 
 
+@pytest.mark.parametrize("order", ["document records", "records document"])
+def test_an_array_that_is_charged_as_one_is_not_charged_by_records_too(
+        sssjob: Command, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates for energy take the sum that the document says. What comes later contradicts what is charged, so the status
+    is 1; with --supersede it takes the place of that, whole or by all of its elements."""
+    monkeypatch.chdir(tmp_path)
+    elements = with_native_ids([element(0, 0, 60, energy=1000), element(1, 5, 70, energy=500), element(2, None, 0)])
+    Path("records").write_text("".join(
+        f"{line}|{more}\n" for line, more in zip(records(elements).splitlines(), (
+            "ConsumedEnergyRaw", 1000, 500), strict=True)))
+    Path("document").write_text(write_document(gathered(elements)))
+    Path("rates.toml").write_text('name = "r"\nversion = "1"\nrate = [\n'
+                                  '{ type = "VBU", name = "Energy", units = "J", rate = 0.1 },\n'
+                                  '{ type = "NBF", name = "Queue", instance = "batch", rate = 1 }]\n')
+
+    def charge_of(name: str, *more: str) -> tuple[int, str]:
+        """Charge a file; gives (exit status, errors)."""
+        how = ("--ledger", "l.db", "--rates", "rates.toml", "-f", "sss" if name == "document" else "sacct")
+        code, _, err = sssjob("ledger", "charge", *how, name, *more)
+        return code, err
+
+    def in_force() -> dict[str, Decimal]:
+        """What is charged, by native id or Id."""
+        with Ledger(open_store("l.db")) as ledger:
+            assert list(ledger.verify()) == []
+            return {str(job.value("Id")): Decimal(str(job.value("Charge"))) for job in ledger.charged()}
+
+    first, second = order.split()
+    cost = {"document": {"7": Decimal("151.00")}, "records": {"77_0": Decimal("101.00"), "77_1": Decimal("51.00")}}
+    assert charge_of(first)[0] == 0
+    for _ in range(2):
+        code, err = charge_of(second)
+        assert code == 1 and "an array is charged as one or by its elements, and " in err
+        assert in_force() == cost[first]
+    assert charge_of(second, "--supersede")[0] == 0 and in_force() == cost[second]
+    assert charge_of(first)[0] == 1 and in_force() == cost[second]
+
+
 @pytest.mark.parametrize(("elements", "rates"), [
     ([element(0, 0, 60), element(1, 0, 60)], "VBR Processors 1"),                           # which are they?
     (with_native_ids([element(0, 0, 60, energy=9)]), "VBU Energy 1"),                       # how much did each use?

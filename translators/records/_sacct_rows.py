@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from sssjob.document.element import Property
 from sssjob.document.units import to_bytes
 from sssjob.findings import escape
-from sssjob.lrm.slurm import CODED, exit_of
+from sssjob.lrm.slurm import CODED, exit_of, state_of
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._slurm import ending, merged
 from sssjob.translators.records._tres import TRES
@@ -120,7 +120,9 @@ def _ending(texts: Texts) -> tuple[str, int | None, int | None, str, tuple[str, 
     code, signal = _code(exits)
     if code is not None and (signal or not (code or native.partition(" ")[0] in CODED)):
         code = None
-    return native, signal or None, code, exits if code is None else "", ending(native, reason, signal or None)
+    known_state = state_of(native)     # by its word alone, which does not say who cancelled the job
+    return (native if known_state is None else known_state.word, signal or None, code, exits if code is None else "",
+            ending(native, reason, signal or None))
 
 
 ENDS: Final = Once(_ending)

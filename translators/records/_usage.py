@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from sssjob.document.element import Item, Property
-from sssjob.document.endings import failed, why_word
+from sssjob.document.endings import FAILURE, NO_FAILURE, failed, reason_word, why_word
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import NodeSet
@@ -260,7 +260,9 @@ def status(job: Job) -> str | None:
 
 
 def outcome(r: Record, word: str | None, message: str | None) -> None:
-    """State and StatusMessage of a Status; message: what the record says beside it, None where nothing."""
+    """State and StatusMessage of a Status; message: what the record says beside it, None where
+    nothing. Where that gives no reason of a job that failed or was aborted, and neither code nor signal does, Status is
+    the reason."""
     state = STATES.get((word or "").lower())
     if state is None:
         r.native = word or ""
@@ -268,8 +270,16 @@ def outcome(r: Record, word: str | None, message: str | None) -> None:
         r.state = state
     if message is not None and state is not None:
         r.message = message
-    elif (word or "").lower() in ("aborted", "failed"):
-        r.message = "cancel: aborted" if word and word.lower() == "aborted" else "failed"
+    ended, why = (word or "").lower(), reason_word(r.message)
+    if ended == "aborted" and why not in FAILURE | NO_FAILURE:
+        r.message = f"cancel: {r.message or word}"
+    elif ended == "failed" and why not in FAILURE | NO_FAILURE and (message is None or not (r.exit_code or _signal(r))):
+        r.message = f"failed: {r.message}" if r.message else "failed"
+
+
+def _signal(r: Record) -> bool:
+    """Whether a record says by itself that a signal ended the job."""
+    return r.signal is not None or any(name == "ExitSignal" for _, name, _ in r.more)
 
 
 def whole(r: Record, tag: str, value: str | None) -> None:

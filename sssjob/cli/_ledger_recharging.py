@@ -1,0 +1,107 @@
+"""``sssjob ledger recharge``: charges that are there, made anew by other rates."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from sssjob.cli._files import emit
+from sssjob.cli._findings import problem, say
+from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, rates, timezone
+from sssjob.cli._ledger_charging import TOLD, Outcomes, posted_row, summary
+from sssjob.cli._options import Session, common
+from sssjob.findings import escape
+
+if TYPE_CHECKING:
+    from sssjob.accounting.ledger import Entry, Posted
+    from sssjob.document.model import Job
+
+__all__ = ["recharge"]
+
+
+@click.command("recharge")
+@rates
+@click.option("--since", metavar="TIME", help="Only jobs that ended from this time on.")
+@click.option("--until", metavar="TIME", help="Only jobs that ended before this time.")
+@timezone
+@click.option("--where", multiple=True, metavar="PROPERTY=VALUE",
+              help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
+@click.option("--dry-run", is_flag=True, help="Post nothing, say what would become of the charges.")
+@click.option("--itemise", is_flag=True, help="Print every new charge.")
+@place
+@common
+def recharge(session: Session, rates_file: str, since: str | None, until: str | None, timezone: str | None,
+             where: tuple[str, ...], dry_run: bool, itemise: bool, place: str | None) -> int:
+    """Charge anew by other rates what is charged already: all of it, or jobs of a time, a project, a queue. No log is
+    needed; what was refunded stays so.
+
+    A charge that comes to the same stays as it is, and so does that of a job for which these rates have no price: the
+    status is 1 then.
+    """
+    from sssjob.accounting.dimensions import Condition
+    from sssjob.cli._prices import load
+
+    first, end = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
+    conditions = Condition.all_of(where)
+    new_rates = load(session, rates_file)
+    if new_rates is None:
+        return 1
+
+    def chosen(entry: Entry, job: Job) -> bool:
+        """Whether a charge is one of those that the options name."""
+        return (first is None or entry.ended >= first) and (end is None or entry.ended < end) and all(
+            condition.holds(job) for condition in conditions)
+
+    work = _Recharging(session, itemise)
+    with opened_ledger(place, create=False) as ledger:
+        after: int | None = 0
+        while after is not None:
+            after, outcomes = ledger.recharges(new_rates, chosen, after=after, dry_run=dry_run)
+            for entry, posted in outcomes:
+                work.tell(entry, posted)
+        for account in list(work.tally.overdrawn) if not dry_run else ():
+            work.tally.overdrawn[account] = ledger.standing(*account).available
+    work.close(dry_run)
+    return session.status()
+
+
+class _Recharging:
+    """What became of the charges. before: by currency, what those came to that others replace."""
+
+    def __init__(self, session: Session, itemise: bool) -> None:
+        self.session, self.itemise, self.tally = session, itemise, Outcomes()
+        self.before, self.kept = dict[str, Decimal](), Counter[str]()
+
+    def tell(self, old: Entry, posted: Posted) -> None:
+        """Count one, and print it where that is asked for."""
+        self.tally.add(posted)
+        if posted.outcome == "superseded":
+            self.before[old.currency] = self.before.get(old.currency, Decimal(0)) + old.amount
+        elif posted.outcome == "not" and posted.entry is not None:
+            self.kept[posted.reason] += 1
+        if posted.outcome == "not" and not (self.session.as_json or self.session.quiet) and (
+                self.tally.reasons[posted.reason] <= TOLD):
+            say(f"{escape(old.job, 100)}: not charged anew: {posted.reason} ({escape(posted.detail, 400)})")
+        if self.session.as_json:
+            emit(json.dumps(posted_row(old.job, posted) | {"before": f"{old.amount:f}"}) + "\n")
+        elif self.itemise and posted.outcome == "superseded" and posted.entry is not None:
+            emit(f"{line(posted.entry)}, {money(old.amount, old.currency)} before\n")
+
+    def close(self, dry_run: bool) -> None:
+        """Print the sums."""
+        session = self.session
+        if self.kept:
+            session.errors += 1
+            reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(self.kept.items()))
+            problem(f"{self.kept.total()} charges stay, because these rates have no price for their jobs ({reasons})",
+                    as_json=session.as_json)
+        if dry_run:
+            self.tally.overdrawn.clear()
+        summary(session, self.tally)
+        if not (session.quiet or session.as_json):
+            before = ", ".join(money(amount, unit) for unit, amount in sorted(self.before.items()))
+            say(f"before: {before or 0}" + "; nothing was posted" * dry_run)
