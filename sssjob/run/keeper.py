@@ -1,4 +1,4 @@
-"""The process that looks after the jobs of one submission on this machine when nobody else does.
+"""The process that looks after the jobs of submissions on this machine when nobody else does.
 
 Jobs of the executor ``local`` need somebody who keeps their time limits, learns how they end and starts what waits for
 them. It is a client of the journal like any other, and holds the lease; when it is killed the jobs go on, their ends
@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sssjob.errors import AccessError
@@ -27,24 +28,26 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _CODE = f"import sys; sys.path.append({_ROOT!r}); from sssjob.run.keeper import main; main()"
 
 
-def keep(entry: Entry) -> None:
-    """Start one, and wait until it has started what can be started."""
+def keep(entries: Sequence[Entry]) -> None:
+    """Start one for submissions that were made together, and wait until it has started what can be started."""
     read, write = os.pipe()
     log = -1
+    entry, numbers = entries[0], [str(entry.number) for entry in entries]
+    jobs = f"the jobs of {', '.join(f'@{number}' for number in numbers[:5])}{', ...' * (len(numbers) > 5)}"
     try:
         log = entry.open_file("keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        subprocess.run([sys.executable, "-P", "-c", _CODE, str(entry.journal.path), str(entry.number), str(write)],
+        subprocess.run([sys.executable, "-P", "-c", _CODE, str(entry.journal.path), str(write), *numbers],
                        stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(write,), start_new_session=True,
                        check=True)
         os.close(write)
         write = -1
         if not select.select([read], [], [], _READY_S)[0] or os.read(read, 1) != b".":
             last_line = (entry.folder / "keeper.log").read_text(errors="replace").strip().rpartition("\n")[2]
-            raise AccessError(str(entry.journal.path), f"the jobs of @{entry.number} are not looked after: {last_line}")
+            raise AccessError(str(entry.journal.path), f"{jobs} are not looked after: {last_line}")
     except (OSError, subprocess.SubprocessError) as error:
         if isinstance(error, AccessError):
             raise
-        raise AccessError(sys.executable, f"cannot look after the jobs of @{entry.number}: {error}") from error
+        raise AccessError(sys.executable, f"cannot look after {jobs}: {error}") from error
     finally:
         for fd in (read, write, log):
             if fd >= 0:
@@ -53,7 +56,7 @@ def keep(entry: Entry) -> None:
 
 def main() -> None:
     """In the new process: leave the one that started it, and look after the jobs to their ends."""
-    path, number, ready = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    path, ready, numbers = Path(sys.argv[1]), int(sys.argv[2]), list(map(int, sys.argv[3:]))
     if os.fork():
         os._exit(0)
     os.set_inheritable(ready, False)
@@ -76,22 +79,22 @@ def main() -> None:
         """Whether all jobs have ended; says when all that could be started was."""
         if engine.answered():
             started()
-        return submission.ended
+        return all(submission.ended for submission in own)
 
     with open_journal(path) as journal:
-        entry = journal.entry(number)
-        if not _taken(entry):
+        entries = [entry for number in numbers if _taken(entry := journal.entry(number))]
+        if not entries:
             started()
             return
         client = Client(journal)
-        submission, *others = client.kept(entry)
-        engine = Engine([submission, *others], client.findings, client.progress, take_over=client.own,
-                        caps=client.caps())
+        submissions = client.kept(entries)
+        own = submissions[:len(entries)]
+        engine = Engine(submissions, client.findings, client.progress, take_over=client.own, caps=client.caps())
         engine.follow(done)
         started()
-        for submission_ in (submission, *others):
-            if submission_.entry is not None:
-                submission_.entry.release()
+        for submission in submissions:
+            if submission.entry is not None:
+                submission.entry.release()
 
 
 def _taken(entry: Entry) -> bool:
