@@ -195,7 +195,7 @@ def test_draft_without_an_answer(sssjob: Command, sites: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", "/nowhere")
     answer = sssjob("sites", "draft", "slurm")
     assert (answer.code, answer.out) == (4, "") and "scontrol: No such file" in answer.err
-    assert sssjob("sites", "draft", "lsf").code == sssjob("sites", "draft", "none").code == 2
+    assert sssjob("sites", "draft", "cobalt").code == sssjob("sites", "draft", "none").code == 2
 
 
 @pytest.mark.parametrize("command", ["status", "wait", "cancel", "hold", "release", "rerun"])
