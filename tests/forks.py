@@ -261,8 +261,8 @@ def fork_keepers(patch: Any = None) -> None:
 
     def run(words: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int],
             start_new_session: bool, check: bool) -> None:
-        *_, path, number, _ = words
-        forked = Forked(["keeper", path, number], os.getcwd(), os.environ, [*pass_fds, stdout, stderr])
+        path, _, *numbers = words[words.index("-c") + 2:]
+        forked = Forked(["keeper", path, *numbers], os.getcwd(), os.environ, [*pass_fds, stdout, stderr])
         if code := forked.wait():
             raise subprocess.CalledProcessError(code, list(words))
 
@@ -465,7 +465,7 @@ def _main(words: list[str]) -> int:
         ready = os.dup(0)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), 0)
-        sys.argv = [*words, str(ready)]
+        sys.argv = [*words[:2], str(ready), *words[2:]]
         keeping.main()
         return 0
     if words[0] == "module":

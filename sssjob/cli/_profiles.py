@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
-from sssjob.errors import SSSJobError
+from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
@@ -37,13 +38,16 @@ def site_option(function: Callable[..., int]) -> Callable[..., int]:
 
 def load_site(name: str | None) -> tuple[Site | None, str]:
     """The site of a file, or of a name in the folder of the configuration, with its path; None without one. Raises
-    SiteError, AccessError."""
+    SiteError, AccessError, UsageError."""
     if name is None:
         return None, ""
-    from sssjob.conversion.settings import site_file
+    from sssjob.conversion.settings import site_file, site_files
     from sssjob.conversion.site import read_site
 
     path = site_file(name)
+    if path == name and os.sep not in name and "." not in name and name != "-" and not os.path.exists(name):
+        named = ", ".join(site_files())
+        raise UsageError(f"there is no site {escape(name)!r}, nor a file of that name (known: {named or 'none'})")
     return read_site(read_bytes(path), escape(path)), escape(path)
 
 

@@ -24,7 +24,7 @@ from sssjob.cli._prices import load, money, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import Offered, offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
-from sssjob.errors import UsageError
+from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.request import Offer, Offers, Verdict, requests_in, verdicts
 from sssjob.request.changing import smallest_change
@@ -47,6 +47,8 @@ __all__ = ["Choice", "Place", "Routing", "Terms", "routed", "routing_options", "
 
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32
+#: Documents that are submitted together.
+_TOGETHER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +273,7 @@ def _queue_of(offer: Offer) -> str | None:
 
 def _priced(places: list[Place], rates: RateSet) -> list[Place]:
     """Places with the prices of their queues, where these make a difference, of those that meet."""
-    from sssjob.run.routing import placed
+    from sssjob.run.choosing import placed
 
     priced: dict[str | None, tuple[tuple[Decimal | None, ...], str, str]] = {}
     for number, place in enumerate(places):
@@ -322,7 +324,7 @@ def settings_at(place: Place) -> Settings:
 def _started(session: Session, place: Place, idle: Document | None) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
     now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked."""
-    from sssjob.run.routing import placed
+    from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
     if idle is None:
@@ -375,25 +377,71 @@ def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tu
     """Submit each document to the best of several sites; the exit status."""
     choice = Choice(session, sites, offers)
     worst = 0
+    requests = [(file, terms.token if terms.token is None or len(files) == 1 else f"{terms.token} {number}")
+                for number, file in enumerate(files, 1)]
     with opened(retries=terms.retries, max_queued=terms.max_queued) as client:
-        for number, file in enumerate(files, 1):
-            request = terms.token if terms.token is None or len(files) == 1 else f"{terms.token} {number}"
-            worst = max(worst, _submit_one(session, client, file, choice, terms, request))
+        if not terms.dry_run:
+            client.take_steps()
+        for first in range(0, len(requests), _TOGETHER):
+            worst = max(worst, _submit_some(session, client, requests[first:first + _TOGETHER], choice, terms))
             if client.stopped:
                 break
     return worst
 
 
-def _submit_one(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None) -> int:
-    """Submit a document to the best place, or go on with the request of that name."""
-    from sssjob.run.routing import Promise, advance, begin, known, placed, refusals
+@dataclass(slots=True)
+class _OnItsWay:
+    """A document that has a route. errors: that were told of it; findings: what is to be told of its submission."""
 
-    session.errors = 0
-    client.findings = Findings(file)
+    token: str
+    errors: int
+    findings: Findings
+
+
+def _submit_some(session: Session, client: Client, requests: Sequence[tuple[str, str | None]], choice: Choice,
+                 terms: Terms) -> int:
+    """Submit some documents to the best place of each, those of one site together, or go on with the requests of these
+    names; the exit status. Where one cannot be read those before it are submitted. requests: files and names."""
+    from sssjob.run.routing import advance_all
+
+    worst = 0
+    failure: SSSJobError | None = None
+    documents: list[_OnItsWay] = []
+    for file, request in requests:
+        session.errors = 0
+        findings = Findings(file)
+        try:
+            token = _routed_now(session, client, file, choice, terms, request)
+        except SSSJobError as error:
+            failure = error
+            break
+        if isinstance(token, int):
+            worst = max(worst, token)
+        else:
+            documents.append(_OnItsWay(token, session.errors, findings))
+    client.findings = Findings()
+    submissions = advance_all(client, [document.token for document in documents],
+                              {document.token: document.findings for document in documents})
+    session.report(client.findings)
+    for document in documents:
+        session.errors = document.errors
+        session.report(document.findings)
+        worst = max(worst, _told(session, client, document.token, submissions[document.token]))
+    if failure is not None:
+        raise failure
+    return worst
+
+
+def _routed_now(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None
+                ) -> str | int:
+    """The token of the route of a document, which is in the journal; the exit status where there is none."""
+    from sssjob.run.choosing import placed
+    from sssjob.run.routing import Promise, begin, known, refusals
+
     data = read_bytes(file)
     promise = Promise(request, sha256(data).hexdigest(), tuple(hook.promise() for hook in terms.hooks))
     if (earlier := known(client.journal, promise)) is not None:
-        return _told(session, client, earlier.token, advance(client, earlier.token))
+        return earlier.token
     routing = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.shaped)
     if routing is None:
         return session.status()
@@ -403,17 +451,15 @@ def _submit_one(session: Session, client: Client, file: str, choice: Choice, ter
     if terms.dry_run:
         best = routing.places[0]
         return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    route = begin(client.journal, list(_candidates(routing.places)), policy=session.policy or Policy.REJECT,
-                  directory=Path.cwd(), patience=terms.patience, promise=promise)
-    submission = advance(client, route.token)
-    session.report(client.findings)
-    return _told(session, client, route.token, submission)
+    return begin(client.journal, list(_candidates(routing.places)), policy=session.policy or Policy.REJECT,
+                 directory=Path.cwd(), patience=terms.patience, promise=promise).token
 
 
 def _candidates(places: list[Place]) -> Iterator[Candidate]:
     """The places in which a document is tried, each queue of a site once. Raises UsageError for a site of which nobody
     knows who manages it."""
-    from sssjob.run.routing import Candidate, placed
+    from sssjob.run.choosing import placed
+    from sssjob.run.routing import Candidate
     from sssjob.xml.writer import write_document
 
     seen = set()
@@ -436,6 +482,9 @@ def _told(session: Session, client: Client, token: str, submission: Submission |
 
     route = state_of(client.journal, token)
     entry = client.journal.requested(route.request)
+    if entry is None and route.phase == "going":
+        problem("it is in the journal, and the next client submits it", as_json=session.as_json, status=0)
+        return stopped(client, 7)
     rows = [] if entry is None else client.journal.rows_of(entry.number)
     nowhere = all(map(is_refused, rows))
     for reason in route.reasons if nowhere or not session.quiet else ():

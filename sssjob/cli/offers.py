@@ -49,7 +49,7 @@ def command(site: str | None, site_name: str | None, idle: bool, timeout: float,
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
     A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm, Grid Engine, PBS,
-    Torque, HTCondor, Flux and this machine (`local`) can be asked. Exit status 4: it gave no answer.
+    Torque, LSF, HTCondor, Flux and this machine (`local`) can be asked. Exit status 4: it gave no answer.
     """
     from sssjob.xml.writer import write_document
 
@@ -140,6 +140,15 @@ def _flux(ask: Callable[..., str]) -> Machine:
     return [replace(node, busy=node.name not in free) for node in nodes_of(json.loads(ask(*UP)))], {}
 
 
+def _lsf(ask: Callable[..., str]) -> Machine:
+    from sssjob.lrm import lsf_nodes as lsf
+
+    queues = ask(*lsf.QUEUES)
+    groups = lsf.groups_shown(ask(*lsf.GROUPS)) if lsf.names_groups(queues) else {}
+    limits, members = lsf.queues_shown(queues, groups)
+    return lsf.hosts_shown(ask(*lsf.HOSTS), ask(*lsf.STATIC), members), limits
+
+
 def _local(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.local_nodes import this_machine
 
@@ -150,7 +159,7 @@ def _local(ask: Callable[..., str]) -> Machine:
 #: raise ValueError.
 _ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
     "local": _local, "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor,
-    "flux": _flux}
+    "flux": _flux, "lsf": _lsf}
 
 
 def askable() -> frozenset[str]:

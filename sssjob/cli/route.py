@@ -38,7 +38,7 @@ def command(session: Session, file: str, sites: str, given: tuple[str, ...], ask
     given, those of --sites and --site last. Nothing is submitted. Exit status 0: one of them meets, 1: none does, 4:
     none does, and a manager gave no answer.
     """
-    from sssjob.run.routing import placed
+    from sssjob.run.choosing import placed
 
     session.source = source
     choice = Choice(session, sites, given, asked)

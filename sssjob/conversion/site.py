@@ -29,8 +29,9 @@ All keys are in docs/profiles.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -69,7 +70,7 @@ class SiteError(SSSJobError, ValueError):
 
     def __init__(self, path: str, problems: list[str]) -> None:
         self.path, self.problems = path, tuple(problems)
-        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+        super().__init__(f"{path}: {'; '.join(problems[:20])}")
 
 
 def _directory(text: str) -> str:
@@ -265,10 +266,19 @@ def _problem(error: Any) -> str:
     """``sge.pe.mpi.allocation_rule: ...``"""
     steps = [p for p in error["loc"] if p != "[key]"]
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in steps).lstrip(".")
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix(f"{path}: ")
     if error["type"] == "extra_forbidden":
-        message = "no such key"
+        close = get_close_matches(str(steps[-1]), _keys(steps[:-1]), 1)
+        message = f"no such key (did you mean {close[0]!r}?)" if close else "no such key"
     return f"{path}: {message}" if path else message
+
+
+def _keys(steps: Sequence[object]) -> list[str]:
+    """The keys of a table of a profile."""
+    tables: dict[tuple[object, ...], type[_Table]] = {
+        (): Site, ("ssh",): SSH, ("lsf",): LSF, ("sge",): SGE, ("sge", "pe"): ParallelEnvironment, ("queues",): Queue}
+    table = tables.get(tuple(steps[:2])) or tables.get(tuple(steps[:1]))
+    return [] if table is None else list(table.model_fields)
 
 
 def _key(name: str) -> str:

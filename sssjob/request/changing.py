@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Final
 
@@ -17,6 +18,7 @@ from sssjob.document.inherit import distinct, effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
+from sssjob.request.geometry import distribution_of
 from sssjob.request.levels import request_of
 from sssjob.request.matching import Matcher, is_capacity
 from sssjob.request.offers import Offer
@@ -26,7 +28,7 @@ from sssjob.request.verdict import counts_of, match
 __all__ = ["Change", "smallest_change"]
 
 #: Counts that are lowered where what all of it comes to is too much, in the order in which they are tried.
-_LOWERED: Final = ("TaskCount", "Processors", "NodeCount", "Memory", "Resource")
+_LOWERED: Final = ("TaskCount", "TaskDistribution", "Processors", "NodeCount", "Memory", "Resource")
 #: Attributes of a condition that say nothing of what is offered in its place.
 _CHOICE: Final = ("op", "aggregation", "delimiter")
 
@@ -59,8 +61,16 @@ def smallest_change(job: Job, defaults: JobDefaults | None, offer: Offer) -> tup
     if match(changed, offer).met:
         return tuple(changes)
     for lowered in _lowered(changed, offer):
-        return (*changes, lowered)
+        return _joined(changes, lowered)
     return None
+
+
+def _joined(changes: list[Change], last: Change) -> tuple[Change, ...]:
+    """Changes with one more, of what stands there after them: one change of each property."""
+    for place, change in enumerate(changes):
+        if change.instead is last.property:
+            return (*changes[:place], Change(change.property, last.instead), *changes[place + 1:])
+    return (*changes, last)
 
 
 def _needed(node: Node, matcher: Matcher) -> list[Change]:
@@ -112,7 +122,9 @@ def _with(scope: Container, changes: Iterable[Change]) -> Container:
 
 def _lowered(job: Container, offer: Offer) -> Iterator[Change]:
     """The changes of one count alone with which an offer meets."""
-    counts = [item for item in job.leaves() if item.tag in _LOWERED and type(item.value) is int and item.value > 1]
+    counts = [item for item in job.leaves() if item.tag in _LOWERED and (
+        type(item.value) in (int, Decimal) or (
+            item.tag == "TaskDistribution" and distribution_of(item)[1].isdecimal()))]
     for p in sorted(counts, key=lambda item: _LOWERED.index(item.tag)):
         lowered = _highest(p, partial(_meets_with, job, offer, p))
         if lowered is not None:

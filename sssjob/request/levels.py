@@ -67,8 +67,8 @@ class Request:
 
     @cached_property
     def simple(self) -> bool:
-        """Whether each condition alone says all: nothing is asked for twice, per something, or below the job, and there
-        are as many processors as nodes."""
+        """Whether each condition alone says all: nothing is asked for twice, per something, or below the job, and nodes
+        have nothing to hold but a processor."""
         if len(self.levels) > 1:
             return False
         names: dict[Any, Property] = {}
@@ -81,7 +81,8 @@ class Request:
                     return False
                 names[name] = p
         processors, nodes = (names.get((tag, None, None)) for tag in ("Processors", "NodeCount"))
-        if processors is not None and nodes is not None and not _as_many(processors, nodes):
+        if nodes is not None and len(names) > 1 and not (
+                len(names) == 2 and processors is not None and _one_on_each(processors, nodes)):
             return False
         view = self.view
         if view is None or not view.divided:
@@ -215,6 +216,6 @@ def requests_in(requested: Document | Container | Expression | Request | Sequenc
         yield Request((Level(requested.tag, expression),), findings, limits=limits)
 
 
-def _as_many(processors: Property, nodes: Property) -> bool:
-    """Whether each node has a processor although no more are asked for than is said."""
-    return isinstance(processors.value, int) and isinstance(nodes.value, int) and processors.value >= nodes.value
+def _one_on_each(processors: Property, nodes: Property) -> bool:
+    """Whether each node has one processor: what a place has that offers any."""
+    return isinstance(processors.value, int) and processors.value == nodes.value

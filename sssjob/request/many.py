@@ -21,11 +21,12 @@ from sssjob.document.model import Document
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
 from sssjob.request.levels import Level, Request, requests_in
-from sssjob.request.matching import Match, Matcher, is_amount, is_capacity
+from sssjob.request.matching import Explanation, Match, Matcher, is_amount, is_capacity
 from sssjob.request.offers import Offer
 from sssjob.request.totals import Total
 from sssjob.request.tree import NEGATED, AllOf, Expression, Node, Not, Predicate, Preferred, number_of, per_of
 from sssjob.request.verdict import counts_of, match, total_held, ways_of
+from sssjob.request.widest import node_counts, node_held, on_one_node
 
 __all__ = ["Offers", "Verdict", "verdicts"]
 
@@ -299,20 +300,22 @@ class _Columns:
                 column = [True] * len(self.met)
                 for total in totals.all():
                     if not total.plain:
-                        column = list(map(and_, column, self._total(total)))
+                        column = list(map(and_, column, self._total("in all", total, total_held)))
+                for total in on_one_node(request, totals):
+                    column = list(map(and_, column, self._total("on one node", total, node_held)))
                 enough = list(map(or_, enough, column))
             if all(enough):
                 break
         return enough
 
-    def _total(self, total: Total) -> list[bool]:
-        """Whether each offer is enough for one amount of the whole request."""
+    def _total(self, where: str, total: Total, hold: Callable[[Total, Offer], Explanation | None]) -> list[bool]:
+        """Whether each offer is enough for one amount, of the whole request or on one node. hold: whether one is."""
         tag = total.identity[0]
-        kinds = self.offers.kinds(tag, self._needed(tag, None))
-        key = ("in all", total.identity, total.value, total.units)
+        kinds = self.offers.kinds(tag, self._needed(tag, None) if hold is total_held else node_counts(tag))
+        key = (where, total.identity, total.value, total.units)
         answers = self.offers.answers(key)
         if answers is None:
-            answers = kinds.answers(lambda number: (held := total_held(total, self.offers.offers[number])) is None
+            answers = kinds.answers(lambda number: (held := hold(total, self.offers.offers[number])) is None
                                     or held.met, True)
             self.offers.keep(key, answers)
         return list(map(answers.__getitem__, kinds.of))

@@ -322,8 +322,8 @@ class Matcher:
     def converted(self, wanted_metric: str | None, offered_metric: str | None) -> Fraction | int | str:
         """What the amount offered is multiplied with to be of the kind that is asked for; a text says why not."""
         wanted_metric, offered_metric = wanted_metric or "Total", offered_metric or "Total"
-        if wanted_metric == offered_metric:
-            return 1
+        if wanted_metric == offered_metric or (wanted_metric, offered_metric) == ("PerChunk", "PerNode"):
+            return 1        # a chunk is on one node
         factor = Fraction(1)
         for metric, power in ((offered_metric, 1), (wanted_metric, -1)):
             if metric == "Total":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Self
+from typing import Final, Self
 
 from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
@@ -19,6 +19,9 @@ from sssjob.document.vocabulary import in_scope
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS
 from sssjob.request.tree import NAMED, names_of, number_of
+
+#: Name of the Extension that says how many processors a node of an offer has, where the totals do not.
+NODE_PROCESSORS: Final = "NodeProcessors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +78,28 @@ class Offer:
         return tuple((name, count_of(p)) for p in self.properties.get(tag, ()) for name in _offered_names(p))
 
     def total(self, what: str) -> Decimal | None:
-        """How many nodes, processors, GPUs or chunks are offered, where the offer says so."""
+        """How many nodes, processors, GPUs or chunks are offered, or processors on each node (NODE_PROCESSORS); None
+        where the offer does not say so."""
         if what == "nodes":
             stated = _first_number(self.properties.get("NodeCount", ()))
             if stated is not None or "Node" not in self.properties:
                 return stated
             return Decimal(self._node_count())
         if what == "processors":
-            return _first_number(self.properties.get("Processors", ()))
-        if what == "chunks":
-            return _first_number(self.all("Extension", "ChunkCount"))
+            return self._processors()
+        if what in ("chunks", NODE_PROCESSORS):
+            return _first_number(self.all("Extension", "ChunkCount" if what == "chunks" else what))
         return _first_number([p for p in self.properties.get("Resource", ())
                               if str(p.get("name")).lower() in ("gpu", "gpus")])
+
+    def _processors(self) -> Decimal | None:
+        """Those of all nodes, where the nodes are known that each have what is stated."""
+        stated = self.properties.get("Processors", ())
+        number = _first_number(stated)
+        if number is None or stated[0].get("metric") != "PerNode":
+            return number
+        nodes = self.total("nodes")
+        return None if nodes is None else number * nodes
 
     def _node_count(self) -> int:
         names = [n for n, _ in self.names("Node")]

@@ -60,17 +60,26 @@ class Total:
     known: bool = True
     plain: bool = False
 
+    @property
+    def shown(self) -> str:
+        """The value for people."""
+        value = self.value
+        return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
+
 
 @dataclass(slots=True)
 class Part:
     """One task group of a request (of a job without any: the job itself). group: which one, counted from 0; amounts: of
-    all of the group, by identity; misfits: properties that cannot hold beside the others, or hardly, and why."""
+    all of the group, by identity; misfits: properties that cannot hold beside the others, or hardly, and why; stated:
+    what the group asks for, and its job where it is the only one; tasks: what each of its tasks asks for."""
 
     group: int
     layout: Layout
     amounts: dict[Identity, Total] = field(default_factory=dict)
     known: bool = True
     misfits: Sequence[Misfit] = ()
+    stated: Sequence[Property] = ()
+    tasks: Sequence[Sequence[Property]] = ()
 
     @property
     def processors(self) -> Total | None:
@@ -112,7 +121,7 @@ class Totals:
     """What a request comes to. layout: of the whole job; parts: of each task group; amounts: all but processors and
     nodes; copies: how often the executable starts, how_copies_start: why, in words; seconds: the Duration, None where
     none is stated; possible: whether no conditions contradict each other; own: what the job itself says of amounts,
-    which are in ``amounts`` where its task groups come to no more."""
+    which are in ``amounts`` where its task groups come to no more; stated: what the job itself asks for."""
 
     layout: Layout
     parts: tuple[Part, ...]
@@ -125,6 +134,7 @@ class Totals:
     seconds: int | None
     possible: bool = True
     own: Mapping[Identity, Total] = field(default_factory=dict)
+    stated: Sequence[Property] = ()
 
     def all(self) -> tuple[Total, ...]:
         """Every total: nodes, processors, then the other amounts in the order in which they are said."""
@@ -178,7 +188,7 @@ def totals_from(request: Request, values: Values) -> Totals:
         if not misfits and (why := layout.sparse):
             misfits += [(p, why) for p in group.get("TaskCount")][:1]
         amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
-        parts.append(Part(number, layout, amounts, certain, misfits))
+        parts.append(Part(number, layout, amounts, certain, misfits, stated, tasks))
     whole = _whole(of_job, parts)
     of_all = _amounts(of_job, (), whole, partial(_gpus_of, parts))
     own_totals = dict(of_all)
@@ -191,7 +201,7 @@ def totals_from(request: Request, values: Values) -> Totals:
                and (n := number_of(p.value)) is not None]
     tasks_in_all = sum(part.layout.task_total or 0 for part in parts) or None
     return Totals(whole, tuple(parts), amounts, processors, nodes, tasks_in_all, *_copies(groups, parts),
-                  max(seconds) if seconds else None, own=own_totals)
+                  max(seconds) if seconds else None, own=own_totals, stated=of_job)
 
 
 def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> tuple[int, str]:

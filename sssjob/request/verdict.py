@@ -21,6 +21,7 @@ from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_a
 from sssjob.request.offers import Offer
 from sssjob.request.totals import Total, Totals, base_amount, is_gpu, totals_from
 from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
+from sssjob.request.widest import node_held, on_one_node
 
 __all__ = ["counts_of", "match", "total_held", "ways_of"]
 
@@ -114,7 +115,7 @@ def _in_all(request: Request, offer: Offer) -> Explanation | None:
     least one. None where the conditions of the levels say it all."""
     first: Explanation | None = None
     for totals in ways_of(request):
-        explanation = _held(totals, offer)
+        explanation = _held(request, totals, offer)
         if explanation is None or explanation.met:
             return explanation
         first = first or explanation
@@ -153,16 +154,14 @@ def _conjunctions(node: Node) -> Iterator[tuple[Predicate | Not, ...]]:
         yield ()
 
 
-def _held(totals: Totals, offer: Offer) -> Explanation | None:
-    """Every total that no single condition says, against what is offered in all."""
+def _held(request: Request, totals: Totals, offer: Offer) -> Explanation | None:
+    """Every total that no single condition says, against what is offered in all, and the widest places against a node.
+    """
     if not totals.possible:
         return Explanation("the conditions contradict each other", "not")
-    parts: list[Explanation] = []
-    for total in totals.all():
-        if not total.plain:
-            explanation = total_held(total, offer)
-            if explanation is not None:
-                parts.append(explanation)
+    held = [*(total_held(total, offer) for total in totals.all() if not total.plain),
+            *(node_held(total, offer) for total in on_one_node(request, totals))]
+    parts = [explanation for explanation in held if explanation is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
     return Explanation("all of", all_state(parts), kind="all", parts=tuple(parts))
@@ -171,7 +170,7 @@ def _held(totals: Totals, offer: Offer) -> Explanation | None:
 def total_held(total: Total, offer: Offer) -> Explanation | None:
     """One amount of a whole request against what is offered of it in all; None where every offer is enough."""
     tag, name, kind = total.identity
-    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {_number(total.value)}" + (
+    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {total.shown}" + (
         f" {total.units}" if total.units else "")
     why = total.origin if total.known else f"at least {total.origin}"
     if tag in ("Processors", "NodeCount"):
@@ -183,7 +182,7 @@ def total_held(total: Total, offer: Offer) -> Explanation | None:
         offered = _offered(total, offer)
     if offered is None:
         return Explanation(text, "absent", "", f"{why}; nothing offered")
-    return Explanation(text, "met" if offered >= total.value else "not", _number(offered), why)
+    return Explanation(text, "met" if offered >= total.value else "not", Total(total.identity, offered).shown, why)
 
 
 def _offered(total: Total, offer: Offer) -> Fraction | None:
@@ -208,7 +207,3 @@ def _whole_amount(p: Property, total: Total, offer: Offer) -> Fraction | None:
         return amount[0]
     count = offer.total(what)
     return None if count is None else amount[0] * Fraction(count)
-
-
-def _number(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"

@@ -172,6 +172,7 @@ class Client:
         begun: dict[str, Submission] = {}
         fresh: dict[str, Submission] = {}
         entries = []
+        unkept = []
         for prepared in several:
             entry = prepared.entry
             assert entry is not None
@@ -181,7 +182,9 @@ class Client:
                 fresh[prepared.token] = self._first(prepared)
                 entries.append(entry)
             elif not entry.held():
-                keep(entry)
+                unkept.append(entry)
+        if unkept:
+            keep(unkept)
         if fresh:
             mine = [*fresh.values(), *self._stalled(entries)]
             connected = self._connected(mine)
@@ -260,10 +263,13 @@ class Client:
         """A submission as the journal knows it; nobody is asked."""
         return self._load(entry)
 
-    def look(self, entries: Iterable[Entry], seconds: float | None = None) -> tuple[list[Submission], bool]:
+    def look(self, entries: Iterable[Entry], seconds: float | None = None, *, steps: bool = True
+             ) -> tuple[list[Submission], bool]:
         """How submissions stand, the resource managers asked once, and whether they have answered; what has waited for
-        jobs that have ended is started. seconds: the longest to wait for an answer (20)."""
-        self._take_steps()
+        jobs that have ended is started. seconds: the longest to wait for an answer (20). steps: documents that go to
+        one of several sites go on."""
+        if steps:
+            self.take_steps()
         submissions = [self._load(entry) for entry in entries]
         for submission in submissions:
             self.own(submission)
@@ -281,17 +287,17 @@ class Client:
         from sssjob.run.routing import due_s, followed
 
         until = math.inf if seconds is None else time.monotonic() + seconds
-        self._take_steps()
+        self.take_steps()
         while True:
             names = followed(self.journal, names)
             due, seconds_left = due_s(self.journal), until - time.monotonic()
             jobs, ended = self.finish(names, None if min(due, seconds_left) == math.inf
                                       else max(min(due, seconds_left), 0.0), on_end)
-            self._take_steps()
+            self.take_steps()
             if self.stopped or seconds_left <= due or (ended and followed(self.journal, names) == list(names)):
                 return jobs, ended
 
-    def _take_steps(self) -> None:
+    def take_steps(self) -> None:
         """Have documents that go to one of several sites go on."""
         from sssjob.run.routing import go_on
 
@@ -397,11 +403,12 @@ class Client:
         host = following(entry.folder, self._stated(entry.executor)).get("ssh_host")
         return _key(entry) if host is None else f"{_key(entry)} {host}"
 
-    def kept(self, entry: Entry) -> list[Submission]:
-        """A submission of which we hold the lease, and those whose jobs its jobs depend on."""
-        submission = self._load(entry)
-        submission.owned = True
-        return self._connected([submission])
+    def kept(self, entries: Sequence[Entry]) -> list[Submission]:
+        """Submissions of which we hold the leases, and after them those whose jobs their jobs depend on."""
+        submissions = [self._load(entry) for entry in entries]
+        for submission in submissions:
+            submission.owned = True
+        return self._connected(submissions)
 
     # -- what they share
     def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
@@ -539,7 +546,7 @@ class Client:
             return False
         if entry.executor in KEPT and not submission.ended:
             if not entry.held() and entry.ended is None:
-                keep(entry)
+                keep([entry])
             submission.catch_up()
             return False
         try:

@@ -1,4 +1,4 @@
-"""The process that looks after the jobs of one submission on this machine when nobody else does.
+"""The process that looks after the jobs of submissions on this machine when nobody else does.
 
 Jobs of the executor ``local`` need somebody who keeps their time limits, learns how they end and starts what waits for
 them. It is a client of the journal like any other, and holds the lease; when it is killed the jobs go on, their ends
@@ -25,7 +25,7 @@ _TAKE_S = 10.0          # patience with others who hold the lease for a moment
 
 def main() -> None:
     """In the new process: leave the one that started it, and look after the jobs to their ends."""
-    path, number, ready = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    path, ready, numbers = Path(sys.argv[1]), int(sys.argv[2]), list(map(int, sys.argv[3:]))
     if os.fork():
         os._exit(0)
     os.set_inheritable(ready, False)
@@ -45,22 +45,22 @@ def main() -> None:
         """Whether all jobs have ended; says when all that could be started was."""
         if engine.answered():
             started()
-        return submission.ended
+        return all(submission.ended for submission in own)
 
     with open_journal(path) as journal:
-        entry = journal.entry(number)
-        if not _taken(entry):
+        entries = [entry for number in numbers if _taken(entry := journal.entry(number))]
+        if not entries:
             started()
             return
         client = Client(journal)
-        submission, *others = client.kept(entry)
-        engine = Engine([submission, *others], client.findings, client.progress, take_over=client.own,
-                        caps=client.caps())
+        submissions = client.kept(entries)
+        own = submissions[:len(entries)]
+        engine = Engine(submissions, client.findings, client.progress, take_over=client.own, caps=client.caps())
         engine.follow(done)
         started()
-        for submission_ in (submission, *others):
-            if submission_.entry is not None:
-                submission_.entry.release()
+        for submission in submissions:
+            if submission.entry is not None:
+                submission.entry.release()
 
 
 def _taken(entry: Entry) -> bool:

@@ -10,33 +10,31 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
-from collections.abc import Sequence
-from copy import deepcopy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from itertools import accumulate, takewhile
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sssjob.document.element import Container, Property, new_property
-from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.run.facts import tell_place
-from sssjob.run.journal import ROUTED, Event, Journal
+from sssjob.run.journal import ROUTED, Entry, Event, Journal
 from sssjob.run.on_end import kept
 from sssjob.run.rows import Row
 
 if TYPE_CHECKING:
+    from sssjob.conversion.settings import Settings
     from sssjob.run.client import Client
+    from sssjob.run.entering import Prepared
     from sssjob.run.standing import Submission
 
-__all__ = ["Candidate", "Promise", "Route", "advance", "begin", "due_s", "followed", "go_on", "is_refused", "known",
-           "open_routes", "placed", "refusals", "state_of"]
+__all__ = ["Candidate", "Promise", "Route", "advance", "advance_all", "begin", "due_s", "followed", "go_on",
+           "is_refused", "known", "open_routes", "refusals", "state_of"]
 
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
@@ -47,73 +45,6 @@ _CANCEL_S: Final = 20.0
 _AGAIN_S: Final = 1.0
 #: Whose wishes those are that move a job.
 _OURS: Final = "route"
-_NEGATED: Final = ("Nand", "Nor")
-#: Attributes of a condition that a name which was chosen has no more.
-_CHOICE: Final = ("op", "preference", "aggregation", "performanceFactor")
-
-
-def placed(document: Document, queue: str | None) -> Document:
-    """A copy of a document that asks for one queue: in place of each that its conditions allow, and where a job names
-    none. Queues that it excludes stay so. A performanceFactor is left out: who chose the place has weighed it. queue:
-    None where the offer names none."""
-    copied = deepcopy(document)
-    for body in copied.bodies():
-        _choose(body, queue)
-    if queue is not None:
-        for job, defaults in copied.jobs():
-            if not _names(effective(job, defaults).fold(), queue):
-                job.items.append(new_property("Queue", queue))
-    return copied
-
-
-def _choose(scope: Container, queue: str | None) -> None:
-    for place, item in enumerate(scope.items):
-        if isinstance(item, Container):
-            if item.tag != "Delivered":
-                _choose(item, queue)
-        elif isinstance(item, Property) and queue is not None and _allows(item):
-            scope.items[place] = item.replace(queue, **dict.fromkeys(_CHOICE))
-        elif isinstance(item, Property) and "performanceFactor" in item.attributes:
-            scope.items[place] = item.replace(performanceFactor=None)
-    if queue is not None:
-        _say_once(scope, queue)
-
-
-def _say_once(scope: Container, queue: str) -> None:
-    """Say the queue once where it stands in place of several alternatives, which no manager could be given: of a
-    block or a bracket with nothing else in it, and of conditions that all hold."""
-    first = scope.items[0] if scope.items and scope.tag == "Requested" else None
-    if isinstance(first, Property) and all(_is_chosen(item, queue) for item in scope.items):
-        scope.items[:] = [first.replace(group=None, conj=None)]
-    place = 0
-    while place < len(scope.items):
-        run = list(takewhile(lambda item: _is_chosen(item, queue), scope.items[place:]))
-        depths = list(accumulate(int(item.attributes.get("group", "0")) for item in run if isinstance(item, Property)))
-        bracket = next((number for number, depth in enumerate(depths, 1) if depth == 0), 0)
-        head = run[0] if run else None
-        if isinstance(head, Property) and bracket > 1:
-            scope.items[place:place + bracket] = [head.replace(group=None)]
-            continue            # it may be one of several itself
-        if len(run) > 1 and depths[:2] == [0, 0] and run[1].attributes.get("conj", "And") == "And":
-            del scope.items[place + 1]
-            continue
-        place += 1
-
-
-def _is_chosen(item: object, queue: str) -> bool:
-    return isinstance(item, Property) and _allows(item) and item.text == queue and re.fullmatch(
-        r"[+-]?\d{1,3}", item.attributes.get("group", "0")) is not None
-
-
-def _allows(p: Property) -> bool:
-    return p.tag == "Queue" and p.attributes.get("op", "EQ") in ("EQ", "Match") and p.attributes.get(
-        "conj") not in _NEGATED
-
-
-def _names(scope: Container, queue: str) -> bool:
-    """Whether a job asks for the queue, at any level."""
-    return any(_names(item, queue) if isinstance(item, Container) else isinstance(item, Property)
-               and _allows(item) and item.text == queue for item in scope.items if item.tag != "Delivered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,54 +166,84 @@ def refusals(journal: Journal) -> dict[str, float]:
 
 def go_on(client: Client) -> None:
     """Take all steps that are due now. What keeps one back is a finding, and left to the next client."""
-    for token in open_routes(client.journal):
-        try:
-            advance(client, token)
-        except SSSJobError as error:
-            client.findings.add("SSS602", "route", f"a document on its way to one of several sites: {error}",
-                                severity="warning")
+    tokens = open_routes(client.journal)
+    try:
+        advance_all(client, tokens)
+    except SSSJobError:                     # one of them stands in the way of the others
+        for token in tokens:
+            try:
+                advance(client, token)
+            except SSSJobError as error:
+                client.findings.add("SSS602", "route", f"a document on its way to one of several sites: {error}",
+                                    severity="warning")
 
 
 def advance(client: Client, token: str) -> Submission | None:
-    """Take the steps of a route that can be taken now; the submission at which it stands, None where there is none.
+    """The same of one route."""
+    return advance_all(client, [token])[token]
 
-    Raises AccessError.
+
+def advance_all(client: Client, tokens: Sequence[str], findings_of: Mapping[str, Findings] | None = None
+                ) -> dict[str, Submission | None]:
+    """Take the steps of routes that can be taken now, what goes to one site together; the submission at which each
+    stands, None where there is none.
+
+    findings_of: by token, gets what is to be told of a document that was submitted, else the findings of the client do.
+    A signal ends it: what is not submitted then is by the next client. Raises AccessError.
     """
-    journal, submission = client.journal, None
+    journal = client.journal
+    standing: dict[int, Submission] = {}        # by number
+    moved = [token for token in tokens if state_of(journal, token).phase != "closed"]
+    while moved and client.stopped is None:
+        routes = [state_of(journal, token) for token in moved]
+        standing |= _submitted(client, [route for route in routes if route.phase == "going"
+                                        and journal.requested(route.request) is None], findings_of or {})
+        if client.stopped is None:
+            entries = [entry for route in routes if (entry := journal.requested(route.request)) is not None
+                       and entry.number not in standing]
+            looked = client.look(entries, steps=False)[0] if entries else []
+            standing |= {submission.entry.number: submission for submission in looked if submission.entry is not None}
+            _cancel(client, [state_of(journal, token) for token in moved])
+        moved = [token for token in moved if _goes_on(client, token)]
+    at = {token: journal.requested(state_of(journal, token).request) for token in tokens}
+    return {token: None if entry is None else standing.get(entry.number) for token, entry in at.items()}
+
+
+def _goes_on(client: Client, token: str) -> bool:
+    """Whether a route has come to a place where it is to be submitted, by what is known of the place where it stood."""
+    journal = client.journal
     while (route := state_of(journal, token)).phase != "closed":
         entry = journal.requested(route.request)
         if entry is None:
-            if route.phase != "going":          # it was taken out of the journal, as only what has ended is
-                _change(journal, route, phase="closed")
-                continue
-            submission, reason = _submitted(client, route)
-            if submission is None:
-                if journal.requested(route.request) is None:    # else it is there, whatever failed after that
-                    _leave(journal, route, reason)
-                continue
-        elif submission is None or submission.entry is None or submission.entry.number != entry.number:
-            ((submission,), _) = client.look([entry])
-        assert submission.entry is not None
-        rows = journal.rows_of(submission.entry.number)
+            if route.phase == "going":
+                return True
+            _change(journal, route, phase="closed")     # it was taken out of the journal, as only what has ended is
+            continue
+        rows = journal.rows_of(entry.number)
         if all(map(is_refused, rows)):
             _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
             if route.phase == "moving":
-                _let_go(client, submission.entry.number)
+                _let_go(client, entry.number)
             _change(journal, route, phase="closed")
         elif route.phase == "moving":
-            if not _cancelled(client, route, submission.entry.number):
-                return submission
+            if not _cancelled(client, route, entry.number):
+                return False
         elif all(row.outcome == "canceled" for row in rows) or (
                 route.patience is None and all(row.native_id is not None for row in rows)):
             _change(journal, route, phase="closed")
-        elif route.patience is None or time.time() - submission.entry.time < route.patience or (
-                route.step + 1 == len(route.candidates)):
+        elif not _is_due(route, entry):
             _change(journal, route, phase="placed")
-            return submission
+            return False
         else:
             _change(journal, route, phase="moving")
-    return submission
+    return False
+
+
+def _is_due(route: Route, entry: Entry) -> bool:
+    """Whether a document has waited long enough where it is, and there is another place."""
+    return route.patience is not None and route.step + 1 < len(route.candidates) and (
+        time.time() - entry.time >= route.patience)
 
 
 def due_s(journal: Journal) -> float:
@@ -328,31 +289,67 @@ def _has_begun(journal: Journal, rows: Sequence[Row]) -> bool:
     return bool(begun) or any(row.state in ("Running", "Suspended") for row in rows)
 
 
-def _submitted(client: Client, route: Route) -> tuple[Submission | None, str]:
-    """The submission of a step, or why there is none."""
-    from sssjob.run.configuring import complete, load_settings
+def _submitted(client: Client, routes: Sequence[Route], findings_of: Mapping[str, Findings]) -> dict[int, Submission]:
+    """Submit the step of each route, those of one site together; the submissions that were followed here, by number.
+    A route of which nothing was submitted is left for its next place."""
+    sites: dict[str, list[Route]] = {}
+    for route in routes:
+        sites.setdefault(route.candidates[route.step].profile, []).append(route)
+    begun: dict[int, Submission] = {}
+    for own in sites.values():
+        if client.stopped is None:
+            steps = [_prepared(client, route, findings_of.get(route.token, client.findings)) for route in own]
+            several = [prepared for prepared in steps if prepared is not None]
+            with suppress(SSSJobError), _as_there(client, own[0], client.findings):     # they are in the journal
+                begun |= {submission.entry.number: submission for submission in client.begin(several).values()
+                          if submission.entry is not None}
+    return begun
+
+
+def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None:
+    """The submission of a step, in the journal; None where there is none, and then the next place is taken.
+
+    report: gets what is to be told of it."""
+    from sssjob.run.configuring import complete
     from sssjob.xml.reader import read_document
 
     candidate = route.candidates[route.step]
     findings = Findings()
-    before = client.settings, client.site, client.why, client.findings
     try:
-        settings = load_settings((_site(candidate.profile), candidate.profile))
-        document = read_document(candidate.document.encode())
-        _tell_place(document, route)
-        complete(document, candidate.executor, settings, findings)
-        client.settings, client.site, client.findings = settings, candidate.site, findings
-        client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
-        submission = client.submit(document, candidate.executor, policy=route.policy, cwd=route.directory,
-                                   request=route.request, on_end=[kept(data) for data in route.promise.hooks])
+        with _as_there(client, route, findings) as settings:
+            document = read_document(candidate.document.encode())
+            _tell_place(document, route)
+            complete(document, candidate.executor, settings, findings)
+            prepared = client.prepare(document, candidate.executor, policy=route.policy, cwd=route.directory,
+                                      request=route.request, on_end=[kept(data) for data in route.promise.hooks])
+            if prepared is not None:
+                client.enter(prepared)
     except SSSJobError as error:
-        return None, f"not submitted: {error}"
+        if client.journal.requested(route.request) is None:     # else it is there, whatever failed after that
+            _leave(client.journal, route, f"not submitted: {error}")
+        return None
+    if prepared is None:
+        reasons = [finding.message for finding in findings if finding.rejects]
+        _leave(client.journal, route, f"not submitted: {'; '.join(reasons[:3])}")
+        return None
+    report.extend(findings)
+    return prepared
+
+
+@contextmanager
+def _as_there(client: Client, route: Route, findings: Findings) -> Iterator[Settings]:
+    """A client as it submits the step of a route, with the settings of its site. Raises AccessError, UsageError."""
+    from sssjob.run.configuring import load_settings
+
+    candidate = route.candidates[route.step]
+    before = client.settings, client.site, client.why, client.findings
+    settings = load_settings((_site(candidate.profile), candidate.profile))
+    client.settings, client.site, client.findings = settings, candidate.site, findings
+    client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
+    try:
+        yield settings
     finally:
         client.settings, client.site, client.why, client.findings = before
-    reasons = [finding.message for finding in findings if finding.rejects]
-    if submission is not None:
-        client.findings.extend(findings)
-    return submission, f"not submitted: {'; '.join(reasons[:3])}"
 
 
 def _tell_place(document: Document, route: Route) -> None:
@@ -373,14 +370,31 @@ def _site(profile: str) -> Any:
         raise AccessError(profile, error.strerror or str(error)) from error
 
 
-def _is_kept_from_starting(client: Client, number: int) -> bool:
-    """Whether none of the jobs of a submission has begun, and none can begin any more: each is held first, for one that
-    begins while it is cancelled would be lost. Where one has begun all others are let go."""
-    _ask(client, "hold", number)
-    if not _has_begun(client.journal, client.journal.rows_of(number)):
-        return True
-    _let_go(client, number)
-    return False
+def _cancel(client: Client, routes: Sequence[Route]) -> None:
+    """Ask for the end of what has waited long enough, of all of it together: it is held first, for what begins while it
+    is cancelled would be lost. What has begun meanwhile is let go, when its route goes on."""
+    journal = client.journal
+    due: list[Entry] = []
+    waiting: list[Entry] = []
+    for route in routes:
+        entry = journal.requested(route.request)
+        if entry is None or route.phase == "closed" or not (route.phase == "moving" or _is_due(route, entry)):
+            continue
+        rows = journal.rows_of(entry.number)
+        if _has_begun(journal, rows) or all(row.outcome is not None for row in rows):
+            continue
+        _change(journal, route, phase="moving")
+        waiting.append(entry)
+        if not any(event.kind == "cancel" for event in entry.events(wishes=True)):
+            due.append(entry)
+    if due:
+        _ask(client, "hold", *(entry.number for entry in due))
+    for entry in due:
+        rows = journal.rows_of(entry.number)
+        if not _has_begun(journal, rows):
+            entry.flush(*(Event(row.job, "cancel", _OURS, {}) for row in rows if row.outcome is None))
+    if waiting:
+        client.finish([f"@{entry.number}" for entry in waiting], _CANCEL_S)
 
 
 def _let_go(client: Client, number: int) -> None:
@@ -391,24 +405,17 @@ def _let_go(client: Client, number: int) -> None:
         _ask(client, "release", number)
 
 
-def _ask(client: Client, wish: str, number: int) -> None:
-    """Have all jobs of a submission that have not ended held, or released."""
-    keys = [row.key for row in client.journal.rows_of(number) if row.outcome is None]
+def _ask(client: Client, wish: str, *numbers: int) -> None:
+    """Have all jobs of submissions that have not ended held, or released."""
+    keys = [row.key for number in numbers for row in client.journal.rows_of(number) if row.outcome is None]
     if keys:
         client.ask(wish, keys, _CANCEL_S, source=_OURS)
 
 
 def _cancelled(client: Client, route: Route, number: int) -> bool:
-    """Whether the jobs of a submission that waited too long have ended, of which it is asked first; then the next step
+    """Whether the jobs of a submission that waited too long have ended, as was asked (``_cancel``); then the next step
     is taken where all were cancelled before they began. A user who cancels them too wants no other place."""
     journal, entry = client.journal, client.journal.entry(number)
-    cancels = [event for event in entry.events(wishes=True) if event.kind == "cancel"]
-    if not cancels:
-        if not _is_kept_from_starting(client, number):
-            _change(journal, route, phase="closed")
-            return True
-        entry.flush(*(Event(row.job, "cancel", _OURS, {}) for row in journal.rows_of(number) if row.outcome is None))
-    client.finish([f"@{number}"], _CANCEL_S)
     rows = journal.rows_of(number)
     if any(row.outcome is None for row in rows):
         return False

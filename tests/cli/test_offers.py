@@ -137,6 +137,65 @@ def test_answers_of_grid_engine_that_are_none(sssjob: Command, grid_engine: Path
     assert (told.code, told.out) == (4, "") and message in told.err
 
 
+LSF = FIXTURES / "lsf-constructed" / "machine"
+
+
+@pytest.fixture
+def lsf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The commands of LSF, which print files beside them, and a profile; the folder of the files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for words, file in (("bhosts -w", "bhosts"), ("lshosts -w", "lshosts"), ("bqueues -l", "bqueues-l"),
+                        ("bmgroup -r -w", "bmgroup")):
+        name, options = words.split(maxsplit=1)
+        (tmp_path / file).write_text((LSF / f"{file}.txt").read_text())
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ntest \"$*\" = '{options}' && cat {file}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "gamma.toml").write_text("name = 'gamma'\nmanager = 'lsf'\nmachine = 'g'\n")
+    return tmp_path
+
+
+def of_lsf(sssjob: Command, *words: str) -> list[tuple[str, ...]]:
+    """Queue, nodes, processors, seconds and names of the offers."""
+    answer = sssjob("offers", "gamma.toml", *words)
+    assert answer.code == 0, answer.err
+    return [tuple(str(job.value(name)) for name in ("Queue", "NodeCount", "Processors", "Duration", "Node"))
+            for job, _ in read(answer.out).jobs()]
+
+
+def test_offers_of_queues_of_lsf(sssjob: Command, lsf: Path) -> None:
+    """Slots where they are limited, else processors; a host that is full takes the next job, one that is closed none.
+    Of RUNLIMIT the maximum counts, not the default; groups and hosts that are left out are those of the queue."""
+    assert of_lsf(sssjob) == [
+        ("normal", "3", "40", "172800", "c1,c2,g1"), ("normal", "1", "16", "172800", "c1"),
+        ("normal", "1", "16", "172800", "c2"), ("normal", "1", "32", "172800", "g1"),
+        ("gpu", "2", "32", "5430", "c1,g1"), ("gpu", "1", "16", "5430", "c1"), ("gpu", "1", "32", "5430", "g1"),
+        ("free", "1", "8", "315360000", "old")]
+    assert of_lsf(sssjob, "--idle") == [("normal", "1", "16", "172800", "c1"), ("gpu", "1", "16", "5430", "c1"),
+                                        ("free", "1", "8", "315360000", "old")]
+
+
+def test_lsf_is_asked_for_groups_where_a_queue_names_one(sssjob: Command, lsf: Path) -> None:
+    (lsf / "bin" / "bmgroup").write_text("#!/bin/sh\nexit 1\n")
+    assert sssjob("offers", "gamma.toml").code == 4
+    text = (lsf / "bqueues-l").read_text()
+    (lsf / "bqueues-l").write_text(text.replace("gpus/ c1+2", "g1").replace("PROCLIMIT", "TASKLIMIT"))
+    assert ("gpu", "1", "32", "5430", "g1") in of_lsf(sssjob) and of_lsf(sssjob)[0][2] == "40"
+
+
+@pytest.mark.parametrize(("file", "old", "new", "message"), [
+    ("bhosts", "HOST_NAME ", "HOSTS ", "there is no column HOST_NAME"), ("bhosts", "-     16 ", "-     x6 ", "host c1"),
+    ("lshosts", "62G", "6?G", "memory '6?G' is no size"), ("bqueues-l", "QUEUE:", "Q:", "it names no queue"),
+    ("lshosts", " 16 ", " 9999999999 ", "the answer"), ("bmgroup", "GROUP_NAME", "G", "there is no column GROUP_NAME")])
+def test_answers_of_lsf_that_are_none(sssjob: Command, lsf: Path, file: str, old: str, new: str, message: str) -> None:
+    (lsf / file).write_text((lsf / file).read_text().replace(old, new))
+    if file == "lshosts" and "9" in new:
+        (lsf / "bhosts").write_text((lsf / "bhosts").read_text().replace("16 ", "- "))
+    answer = sssjob("offers", "gamma.toml")
+    assert (answer.code, answer.out, message in answer.err) == (4, "", True), answer.err
+
+
 def test_route_asks(sssjob: Command, scontrol: Path) -> None:
     answer = sssjob("route", "-q", "job.sh", "--site", "alpha.toml")
     assert (answer.code, answer.err) == (0, "")
@@ -174,7 +233,7 @@ def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, mes
 
 @pytest.mark.parametrize(("profile", "message"), [
     ("", "manager is missing: it is not known whom to ask"),
-    ("manager = 'lsf'\n", "lsf cannot be asked for offers yet, flux, htcondor, local, pbs, pbs_classic, sge, "),
+    ("manager = 'nqsv'\n", "nqsv cannot be asked for offers yet, flux, htcondor, local, lsf, pbs, pbs_classic, sge, "),
 ])
 def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
     Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")

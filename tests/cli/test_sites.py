@@ -72,7 +72,14 @@ def test_a_wrong_profile_leaves_the_others(sssjob: Command, sites: Path) -> None
     path = sites / "bad.toml"
     assert json.loads(answer.err)["message"] == (
         f"{path}: ssh.host: a host, as login.example.org or user@host; "
-        f"{path}: manger: no such key")
+        "manger: no such key (did you mean 'manager'?)")
+
+
+def test_a_site_that_is_not_there(sssjob: Command, sites: Path) -> None:
+    (sites / "here.toml").write_text("name = 'here'\nmanager = 'local'\n")
+    answer = sssjob("sites", "check", "hree")
+    assert (answer.code, answer.err) == (2, "sssjob: there is no site 'hree', nor a file of that name (known: here)\n")
+    assert sssjob("offers", "nowhere/x.toml").code == 3
 
 
 def test_check(sssjob: Command, sites: Path) -> None:
@@ -195,7 +202,7 @@ def test_draft_without_an_answer(sssjob: Command, sites: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", "/nowhere")
     answer = sssjob("sites", "draft", "slurm")
     assert (answer.code, answer.out) == (4, "") and "scontrol: No such file" in answer.err
-    assert sssjob("sites", "draft", "lsf").code == sssjob("sites", "draft", "none").code == 2
+    assert sssjob("sites", "draft", "cobalt").code == sssjob("sites", "draft", "none").code == 2
 
 
 @pytest.mark.parametrize("command", ["status", "wait", "cancel", "hold", "release", "rerun"])
@@ -205,7 +212,7 @@ def test_how_resource_managers_are_asked(sssjob: Command, sites: Path, command: 
     (sites / "even.toml").write_text("name = 'even'\nmanager = 'local'\n[run]\npolling_interval = 3\n")
     answer = sssjob(command, "a", "--site", "odd")
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == f"sssjob: {sites / 'odd.toml'}: run: run: polling: no such setting (did you mean " \
+    assert answer.err == f"sssjob: {sites / 'odd.toml'}: run: polling: no such setting (did you mean " \
                          "'polling_interval'?)\n"
     answer = sssjob(command, "a", "--site", "even")
     assert answer.code == 5 and answer.err.startswith("sssjob: there is no job 'a' in ")

@@ -301,6 +301,37 @@ def listed_records(sssjob: Command, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sssjob("list", "--all", "--json", *options).out.splitlines()]
 
 
+def test_many_go_together(sssjob: Command, sites: Sites) -> None:
+    """What waits too long is moved together: the managers are asked as often as for one; and one process looks after
+    all jobs that go out together on this machine."""
+    (sites.folder / "gamma.toml").write_text("name = 'gamma'\nmanager = 'local'\n")
+    (sites.folder / "gamma.xml").write_text(OFFER.format("desk", 4))
+    files = [f"{number}.xml" for number in range(8)]
+    for file in files:
+        (sites.folder / file).write_text((sites.folder / "job.xml").read_text().replace("one", file.partition(".")[0])
+                                         .replace("ran", "ran; echo $PPID >> keepers"))
+    words = ["submit", "-q", *files, "--offers", "alpha.toml=alpha.xml", "--offers", "gamma.toml=gamma.xml",
+             "--reroute-after", "0.1", "--token", "all"]
+    sites.alpha.set(wait=1e6)
+    assert sssjob(*words).out.split() == list("01234567")
+    time.sleep(0.2)
+    before = len(sites.alpha.calls("squeue"))
+    assert sssjob(*words).code == 0
+    assert sssjob("wait", *(f"@{number}" for number in range(9, 17)), "--timeout", "60").code == 0
+    assert sorted(sites.ran()) == list("01234567")
+    assert [outcome for site, _, outcome in listed(sssjob) if site == "alpha"] == ["canceled"] * 8
+    assert len(sites.alpha.calls("squeue")) - before < 16
+    assert len(set((sites.folder / "keepers").read_text().split())) == 1
+
+
+def test_one_that_cannot_be_read_leaves_those_before_it(sssjob: Command, sites: Sites) -> None:
+    (sites.folder / "two.xml").write_text((sites.folder / "job.xml").read_text().replace("one", "two"))
+    answer = sssjob("submit", "-q", "job.xml", "nowhere.xml", "two.xml", *BOTH)
+    assert (answer.code, answer.out) == (3, "one\n")
+    assert "nowhere.xml" in answer.err
+    assert len(listed(sssjob)) == 1
+
+
 def test_options_of_sites_alone(sssjob: Command, sites: Sites) -> None:
     for options in (("--starts",), ("--reroute-after", "5")):
         answer = sssjob("submit", "job.xml", *options)

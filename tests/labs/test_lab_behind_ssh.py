@@ -39,7 +39,7 @@ class Away:
     there: Path
 
     def sssjob(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=240)
+        return subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=600)
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen([sys.executable, "-m", "sssjob", *words], stdout=subprocess.PIPE,
@@ -145,14 +145,14 @@ def test_staged_files(away: Away, site: str) -> None:
     away.cut()
     time.sleep(2)
     away.mend()
-    errors = submits.communicate(timeout=240)[1]
+    errors = submits.communicate(timeout=600)[1]
     assert submits.returncode == 0, errors
     waits = away.begin("wait", "staged", "--timeout", "200")
     away.until(lambda: any(Path("results").glob(".psij-*")) or waits.poll() is not None)
     away.cut()
     time.sleep(2)
     away.mend()
-    waits.communicate(timeout=240)
+    waits.communicate(timeout=600)
     assert waits.returncode == 0 or away.sssjob("wait", "staged", "--timeout", "200").returncode == 0
     assert Path("results/large").read_bytes() == content == Path("results/data/large").read_bytes()
     assert Path("results/data/deep/it's \n").read_text() == "small\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -67,7 +66,7 @@ def test_all_that_may_happen(sites: Away) -> None:
     draw = random.Random(19)
     for kill in range(KILLS):
         router = sites.begin(*words)
-        time.sleep(draw.uniform(4, 4 + JOBS / 20))
+        time.sleep(draw.uniform(4, 4 + JOBS / 40))
         if kill == 1:
             _drain("drain")
         if kill == 2:
@@ -77,8 +76,10 @@ def test_all_that_may_happen(sites: Away) -> None:
         router.kill()
         router.communicate()
     _drain("up")
-    assert subprocess.run([sys.executable, "-m", "sssjob", *words], timeout=3600).returncode == 0
     until = time.monotonic() + 120 + JOBS
+    while (status := sites.sssjob(*words).returncode) == 7:     # of some nobody knew yet whether they were submitted
+        assert time.monotonic() < until
+    assert status == 0
     while any(record["outcome"] is None for record in sites.records()):
         assert time.monotonic() < until
         time.sleep(1)

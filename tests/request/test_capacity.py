@@ -195,5 +195,6 @@ def test_exactly_the_totals_meet_and_one_unit_less_does_not(text: str) -> None:
 def test_offers_may_be_given_per_node() -> None:
     offer = replace(Offer.of([new_property("Memory", 4, {"metric": "PerNode", "units": "GB"}),
                               new_property("NodeCount", 4)]))
-    assert match(job("<NodeCount>2</NodeCount><Memory units='GB'>16</Memory>"), offer).met
-    assert not match(job("<NodeCount>2</NodeCount><Memory units='GB'>17</Memory>"), offer).met
+    assert match(job("<NodeCount>4</NodeCount><Memory units='GB'>16</Memory>"), offer).met
+    assert not match(job("<NodeCount>4</NodeCount><Memory units='GB'>17</Memory>"), offer).met
+    assert not match(job("<NodeCount>2</NodeCount><Memory units='GB'>16</Memory>"), offer).met

@@ -12,9 +12,10 @@ import pytest
 
 from sssjob.errors import AccessError
 from sssjob.findings import Policy
+from sssjob.run.choosing import placed
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
-from sssjob.run.routing import Candidate, advance, begin, placed, state_of
+from sssjob.run.routing import Candidate, advance, begin, state_of
 from sssjob.run.standing import Running, Submission
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document

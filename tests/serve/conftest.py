@@ -7,7 +7,7 @@ import hashlib
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -120,9 +120,9 @@ def served(folder: Path, *, limits: Limits = LIMITS, pace: Pace | None = None, s
 @contextmanager
 def still(folder: Path, *, limits: Limits = LIMITS, connections: int = 100) -> Iterator[Place]:
     """A server whose jobs are in its journal and never begin, which spares a process for each of them."""
-    def kept(entry: Entry) -> None:
-        if entry.journal.path.parent != folder:
-            keep(entry)
+    def kept(entries: Sequence[Entry]) -> None:
+        if entries[0].journal.path.parent != folder:
+            keep(entries)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sssjob.run.client.keep", kept)

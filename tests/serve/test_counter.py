@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ def order(name: str, user: User = AMY, key: str | None = None, *, waits: bool = 
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of the submissions that are begun; no process is started for any of them."""
     begun: list[int] = []
-    monkeypatch.setattr("sssjob.run.client.keep", lambda entry: begun.append(entry.number))
+    monkeypatch.setattr("sssjob.run.client.keep", lambda entries: begun.extend(entry.number for entry in entries))
     return begun
 
 
@@ -163,7 +163,7 @@ def test_who_does_not_wait_hears_when_it_is_on_the_disk(tmp_path: Path, monkeypa
     the journal all the same."""
     going = threading.Event()
 
-    def slow(entry: Entry) -> None:
+    def slow(entries: Sequence[Entry]) -> None:
         assert going.wait(20)
         raise AccessError("keeper", "is away")
 

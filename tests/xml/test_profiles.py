@@ -50,6 +50,10 @@ def test_the_example_of_the_page_is_read_whole() -> None:
      ['sge.pe."my pe".allocation_rule: $pe_slots, $fill_up, $round_robin or a number of slots a host']),
     ('name = "a"\n[lsf]\nunit_for_limits = "kB"',
      ["lsf.unit_for_limits: Input should be 'KB', 'MB', 'GB', 'TB', 'PB' or 'EB'"]),
+    ('name = "a"\nmashine = "m"\n[ssh]\nhost = "h"\nsetups = "x"\n[queues.long]\ndurations = 3\n[run]\nquue = "x"',
+     ["ssh.setups: no such key (did you mean 'setup'?)",
+      "queues.long.durations: no such key (did you mean 'duration'?)",
+      "run: quue: no such setting (did you mean 'queue'?)", "mashine: no such key (did you mean 'machine'?)"]),
     ("= 1", ["not TOML: Invalid statement (at line 1, column 1)"]),
     ("a = " + "[" * 5000, ["nested too deep"]),
 ])
@@ -57,7 +61,7 @@ def test_a_wrong_profile_names_every_key(text: str, problems: list[str]) -> None
     with pytest.raises(SiteError) as caught:
         read_site(text, "s.toml")
     assert list(caught.value.problems) == problems
-    assert str(caught.value) == "; ".join(f"s.toml: {p}" for p in problems)
+    assert str(caught.value) == f"s.toml: {'; '.join(problems)}"
 
 
 def test_not_utf_8() -> None:

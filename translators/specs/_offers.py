@@ -2,8 +2,8 @@
 
 A JobGroup with a Job for each queue, or one without a Queue where nobody says to which queues nodes belong: its nodes
 with what every one of them has. Where they differ there are Jobs for the nodes of each kind too, ``batch.2`` and on.
-Processors are those of all nodes together; Memory and GPUs those of
-each node.
+Processors are those of all nodes together, the Extension NodeProcessors those of each; Memory and GPUs are of each
+node.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.nodes import ANYWHERE, UNKNOWN, Limits, Node, Pool, pools
+from sssjob.request.offers import NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
         *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
         *([("Duration", longest, {})] if longest is not None else []),
+        *([("Extension", shape.processors, {"type": "Scheduler", "name": NODE_PROCESSORS})] if count > 1 else []),
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
