@@ -436,7 +436,7 @@ class Desk:
 
         place = self.place or default_place()
         if not create and "://" not in place and not Path(place).exists():
-            raise LackingError("this server has no ledger")
+            raise LackingError("this server has no ledger yet; `sssjob ledger deposit` makes it")
         return Ledger(open_store(place, create=create))
 
     def query(self, user: User, text: str) -> Plain:
