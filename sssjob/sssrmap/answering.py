@@ -55,7 +55,7 @@ class Answer:
         self._check_columns()
 
     def _condition(self, wheres: Sequence[Where]) -> Test:
-        return condition(wheres, self._property, limits=self._limits)
+        return condition(wheres, self._property, limits=self._limits, like=self._positional)
 
     def _property(self, name: str, of: str | None) -> Property:
         """A property of the object that is called so; of none: of the only one that has it."""

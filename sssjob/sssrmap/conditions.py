@@ -33,11 +33,13 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 #: Conjunction of SSSRMAP -> its word in the job object.
 _TIES: Final = {"And": "And", "Or": "Or", "AndNot": "Nand", "OrNot": "Nor"}
 _NULL: Final = "NULL"
+_LIKE: Final = str.maketrans("%_", "*?")
 
 
 def condition(wheres: Sequence[Where], property_of: Callable[[str, str | None], Property], *,
-              limits: Limits = LIMITS) -> Test:
-    """The test of an object that some conditions are. property_of: a property by its name and the label of its object.
+              limits: Limits = LIMITS, like: bool = False) -> Test:
+    """The test of an object that some conditions are. property_of: a property by its name and the label of its object;
+    like: whether % and _ are patterns of Match too, as Gold's list commands write them.
 
     Raises MessageError: 318 for an operator, a conjunction or brackets that do not exist, 317 for a value that is not
     of the type of its property.
@@ -53,7 +55,7 @@ def condition(wheres: Sequence[Where], property_of: Callable[[str, str | None], 
         ties.append(new_property("Where", str(len(tests)), dict(attributes.items() - SILENT)))
         own = property_of(where.name, where.object)
         if where.subject is None:
-            tests.append(_test(where, own))
+            tests.append(_test(where, own, like))
         else:
             tests.append(_tying(_op(where), own, property_of(where.value, where.subject)))
     if not tests:
@@ -97,13 +99,14 @@ def _tying(op: str, own: Property, other: Property) -> Test:
                                for value in own.of(object_) for other_value in other.of(object_))
 
 
-def _test(where: Where, property_: Property) -> Test:
+def _test(where: Where, property_: Property, like: bool) -> Test:
     op = _op(where)
     if where.value == _NULL and op in ("EQ", "NE"):
         absent = op == "EQ"
         return lambda object_: any(map(property_.text, property_.of(object_))) is not absent
     if op == "Match":
-        fits = re.compile(fnmatch.translate(where.value.replace("[", "[[]"))).match
+        pattern = where.value.translate(_LIKE) if like else where.value
+        fits = re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
         return lambda object_: any(fits(property_.text(value).strip()) for value in property_.of(object_))
     wanted_value = property_.wanted(where.value, where.units)
     compare = _COMPARE[op]
