@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
@@ -47,17 +49,25 @@ _LEDGER: Final = "ledger"
 @click.option("--signature", "method", type=click.Choice(["SHA256", "SHA1"]), metavar="HASH",
               help="How it is signed: SHA256 (default), or SHA1, the only one that Gold and Maui know.")
 @click.option("--actor", metavar="NAME", help="Who asks (default: the user).")
+@click.option("--data", metavar="FILE", shell_complete=file_names,
+              help="Send the jobs of this document to the server, for Submit, Modify, Quote, Reserve and Charge.")
+@click.option("--to-profile", type=click.Choice(list(PROFILES)), default="3.1", metavar="NAME",
+              help="Whose names they have there: 3.1 (default), or gold for Gold and Maui.")
+@click.option("--id", "identifier", metavar="ID",
+              help="Names a request that changes something: with the same ID it is done once (default: a new one).")
 @place
 @common
 @reading
 def command(session: Session, text: str, places: tuple[str, ...], form: str, place: str | None, key: str | None,
-            password: str | None, method: str | None, actor: str | None) -> int:
+            password: str | None, method: str | None, actor: str | None, data: str | None, to_profile: str,
+            identifier: str | None) -> int:
     """Ask a query: 'Query Job Where State=Running Get Id,State'.
 
     The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. A server is asked
     with any action. Exit status 1: it cannot be answered.
     """
     from sssjob.run.specs import user_name
+    from sssjob.sssrmap import SAFE
     from sssjob.sssrmap.answering import answer
     from sssjob.sssrmap.sentences import request_of
 
@@ -68,13 +78,28 @@ def command(session: Session, text: str, places: tuple[str, ...], form: str, pla
         if len(places) > 1 or place is not None:
             raise UsageError("one server is asked, and nothing beside")
         signing = _signing(key, password, method)
+        if data is not None:
+            request = _with_jobs(session, request, data, to_profile)
+        if request.action in SAFE:
+            request = replace(request, id=identifier)
+        else:
+            request = replace(request, id=secrets.token_hex(16) if identifier is None else identifier)
         return _shown(session, request, _answered(session, request, places[0], signing), form)
-    if (key, password, method) != (None, None, None):
-        raise UsageError("--key, --password and --signature are for requests to a server")
+    if (key, password, method, data, identifier) != (None,) * 5:
+        raise UsageError("--key, --password, --signature, --data and --id are for requests to a server")
     with ExitStack() as stack:
-        source = _source(session, places, place, stack)
+        source = _source(session, places, place, stack, again=len(request.objects) > 1)
         response = answer(request, source, now=int(time.time()))
     return _shown(session, request, response, form)
+
+
+def _with_jobs(session: Session, request: Request, name: str, profile: str) -> Request:
+    """A request with the jobs of a document in its Data, and the Files that these name beside."""
+    from sssjob.sssrmap import Data, File
+
+    document = session.read(name)
+    files = [File(file.id, file.text, encoded=file.encoded) for file in document.files.values()]
+    return replace(request, parts=(*request.parts, Data.of(document, profile), *files))
 
 
 def _signing(key: str | None, password: str | None, method: str | None) -> Signing | None:
@@ -94,7 +119,7 @@ def _signing(key: str | None, password: str | None, method: str | None) -> Signi
 def _answered(session: Session, request: Request, url: str, signing: Signing | None) -> Response:
     """The whole answer of a server; what is not understood in it is told."""
     from sssjob.findings import Findings
-    from sssjob.sssrmap import MessageError, Response
+    from sssjob.sssrmap import SAFE, MessageError, Response
     from sssjob.sssrmap.calling import joined, peer_of, responses
 
     findings = Findings(url)
@@ -102,12 +127,16 @@ def _answered(session: Session, request: Request, url: str, signing: Signing | N
         asked = replace(request, chunking=True) if request.action == "Query" else request
         return joined(responses(asked, peer_of(url), signing=signing, findings=findings))
     except MessageError as error:
-        return Response((error.status,), request.actor)
+        status = error.status
+        if request.id is not None and request.action not in SAFE:
+            status = replace(status, message=f"{status.message} (--id {request.id} asks for the same, once)")
+        return Response((status,), request.actor)
     finally:
         session.report(findings)
 
 
-def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack: ExitStack) -> Source:
+def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack: ExitStack, *, again: bool) -> Source:
+    """Where it is asked. again: documents are asked for several kinds of objects."""
     from sssjob.sssrmap.sources import Documents, JournalSource, LedgerSource
 
     if places in ((), (_JOURNAL,)):
@@ -124,6 +153,9 @@ def _source(session: Session, places: tuple[str, ...], ledger: str | None, stack
             with session.tolerant(name):
                 yield session.take(name).document
 
+    if again:
+        taken = list(documents())
+        return Documents(lambda: taken)
     return Documents(documents)
 
 

@@ -32,13 +32,14 @@ def command(session: Session, file: str, directory: str) -> int:
     document = session.read(file, facts=True)
     if session.errors:
         return 1
+    taken: set[str] = set()
+    texts = {os.path.join(directory, file_name(label, taken, ".xml")):
+             write_document(single, policy=session.policy).encode() for label, single in split(document)}
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
         raise AccessError(escape(directory), error.strerror or str(error)) from None
-    taken: set[str] = set()
-    for label, single in split(document):
-        path = os.path.join(directory, file_name(label, taken, ".xml"))
-        write_file(path, write_document(single, policy=session.policy).encode())
+    for path, octets in texts.items():
+        write_file(path, octets)
         emit(f"{escape(path, 4096)}\n")
     return session.status()

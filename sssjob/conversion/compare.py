@@ -97,9 +97,12 @@ def differences(first: Document, other: Document, *, script: bool = True, habits
 
 
 def _table(all_facts: Iterable[Fact]) -> dict[str, str]:
-    """Subject -> value; several values of one subject are a set, in order of their texts."""
+    """Subject -> value; several values of one subject are a set, in order of their texts, but of a variable that is set
+    twice the last one counts."""
     values_of: dict[str, list[str]] = {}
     for fact in all_facts:
+        if fact.name.startswith("Variable "):
+            values_of[fact.subject] = []
         values_of.setdefault(fact.subject, []).append(fact.value)
     return {subject: ", ".join(sorted(set(values))) for subject, values in values_of.items()}
 

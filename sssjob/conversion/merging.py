@@ -211,12 +211,18 @@ def _of_item(item: Item) -> str:
 
 
 def split(document: Document) -> Iterator[tuple[str, Document]]:
-    """Each job of a document as a document of its own, with its defaults folded in and the Files that it names.
+    """Each job of a document as a document of its own, with its defaults folded in, the awarenessPolicy that holds for
+    it, and the Files that it names.
 
     Gives its Id, else its Name, else its number, and the document.
     """
+    policies = {id(job): policy for body in document.bodies() if isinstance(body, JobGroup)
+                and (policy := body.attributes.get("awarenessPolicy")) for job in body.jobs}
     for number, (job, defaults) in enumerate(document.jobs(), 1):
-        whole = _whole(job, defaults)
+        policy = policies.get(id(job))
+        whole = _whole(job, defaults) if policy is None else effective(job, defaults, policy=policy).fold()
+        if policy is not None and "awarenessPolicy" not in whole.attributes:
+            whole.attributes = {**whole.attributes, "awarenessPolicy": policy}
         named = {p.text[1:] for scope in _scopes(whole) for p in scope.properties() if p.text.startswith("#")}
         files = {name: file for name, file in document.files.items() if name in named}
         label = str(job.value("Id") or job.value("Name") or number)

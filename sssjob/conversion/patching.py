@@ -136,6 +136,8 @@ def _refuse(findings: Findings, rule: str, message: str) -> None:
 def _is_edit(edit: object) -> bool:
     if not isinstance(edit, dict) or not isinstance(edit.get("at"), str):
         return False
+    if not edit.keys() <= ({"at", "attributes"} if "attributes" in edit else {"at", "place", "after", "old", "new"}):
+        return False
     attributes = edit.get("attributes")
     if attributes is not None:
         return isinstance(attributes, dict) and all(
@@ -143,14 +145,20 @@ def _is_edit(edit: object) -> bool:
             and all(text is None or (isinstance(text, str) and writable(text)) for text in pair)
             for name, pair in attributes.items())
     return all(isinstance(edit.get(name), list) and all(isinstance(text, str) for text in edit[name])
-               for name in ("old", "new")) and isinstance(edit.get("place", 0), int)
+               for name in ("old", "new")) and isinstance(edit.get("after"), str | None) and _is_place(
+                   edit.get("place", 0))
+
+
+def _is_place(place: object) -> bool:
+    return isinstance(place, int) and not isinstance(place, bool) and place >= 0
 
 
 def apply(document: Document, patch: Mapping[str, Any], findings: Findings) -> Document:
     """The document with a patch applied, read anew. Edits that do not fit are findings (SSS428).
 
-    An edit whose place has moved is applied where what it takes stands, if it stands in one place only. Raises
-    RejectedError for edits that do not fit, and for a result that is no document.
+    An edit whose place has moved is applied where what it takes stands, if it stands in one place only. The document
+    that the patch was made of has to become the one that it makes. Raises RejectedError for edits that do not fit, and
+    for a result that is no document or not that one.
     """
     root = canonical_tree(document)
     places = _Places(root)
@@ -164,6 +172,10 @@ def apply(document: Document, patch: Mapping[str, Any], findings: Findings) -> D
     findings.raise_if_rejected()
     patched = read_document(etree.tostring(root), profile="3.1", path=document.path)
     findings.extend(patched.findings or Findings())
+    if patch.get("from") == digest(document) and patch.get("to") != digest(patched):
+        findings.add("SSS428", "to", f"the patch was changed: of this document it makes {digest(patched)}, "
+                                     f"not {escape(str(patch.get('to')), 80)} as it says")
+        findings.raise_if_rejected()
     return patched
 
 

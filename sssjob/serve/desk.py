@@ -412,7 +412,9 @@ class Desk:
     def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
         """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
         is one, whole."""
+        from sssjob.sssrmap import Get, Where
         from sssjob.sssrmap.answering import answer, answers
+        from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
         from sssjob.sssrmap.sources import JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
@@ -424,11 +426,13 @@ class Desk:
             return list(answers(request, source, most, now=now, profile=profile, limits=self.limits,
                                 most_bytes=most_bytes))
 
-        if {asked.name for asked in request.objects} <= {"Job"}:
+        named = {part.name for part in request.parts if isinstance(part, (Get, Where))}
+        is_of_bank = profile == "gold" and bool(named & JOBS_ONLY)
+        if {asked.name for asked in request.objects} <= {"Job"} and not is_of_bank:
             return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
         user.require("ledger")
         with self.ledger(create=False) as ledger:
-            return answered(LedgerSource(ledger))
+            return answered(LedgerSource(ledger) if profile != "gold" else GoldSource(ledger, request))
 
     def ledger(self, *, create: bool) -> Ledger:
         """The ledger, opened. Raises LackingError where there is none, AccessError."""
@@ -437,7 +441,7 @@ class Desk:
 
         place = self.place or default_place()
         if not create and "://" not in place and not Path(place).exists():
-            raise LackingError("this server has no ledger")
+            raise LackingError("this server has no ledger yet; `sssjob ledger deposit` makes it")
         return Ledger(open_store(place, create=create))
 
     def query(self, user: User, text: str) -> Plain:

@@ -113,14 +113,19 @@ def _launched(submitted: Submitted) -> Answer:
     return 200, _job_of(row)
 
 
-def _spec_of(call: Call) -> Plain:
-    """The JobSpec of a body, as PSI/J's JSON has it. Raises RequestError, which names each wrong member."""
+def _stated(call: Call) -> JobSpec:
+    """The JobSpec of a body. Raises RequestError, which names each wrong member."""
     members = call.json_object()
     try:
-        spec = JobSpec.model_validate(members)
+        return JobSpec.model_validate(members)
     except ValidationError as error:
         shown = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:20])
         raise RequestError(422, f"the body is no JobSpec: {escape(shown, 1000)}") from None
+
+
+def _spec_of(call: Call) -> Plain:
+    """The JobSpec of a body, as PSI/J's JSON has it. Raises RequestError for what is not supported."""
+    spec = _stated(call)
     if spec.container is not None:
         raise RequestError(422, "container is not supported here")
     if spec.executable is None:
@@ -171,8 +176,24 @@ def _cancel(desk: Desk, call: Call) -> Answer:
 
 
 def _update(desk: Desk, call: Call) -> Answer:
-    _found(desk, call)
-    raise RequestError(501, "a job that was submitted is not changed here; cancel it and submit another one")
+    """Nothing of a job changes once it was submitted: its document is what it is held against and charged by. A body
+    that says what the job has is answered with the job."""
+    row = _found(desk, call)
+    own = {"inherit_environment": True} | _spec(desk, row)
+    changes = list(_differing(_stated(call).model_dump(exclude_unset=True), own))
+    if changes:
+        raise RequestError(501, f"{', '.join(changes)}: a job that was submitted is not changed here; cancel it and "
+                                "submit another one")
+    return 200, _job_of(row)
+
+
+def _differing(stated: Plain, own: Plain, path: str = "") -> Iterator[str]:
+    """The members that are stated otherwise than a job has them."""
+    for name, value in stated.items():
+        if isinstance(value, dict) and isinstance(own.get(name, {}), dict):
+            yield from _differing(value, own.get(name) or {}, f"{path}{name}.")
+        elif value is not None and (value or None) != (own.get(name) or None):
+            yield f"{path}{name}"
 
 
 def _found(desk: Desk, call: Call) -> Row:
@@ -227,8 +248,9 @@ def _operations(version: str) -> Iterator[Operation]:
     json_ = ("application/json",)
     yield Operation(f"{name}_launchJob", "POST", f"{compute}/job/{{resource_id}}", "Submit a JobSpec.", None,
                     (resource, key), json_, {200: "the job", **there}, style="iri", order=_order, taken=_launched)
-    yield Operation(f"{name}_updateJob", "PUT", f"{compute}/job/{{resource_id}}/{{job_id}}", "Not supported.", _update,
-                    (resource, job, key), json_, {501: "it is not supported", **there}, "read", "iri")
+    yield Operation(f"{name}_updateJob", "PUT", f"{compute}/job/{{resource_id}}/{{job_id}}", "No job is changed.",
+                    _update, (resource, job, key), json_,
+                    {200: "the job has all that the JobSpec says", 501: "members would change", **there}, "read", "iri")
     yield Operation(f"{name}_getJob", "GET", f"{compute}/status/{{resource_id}}/{{job_id}}", "How a job stands.",
                     _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri")
     yield Operation(f"{name}_getJobs", "POST", f"{compute}/status/{{resource_id}}", "How jobs stand.", _statuses,

@@ -22,6 +22,7 @@ __all__ = ["OPERATIONS", "Answer", "Call", "Operation", "Parameter", "RequestErr
 Answer = tuple[int, dict[str, Any] | list[dict[str, Any]] | str]
 _MOST: Final = 10_000           # jobs of one page
 _TYPES: Final = ("application/xml", "text/xml", "application/json", "text/plain", "application/octet-stream")
+_UNSTATED: Final = "application/x-www-form-urlencoded"     # what curl says of a body whose type nobody stated
 _KEY: Final = re.compile("[!-~]{1,255}")
 _WHOLE: Final = re.compile("[0-9]{1,15}")
 
@@ -173,7 +174,7 @@ class Operation:
                 raise RequestError(400, f"{self.method} {self.path} takes no body")
             return
         type_ = (stated or self.takes[0]).partition(";")[0].strip().lower()
-        if type_ not in self.takes:
+        if type_ not in (*self.takes, _UNSTATED):
             raise RequestError(415, f"a body of type {escape(type_, 60)} is not taken (taken: {', '.join(self.takes)})")
         if not has_body and self.needs_body:
             raise RequestError(400, "there is no body")

@@ -22,19 +22,22 @@ from typing import Final
 
 from sssjob.document.element import Property
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
-from sssjob.findings import Findings, escape
+from sssjob.findings import Findings, Policy, escape
 from sssjob.limits import LIMITS
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
 from sssjob.serve.desk import ConflictError, Desk, LackingError, Order
 from sssjob.serve.web import Server
 from sssjob.sssrmap import (
+    SAFE,
     Count,
     Data,
     Envelope,
+    File,
     Get,
     MessageError,
     Object,
+    Option,
     Request,
     Response,
     Set,
@@ -46,6 +49,7 @@ from sssjob.sssrmap import (
 )
 from sssjob.sssrmap.framing import FrameError, Receiver, framed_chunk, framed_end, framed_head
 from sssjob.sssrmap.signing import Keys, verify
+from sssjob.sssrmap.writer import part_text
 from sssjob.xml.writer import escaped
 
 __all__ = ["Exchange", "Replays", "listening"]
@@ -53,11 +57,16 @@ __all__ = ["Exchange", "Replays", "listening"]
 _AT_ONCE: Final = 1 << 16
 _WRITE_S: Final = 20.0          # that a client has to take an answer
 _LINGER_S: Final = 1.0          # for what it still sends
-_SAFE: Final = ("Query", "Balance")     # actions that change nothing
 _OBJECTS: Final = 1000          # of one piece of an answer
 _REPLAY_S: Final = 300.0
 _KEPT: Final = 10_000           # latest answers to requests that change jobs
 _WISHES: Final = {"Cancel": "cancel", "Start": "release", "Requeue": "rerun"}     # action -> what is asked for
+_OF_JOBS: Final = ("Submit", "Modify", *_WISHES)
+#: Action -> (parts of a request that it heeds, Options that it knows).
+_HEEDED: Final[dict[str, tuple[tuple[type, ...], tuple[str, ...]]]] = {
+    "Query": ((Get, Where, Option), ("Limit", "Offset", "Unique", "ShowHidden", "Project")),
+    "Submit": ((Data, File), ()), "Modify": ((Where, Set, Data), ()),
+    **dict.fromkeys(_WISHES, ((Where,), ()))}
 _HOLDS: Final = {"User": "hold", "": "release"}     # Hold -> what is asked for
 _UNIQUE: Final = ("Id", "JobId", "NativeId", "Key")     # properties that name one job
 
@@ -104,6 +113,8 @@ class Exchange:
             refusal = request.refusal()
             if refusal is not None:
                 return [_failure(refusal, actor)], actor, action
+            if self.profile != "gold":
+                _tell_unheeded(request, findings)
             status = status_of(findings)
             if not status.succeeded:
                 return [_failure(status, actor)], actor, action
@@ -118,9 +129,10 @@ class Exchange:
         user = self.users.named(request.actor or "")
         if user is None:
             raise MessageError("444", f"{escape(request.actor or '', 60)} is nobody here")
-        if request.action not in _SAFE:
-            self._once(message, request)
         kind = request.objects[0].name
+        _check_action(kind, request.action or "")
+        if request.action not in SAFE:
+            self._once(message, request)
         if request.action == "Query":
             return desk.ask(user, of_project(request), self.profile, _OBJECTS)
         if kind == "Job" and request.action == "Submit":
@@ -129,12 +141,8 @@ class Exchange:
             return [self._wished(desk, user, request, [(_WISHES[request.action], request.all(Where))])]
         if kind == "Job" and request.action == "Modify":
             return [self._wished(desk, user, request, _changes_of(request))]
-        if (kind, request.action) in ACTIONS:
-            with desk.ledger(create=False) as ledger:
-                return [answer(ledger, desk.rates, user, request, self.profile)]
-        if any(request.action == action for _, action in ACTIONS):
-            raise MessageError("740", f"{request.action} is not a valid action for a {escape(kind, 40)} object")
-        raise MessageError("313", f"{escape(request.action or '', 40)} of {escape(kind, 40)} is not supported here")
+        with desk.ledger(create=False) as ledger:
+            return [answer(ledger, desk.rates, user, request, self.profile)]
 
     def _wished(self, desk: Desk, user: User, request: Request, wishes: Iterable[tuple[str, Sequence[Where]]]
                 ) -> Response:
@@ -164,12 +172,38 @@ class Exchange:
         self.replays.check(message.signature.value or "")
 
 
+def _tell_unheeded(request: Request, findings: Findings) -> None:
+    """Tell what an action makes nothing of, as awarenessPolicy says: it would be passed over in silence."""
+    policy = Policy.of(request.policy or "") or Policy.REJECT
+    bank = request.action in {action for _, action in ACTIONS}
+    parts, options = _HEEDED.get(request.action or "", ((Option, Data) if bank else (object,), ()))
+    for part in request.parts:
+        name = type(part).__name__
+        if isinstance(part, Option) and not bank and part.name not in options:
+            findings.add("SSS301", f"Option {part.name}", f"{request.action} knows no Option {escape(part.name, 60)}",
+                         policy=policy)
+        elif not isinstance(part, (Object, *parts)):
+            findings.add("SSS301", name, f"{request.action} makes nothing of {name}", policy=policy)
+    if len(request.all(Data)) > 1:
+        findings.add("SSS301", "Data", "one Data is read, the first", policy=policy)
+
+
+def _check_action(kind: str, action: str) -> None:
+    """Raise MessageError for what is not done here: 740 where another kind of object has the action, else 313."""
+    if action == "Query" or (kind, action) in ACTIONS or (kind == "Job" and action in _OF_JOBS):
+        return
+    if action in _OF_JOBS or any(action == other for _, other in ACTIONS):
+        raise MessageError("740", f"{action} is not a valid action for a {escape(kind, 40)} object")
+    raise MessageError("313", f"{escape(action, 40)} of {escape(kind, 40)} is not supported here")
+
+
 def _submitted(desk: Desk, user: User, request: Request) -> Response:
-    """Submit the jobs in Data; the id of the request is its key."""
+    """Submit the jobs in Data, with the Files beside it that they name; the id of the request is its key."""
     data = request.data
     if data is None or not data.content.strip():
         raise MessageError("314", "No job is in Data.")
-    submitted = desk.submit(Order(user, f"<Data>{data.content}</Data>".encode(), "sss", key=request.id))
+    files = "".join(map(part_text, request.all(File)))
+    submitted = desk.submit(Order(user, f"<Data>{data.content}{files}</Data>".encode(), "sss", key=request.id))
     objects = "".join(f"<Job><Id>{escaped(str(row['id']))}</Id><Key>{row['key']}</Key></Job>"
                       for row in submitted.jobs)
     return Response((Status.of("000"), Count(len(submitted.jobs)), Data(objects)), request.actor)

@@ -4,6 +4,7 @@ Source: SSSRMAP message format 3.0.4 and wire protocol 3.0.4, as Gold 2.2 and Ma
 """
 
 from sssjob.sssrmap.model import (
+    SAFE,
     Count,
     Data,
     Envelope,
@@ -24,5 +25,5 @@ from sssjob.sssrmap.model import (
 from sssjob.sssrmap.reader import read_message, status_of
 from sssjob.sssrmap.writer import write_message
 
-__all__ = ["Count", "Data", "Envelope", "File", "Foreign", "Get", "MessageError", "Object", "Option", "Request",
+__all__ = ["SAFE", "Count", "Data", "Envelope", "File", "Foreign", "Get", "MessageError", "Object", "Option", "Request",
            "Response", "Set", "Signature", "Status", "Token", "Where", "read_message", "status_of", "write_message"]

@@ -7,7 +7,7 @@ inside its ancestors below the object; without Get it is whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from decimal import Decimal
 from itertools import islice
@@ -17,11 +17,12 @@ from lxml import etree
 
 from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.sssrmap.conditions import condition
+from sssjob.sssrmap.conditions import Test, condition
+from sssjob.sssrmap.joining import joined, tables
 from sssjob.sssrmap.model import ACTIONS, GET_OPS, Count, Data, Get, MessageError, Request, Response, Status, Where
 from sssjob.sssrmap.properties import Property, Selected, Typed
 from sssjob.sssrmap.reader import form_of
-from sssjob.sssrmap.things import Source, Thing
+from sssjob.sssrmap.things import Kind, Source, Thing
 from sssjob.xml.writer import escaped
 
 __all__ = ["Answer", "answer", "answers"]
@@ -43,26 +44,32 @@ class Answer:
             raise MessageError("740", f"{escape(request.action or '', 40)} is not a valid action")
         if request.action != "Query":
             raise MessageError("313", f"{escape(request.action or '', 40)} is not supported here, Query is")
-        if len(request.objects) > 1:
-            raise MessageError("313", "joins of objects are not supported")
-        asked = request.objects[0]
-        if asked.name not in source.kinds():
-            raise MessageError("740", f"{escape(asked.name, 60)} is not a valid object "
-                                      f"(known: {', '.join(source.kinds())})")
-        self.request, self.source, self.kind = request, source, source.kind(asked.name)
+        self.request, self.source = request, source
+        self.tables = tables(request.objects, source)
+        self.name = "_".join(table.kind.name for table in self.tables)
         self.columns: list[_Column] = []
-        self._names = {None, asked.name, asked.alias}
         self._now, self._limits, self._positional = now, limits, profile == "gold"
         self._end, self._most_bytes = time.monotonic() + limits.query_seconds, most_bytes
-        self.test = condition(request.all(Where), lambda where: self._property(where.name, where.object),
-                              limits=limits)
+        self.test = self._condition(request.all(Where))
         self.columns = [_Column(get, self._property(get.name, get.object)) for get in request.all(Get)]
         self._check_columns()
 
+    def _condition(self, wheres: Sequence[Where]) -> Test:
+        return condition(wheres, self._property, limits=self._limits, like=self._positional)
+
     def _property(self, name: str, of: str | None) -> Property:
-        if of not in self._names:
-            raise MessageError("318", f"the request names no object {escape(of or '', 60)}")
-        return Property(name, self.kind, now=self._now, limits=self._limits, check=self._check_time)
+        """A property of the object that is called so; of none: of the only one that has it."""
+        named = [table for table in self.tables if of is None or of in (table.label, table.kind.name)]
+        if len(named) > 1:
+            named = [table for table in named if of == table.label or (of is None and table.kind.property_of(name))]
+        if not named:
+            raise MessageError("318", f"{escape(name, 80)} is not a valid attribute for the objects {self.name}"
+                               if of is None else f"the request names no object {escape(of, 60)}")
+        if len(named) > 1:
+            raise MessageError("318", f"{escape(name, 80)} is a property of {' and '.join(t.label for t in named)}: "
+                                      "object has to say of which")
+        return Property(name, named[0].kind, now=self._now, limits=self._limits, check=self._check_time,
+                        place=named[0].place if len(self.tables) > 1 else None)
 
     def _check_columns(self) -> None:
         aggregates = [c for c in self.columns if c.op in _AGGREGATES]
@@ -72,7 +79,7 @@ class Answer:
 
     def objects(self) -> Iterator[str]:
         """The objects of the answer as XML. Raises MessageError."""
-        found_objects = filter(self.test, self._in_time(self.source.things(self.kind)))
+        found_objects = filter(self.test, self._in_time(self._candidates()))
         if any(c.op in _AGGREGATES or c.op == "GroupBy" for c in self.columns):
             objects: Iterable[str] = self._grouped(found_objects)
         else:
@@ -81,6 +88,13 @@ class Answer:
             objects = dict.fromkeys(objects)
         first, most = self._whole("Offset") or 0, self._whole("Limit")
         return self._in_size(islice(objects, first, None if most is None else first + most))
+
+    def _candidates(self) -> Iterator[Thing]:
+        """All objects of the kind that is asked for, or combinations of several kinds."""
+        if len(self.tables) == 1:
+            return self.source.things(self.tables[0].kind)
+        return joined(self.tables, self.source, self.request.all(Where), self._property, self._condition,
+                      self._check_time)
 
     def _check_time(self) -> None:
         if time.monotonic() > self._end:
@@ -121,28 +135,36 @@ class Answer:
 
     def _object(self, object_: Thing) -> str:
         """An object with what is asked of it."""
+        parts = object_.parts or (object_,)
         if not self.columns:
-            return form_of(object_.element) if object_.has_tree or not self._positional else self._all_cells(object_)
+            if len(parts) == 1:
+                return self._whole_of(object_, self.tables[0].kind)
+            wholes = [self._whole_of(part, table.kind) for part, table in zip(parts, self.tables, strict=True)]
+            inner = "".join(whole[whole.index(">") + 1:whole.rindex("<")] for whole in wholes)
+            return f"<{self.name}>{inner}</{self.name}>"
         if all(column.property.in_cells(object_) for column in self.columns):
             inner = "".join(column.cell(object_, self._positional) for column in self.columns)
-            return f"<{self.kind.name}>{inner}</{self.kind.name}>"
-        answered = etree.Element(self.kind.name)
-        places = {object_.element: answered}
-        whole: set[Any] = set()
+            return f"<{self.name}>{inner}</{self.name}>"
+        answered = etree.Element(self.name)
+        places_of = [{part.element: answered} for part in parts]
+        whole_of: list[set[Any]] = [set() for _ in parts]
         for column in self.columns:
-            selected = column.property.of(object_)
+            selected, place = column.property.of(object_), column.property.place or 0
             for value in selected:
-                column.put(value, object_.element, places, whole)
+                column.put(value, parts[place].element, places_of[place], whole_of[place])
             if not selected and self._positional:
                 etree.SubElement(answered, column.title)
         return form_of(answered)
 
-    def _all_cells(self, object_: Thing) -> str:
-        """A row with all of its properties, empty ones too, and those that are hidden with the Option ShowHidden."""
+    def _whole_of(self, object_: Thing, kind: Kind) -> str:
+        """All of an object; of a row without a tree, where positions count, all of its properties, empty ones too, and
+        those that are hidden with the Option ShowHidden."""
+        if object_.has_tree or not self._positional:
+            return form_of(object_.element)
         hidden = (self.request.option("ShowHidden") or "").lower() == "true"
-        names = [name for name in self.kind.properties if hidden or name not in self.kind.more]
+        names = [name for name in kind.properties if hidden or name not in kind.more]
         inner = "".join(_leaf(name, object_.cells.get(name) or "") for name in names)
-        return f"<{self.kind.name}>{inner}</{self.kind.name}>"
+        return f"<{kind.name}>{inner}</{kind.name}>"
 
     def _grouped(self, found_objects: Iterator[Thing]) -> Iterator[str]:
         """One object for each group, with its keys and what its values come to; without GroupBy one for all."""
@@ -155,7 +177,7 @@ class Answer:
             texts = dict(zip(map(id, keys), (",".join(texts) for texts in key), strict=True))
             inner = "".join(_leaf(c.title, texts[id(c)] if c.op == "GroupBy" else c.aggregate(members))
                             for c in self.columns)
-            yield f"<{self.kind.name}>{inner}</{self.kind.name}>"
+            yield f"<{self.name}>{inner}</{self.name}>"
 
 
 class _Column:
@@ -198,7 +220,9 @@ class _Column:
             etree.SubElement(places[root], self.title).text = selected
             return
         if selected is root:
-            places[root][:] = map(deepcopy, selected)
+            if self.property.place is None:
+                del places[root][:]         # what was selected of it before
+            places[root].extend(map(deepcopy, selected))
             whole.add(root)
             return
         plain = self.get.alias is None and self.get.units is None

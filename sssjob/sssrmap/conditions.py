@@ -19,6 +19,7 @@ from sssjob.document.vocabulary import SILENT
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, parse
+from sssjob.sssrmap.joining import comparable
 from sssjob.sssrmap.model import CONJUNCTIONS, WHERE_OPS, MessageError, Where
 from sssjob.sssrmap.properties import Property, Typed
 from sssjob.sssrmap.things import Thing
@@ -32,26 +33,31 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 #: Conjunction of SSSRMAP -> its word in the job object.
 _TIES: Final = {"And": "And", "Or": "Or", "AndNot": "Nand", "OrNot": "Nor"}
 _NULL: Final = "NULL"
+_LIKE: Final = str.maketrans("%_", "*?")
 
 
-def condition(wheres: Sequence[Where], property_of: Callable[[Where], Property], *, limits: Limits = LIMITS) -> Test:
-    """The test of an object that some conditions are. property_of: what a condition is about.
+def condition(wheres: Sequence[Where], property_of: Callable[[str, str | None], Property], *,
+              limits: Limits = LIMITS, like: bool = False) -> Test:
+    """The test of an object that some conditions are. property_of: a property by its name and the label of its object;
+    like: whether % and _ are patterns of Match too, as Gold's list commands write them.
 
     Raises MessageError: 318 for an operator, a conjunction or brackets that do not exist, 317 for a value that is not
-    of the type of its property, 313 for a condition that ties two objects.
+    of the type of its property.
     """
     tests: list[Test] = []
     ties = []
     for where in wheres:
-        if where.subject is not None:
-            raise MessageError("313", "joins of objects are not supported")
         if (where.conj or "And") not in CONJUNCTIONS:
             raise MessageError("318", f"conj {escape(where.conj or '', 40)!r} is not known "
                                       f"(known: {', '.join(CONJUNCTIONS)})")
         conj = _TIES[where.conj or "And"]
         attributes = {"conj": conj, "group": str(where.group or 0)}
         ties.append(new_property("Where", str(len(tests)), dict(attributes.items() - SILENT)))
-        tests.append(_test(where, property_of(where)))
+        own = property_of(where.name, where.object)
+        if where.subject is None:
+            tests.append(_test(where, own, like))
+        else:
+            tests.append(_tying(_op(where), own, property_of(where.value, where.subject)))
     if not tests:
         return lambda object_: True
     findings = Findings(limits=limits)
@@ -77,15 +83,30 @@ def _of(node: Node, tests: Sequence[Test]) -> Test:
     raise AssertionError(node)      # preferences are no part of SSSRMAP
 
 
-def _test(where: Where, property_: Property) -> Test:
+def _op(where: Where) -> str:
     op = where.op or "EQ"
     if op not in WHERE_OPS:
         raise MessageError("318", f"op {escape(op, 40)!r} is not known (known: {', '.join(WHERE_OPS)})")
+    return op
+
+
+def _tying(op: str, own: Property, other: Property) -> Test:
+    """The test of a condition that compares properties of two objects."""
+    if op not in _COMPARE:
+        raise MessageError("318", f"{op} compares with a value, and not with a property")
+    compare, (value_of, value_of_other) = _COMPARE[op], comparable(own, other)
+    return lambda object_: any(_holds(compare, value_of(value), value_of_other(other_value))
+                               for value in own.of(object_) for other_value in other.of(object_))
+
+
+def _test(where: Where, property_: Property, like: bool) -> Test:
+    op = _op(where)
     if where.value == _NULL and op in ("EQ", "NE"):
         absent = op == "EQ"
         return lambda object_: any(map(property_.text, property_.of(object_))) is not absent
     if op == "Match":
-        fits = re.compile(fnmatch.translate(where.value.replace("[", "[[]"))).match
+        pattern = where.value.translate(_LIKE) if like else where.value
+        fits = re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
         return lambda object_: any(fits(property_.text(value).strip()) for value in property_.of(object_))
     wanted_value = property_.wanted(where.value, where.units)
     compare = _COMPARE[op]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from sssjob.findings import Policy
     from sssjob.limits import Limits
 
-__all__ = ["ACTIONS", "CONJUNCTIONS", "GET_OPS", "SET_OPS", "WHERE_OPS", "Count", "Data", "Envelope", "File", "Foreign",
-           "Get", "MessageError", "Object", "Option", "Part", "Request", "Response", "Set", "Signature", "Status",
-           "Token", "Where"]
+__all__ = ["ACTIONS", "CONJUNCTIONS", "GET_OPS", "SAFE", "SET_OPS", "WHERE_OPS", "Count", "Data", "Envelope", "File",
+           "Foreign", "Get", "MessageError", "Object", "Option", "Part", "Request", "Response", "Set", "Signature",
+           "Status", "Token", "Where"]
 
 Attributes = tuple[tuple[str, str], ...]
 #: XML name, name in Python, type of the value.
@@ -37,6 +37,8 @@ CONJUNCTIONS: Final = ("And", "Or", "AndNot", "OrNot")
 ACTIONS: Final = ("Query", "Submit", "Create", "Modify", "Delete", "Undelete", "Start", "Signal", "Cancel", "Suspend",
                   "Resume", "Checkpoint", "Requeue", "Quote", "Reserve", "Charge", "Refund", "Balance", "Deposit",
                   "Withdraw", "Transfer")
+#: Actions that change nothing.
+SAFE: Final = ("Query", "Balance")
 
 
 class MessageError(SSSJobError, ValueError):

@@ -44,12 +44,12 @@ _WITH_UNIT: Final = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-
 
 class Property:
     """A property that is asked for or compared. asked: as the request names it; name: by the vocabulary, None of a path
-    that ends in none of its names; type: of its values. check: is called before a path is evaluated, and raises
-    MessageError when the time of the query is over."""
+    that ends in none of its names; type: of its values; place: of its object in a join, None where there is one object.
+    check: is called before a path is evaluated, and raises MessageError when the time of the query is over."""
 
     def __init__(self, asked: str, kind: Kind, *, now: int, limits: Limits = LIMITS,
-                 check: Callable[[], None] = lambda: None) -> None:
-        self.asked, self.kind, self._now, self._check = asked, kind, now, check
+                 check: Callable[[], None] = lambda: None, place: int | None = None) -> None:
+        self.asked, self.kind, self._now, self._check, self.place = asked, kind, now, check, place
         self._selector: Selector | None = None
         if len(asked) > limits.identifier:
             raise MessageError("318", f"a name or path is longer than the limit identifier ({limits.identifier})")
@@ -73,14 +73,25 @@ class Property:
         """Whether it is a name, and what stands under it the answer."""
         return self._selector is None and self.name != JOB_CLASS
 
+    def part(self, object_: Thing) -> Thing:
+        """The object of a join that it is a property of."""
+        return object_ if self.place is None else object_.parts[self.place]
+
     def in_cells(self, object_: Thing) -> bool:
         """Whether the cells of an object answer for the property."""
+        return self._is_in_cells(self.part(object_))
+
+    def _is_in_cells(self, object_: Thing) -> bool:
         return self._selector is None and (self.name in object_.cells or self.name in self.kind.more
                                            or not object_.has_tree)
 
     def of(self, object_: Thing) -> list[Selected]:
         """The elements of the property, or the texts of cells, attributes and values. Raises MessageError (318) for a
         path that cannot be evaluated."""
+        return self.of_part(self.part(object_))
+
+    def of_part(self, object_: Thing) -> list[Selected]:
+        """The same of the object of a join that it is a property of."""
         if self._selector is not None:
             self._check()
             try:
@@ -91,7 +102,7 @@ class Property:
         assert name is not None
         if name == JOB_CLASS:
             return [_class_of(object_)]
-        if self.in_cells(object_):
+        if self._is_in_cells(object_):
             cell = object_.cells.get(name)
             return [] if cell is None else [cell]
         children = object_.element.findall(name)

@@ -2,7 +2,8 @@
 
 The grammar, in which words of requests count in any case and ``'...'`` or ``"..."`` hold any text::
 
-    request    = action object *(clause)
+    request    = action object *("," object) *(clause)
+    object     = name ["As" name]
     clause     = "Where" condition *(conj condition)
                | "Get" property *("," property)
                | "Set" name "=" value *("," name "=" value)
@@ -14,7 +15,8 @@ The grammar, in which words of requests count in any case and ``'...'`` or ``"..
     property   = (path | getop "(" path ")") ["In" units] ["As" name]
     getop      = "Sort" | "Tros" | "Count" | "Sum" | "Average" | "Max" | "Min" | "GroupBy"
 
-A path is a name or a path of XPath without blanks outside of its own quotes.
+A path is a name or a path of XPath without blanks outside of its own quotes. Where there are several objects, it has
+the name of its object and a point before it, and a value like that is a property of another object.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ class _Parser:
             at = token.end()
         self.tokens.append(_Token("", "end", len(text)))
         self.next = 0
+        self.labels: list[str] = []         # of the objects, where there are several
 
     # -- tokens
     @property
@@ -111,12 +114,25 @@ class _Parser:
     def request(self, actor: str) -> Request:
         """The whole."""
         action = self.take("an action, as Query,", "word")
-        parts: list[Part] = [Object(self.take("an object, as Job,", "word"))]
+        objects = [self.object("an object, as Job,")]
         while self.sign(","):
-            parts.append(Object(self.take("an object", "word")))
+            objects.append(self.object("an object"))
+        if len(objects) > 1:
+            self.labels = [asked.alias or asked.name for asked in objects]
+        parts: list[Part] = [*objects]
         while self.token.kind != "end":
             parts += self.clause()
         return Request(_ACTIONS.get(action.lower(), action), actor, tuple(parts))
+
+    def object(self, what: str) -> Object:
+        """One object, with the name that the clauses have for it."""
+        name = self.take(what, "word")
+        return Object(name, alias=self.take("a name", "word") if self.word("as") else None)
+
+    def of(self, path: str) -> tuple[str | None, str]:
+        """The name of an object before a path, and the path without it."""
+        label, point, rest = path.partition(".")
+        return (label, rest) if point and rest and label in self.labels else (None, path)
 
     def clause(self) -> list[Part]:
         """Where, Get, Set, Option, Limit or Offset with what follows."""
@@ -154,16 +170,18 @@ class _Parser:
 
     def condition(self, conj: str | None) -> Where:
         """One condition, without its brackets."""
-        path = self.take("a property", "word")
+        label, path = self.of(self.take("a property", "word"))
         sign = self.sign(*_OPS)
         if sign is None:
             self.expected(f"one of {' '.join(_OPS)}")
+        is_word = self.token.kind == "word"
         value = self.take("a value", "word", "text")
+        subject, value = self.of(value) if is_word else (None, value)
         units = None
         if self.token.kind == "word" and self.token.text.lower() not in (*_CLAUSES, *_TIES):
             units = self.take("units", "word")
         op = _OPS[sign or "="]
-        return Where(path, value, None if op == "EQ" else op, conj, units=units)
+        return Where(path, value, None if op == "EQ" else op, conj, object=label, subject=subject, units=units)
 
     def get(self) -> Get:
         """One property of Get."""
@@ -178,7 +196,8 @@ class _Parser:
                 self.expected("a closing bracket")
         units = self.take("units", "word") if self.word("in") else None
         alias = self.take("a name", "word") if self.word("as") else None
-        return Get(name, op, units=units, alias=alias)
+        label, name = self.of(name)
+        return Get(name, op, object=label, units=units, alias=alias)
 
     def set(self) -> Set:
         """One assignment of Set."""

@@ -65,13 +65,13 @@ def document_kind(name: str, *more: str) -> Kind:
 
 class Thing:
     """An object. kind: the name of its element; cells: texts by name, of properties that need no tree (None: the object
-    has none)."""
+    has none); parts: the objects that a join puts together, as far as they are there."""
 
-    __slots__ = ("_element", "_tree", "cells", "kind")
+    __slots__ = ("_element", "_tree", "cells", "kind", "parts")
 
     def __init__(self, kind: str, cells: Mapping[str, str | None] | None = None,
-                 tree: Callable[[], Any] | None = None) -> None:
-        self.kind = kind
+                 tree: Callable[[], Any] | None = None, parts: tuple[Any, ...] = ()) -> None:
+        self.kind, self.parts = kind, parts
         self.cells: Mapping[str, str | None] = {} if cells is None else cells
         self._tree = tree
         self._element: Any = None

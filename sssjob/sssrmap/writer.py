@@ -29,7 +29,7 @@ from sssjob.sssrmap.model import (
 )
 from sssjob.xml.writer import escaped, quoted, write_compact
 
-__all__ = ["DECLARATION", "body_of", "content_of", "write_message"]
+__all__ = ["DECLARATION", "body_of", "content_of", "part_text", "write_message"]
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -63,10 +63,11 @@ def content_of(document: Document, profile: str) -> str:
 
 
 def _whole(body: Request | Response) -> str:
-    return _element(type(body).__name__, _attributes(body), "".join(map(_part, body.parts)))
+    return _element(type(body).__name__, _attributes(body), "".join(map(part_text, body.parts)))
 
 
-def _part(part: Part) -> str:
+def part_text(part: Part) -> str:
+    """A part of a message as XML. Raises UsageError for what XML cannot hold."""
     match part:
         case Foreign():
             return part.markup

@@ -63,6 +63,7 @@ class _Writer:
         self.policy = policy
         self.out: list[str] = []
         self.files: dict[str, File] = {}
+        self.holder: Raw | None = None      # the element of another vocabulary in which they stand
         self.doubtful = False       # whether something was seen that the reader may not take
         self.has_raw = False        # whether something is written as it was read
         self.plain = not (profile.names or profile.keep_spelling or profile.refused or profile.packed_script)
@@ -332,8 +333,7 @@ class _Writer:
         own = own[1:]
         declared = f' xmlns="{quoted(own)}"' if own != space else ""
         self.out.append(f"<{tag}{declared}{self.attributes(node.attributes)}")
-        body = node.tag.rpartition("}")[2]
-        files = self.files if body in ("Request", "Response") else {}
+        files = self.files if node is self.holder else {}
         if not node.children and not node.text and not files:
             self.out.append("/>")
             return
@@ -389,6 +389,7 @@ class _Writer:
         self.files = document.files
         root = document.root
         if isinstance(root, Raw):
+            self.holder = _holder(root) or root
             self.raw(root, "")
             self.out.append("\n")
         elif self.files and not self.profile.packed_script:
@@ -407,6 +408,14 @@ class _Writer:
         for file in self.files.values():
             self.file(file, "  ")
         self.out.append("</Request>\n")
+
+
+def _holder(node: Raw) -> Raw | None:
+    """The Request or Response at or below an element, beside whose Data the Files stand."""
+    if node.tag.rpartition("}")[2] in ("Request", "Response"):
+        return node
+    inner = (_holder(child) for child in node.children if isinstance(child, Raw))
+    return next((holder for holder in inner if holder is not None), None)
 
 
 def _one_list(features: list[Property]) -> Property | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,36 @@ def test_a_server_is_asked(sssjob: Command, tmp_path: Path) -> None:
     assert '<SecurityToken type="Symmetric">' in signed and 'method="SHA256"' in signed
     assert '<SecurityToken type="Password" name="' in password and "method=" not in password
     assert "chunking" not in password
+
+
+def test_what_a_server_is_sent_beside_the_words(sssjob: Command, tmp_path: Path) -> None:
+    """Jobs with the Files that they name, in the names of the server, and an id, so that a change is made once."""
+    (tmp_path / "job.xml").write_text(
+        '<Data><Job><Id>j</Id><User>amy</User><Executable>#Script</Executable></Job>'
+        '<File id="Script">echo &lt;hello></File></Data>')
+    done = reply("<Status><Value>Success</Value><Code>000</Code></Status><Count>1</Count>")
+    with scripted(done, done, done, b"") as server:
+        at = ("--at", server.url, "--actor", "amy")
+        assert sssjob("ask", "Submit Job", *at, "--data", tmp_path / "job.xml").code == 0
+        assert sssjob("ask", "Charge Job", *at, "--data", tmp_path / "job.xml", "--to-profile", "gold", "--id", "c 1"
+                      ).code == 0
+        assert sssjob("ask", "Query Job", *at).code == 0
+        code, _, err = sssjob("ask", "Cancel Job Where Id=j", *at, "--id", "c2")
+        assert code == 1 and err.endswith("(--id c2 asks for the same, once)\n")
+    submitted, charged, queried = (request.decode() for request in server.requests[:3])
+    assert ('<Data><Job><Id>j</Id><User>amy</User><Executable>#Script</Executable></Job></Data>'
+            '<File id="Script">echo &lt;hello&gt;</File></Request>') in submitted
+    assert re.search('<Request id="[0-9a-f]{32}" action="Submit"', submitted)
+    assert '<Request id="c 1" action="Charge"' in charged and "<JobId>j</JobId><UserId>amy</UserId>" in charged
+    assert " id=" not in queried
+
+
+def test_documents_are_joined(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input too, which is read once."""
+    question = "Query Job As a, Job As b Where a.Project=b.Project And a.Id<b.Id Get a.Id, b.Id As Other"
+    with open(place / "group.xml", encoding="utf-8") as text:
+        monkeypatch.setattr("sys.stdin", text)
+        assert sssjob("ask", question, "--at", "-", "--json").out == '{"Id": "../b", "Other": "a"}\n'
 
 
 def test_secrets_are_read_from_private_files(sssjob: Command, tmp_path: Path) -> None:

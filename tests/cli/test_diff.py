@@ -46,6 +46,9 @@ def compared(one: str, other: str, script: bool = True) -> list[Difference]:
     ("<NotificationList>JobStart,JobEnd</NotificationList>", "<NotificationList>JobEnd, JobStart</NotificationList>"),
     ("<Extension type='Scheduler' name='Array'>1-10:1%2</Extension>",
      "<Extension type='Scheduler' name='Array'>1-10%2</Extension>"),
+    # of a variable that is set twice the last value counts
+    ("<Environment><Variable name='A'>1</Variable><Variable name='A'>2</Variable></Environment>",
+     "<Environment><Variable name='A'>2</Variable></Environment>"),
     # where a document comes from is no part of its meaning
     ("<Extension type='Scheduler' name='Dialect'>slurm</Extension>",
      "<Extension type='Scheduler' name='Dialect'>pbspro</Extension>"),
@@ -72,6 +75,10 @@ def test_the_same_in_other_words(one: str, other: str) -> None:
      Difference("job: Dependency OnSuccess", "1", None)),
     ("<Environment><Variable name='A'>1</Variable></Environment>",
      "<Environment><Variable name='A'>2</Variable></Environment>", Difference("job: Variable A", "1", "2")),
+    # of a variable that is set twice the last value counts
+    ("<Environment><Variable name='A'>1</Variable><Variable name='A'>2</Variable></Environment>",
+     "<Environment><Variable name='A'>2</Variable><Variable name='A'>1</Variable></Environment>",
+     Difference("job: Variable A", "2", "1")),
     ("<Delivered><Duration>5</Duration></Delivered>", "<Delivered><Duration>6</Duration></Delivered>",
      Difference("job, Delivered: Duration", "5", "6")),
 ])

@@ -58,6 +58,21 @@ def test_order_and_policy_are_data() -> None:
     assert len({digest(document(text)) for text in texts}) == 3
 
 
+@pytest.mark.parametrize("text", [
+    '<Data><Job><Id>a</Id><Executable>#x</Executable></Job>{}</Data>',
+    '<Data><Job><Id>a</Id><Executable>#x</Executable></Job><Job><Id>b</Id></Job>{}</Data>',
+    '<Request action="Submit"><Data><Job><Id>a</Id><Executable>#x</Executable></Job></Data>{}</Request>',
+    '<Envelope><Body><Request><Data><Job><Executable>#x</Executable></Job></Data>{}</Request></Body></Envelope>',
+    '<Envelope><Body><Response><Data><Job><Executable>#x</Executable></Job></Data>{}</Response></Body></Envelope>',
+])
+def test_scripts_are_part_of_what_a_document_says(text: str) -> None:
+    """Wherever they stand: else a signature of the document would hold for any script."""
+    one, other = (document(text.format(f'<File id="x">{script}</File>')) for script in ("true", "false"))
+    assert digest(one) != digest(other)
+    assert read_document(write_document(one)).files == one.files
+    assert canonical(read_document(write_document(one))) == canonical(one)
+
+
 @settings(max_examples=examples(20))
 @given(documents())
 def test_the_form_is_a_document_of_the_same_form(made: Document) -> None:
@@ -112,6 +127,16 @@ def test_what_does_not_fit_is_named(text: str, message: str) -> None:
     assert [(f.rule, f.message) for f in caught.value.findings] == [("SSS428", message)]
 
 
+def test_a_patch_that_was_changed_is_refused() -> None:
+    """Of the document that it was made of it has to make the one that it says; of another one it says nothing."""
+    patch = patch_of(document(GROUP), document(GROUP.replace("<User>bob", "<User>eve")))
+    changed = json.loads(json.dumps(patch).replace("<User>eve", "<User>mal"))
+    with pytest.raises(RejectedError, match="the patch was changed"):
+        patched(document(GROUP), changed)
+    other = document(GROUP.replace("batch", "short"))
+    assert canonical(patched(other, patch)) == canonical(other).replace(b"bob", b"eve")
+
+
 @pytest.mark.parametrize(("data", "rule"), [
     (b"", "SSS111"), (b"[" * 100_000, "SSS111"), (b"\xff", "SSS111"), (b"[]", "SSS112"),
     (b'{"patch": 2, "edits": []}', "SSS112"),
@@ -124,7 +149,10 @@ def test_what_does_not_fit_is_named(text: str, message: str) -> None:
     (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"a": [null, "\\u0000"]}}]}', "SSS112"),
     (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {"\\ud800": [null, "1"]}}]}', "SSS112"),
     (b'{"patch": 1, "edits": [{"at": "/JobGroup/\\ud800", "old": [], "new": []}]}', "SSS428"),
-    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "place": -1, "after": "x", "old": [], "new": []}]}', "SSS428"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "place": -1, "after": "x", "old": [], "new": []}]}', "SSS112"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "place": true, "old": [], "new": []}]}', "SSS112"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "plaice": 0, "old": [], "new": []}]}', "SSS112"),
+    (b'{"patch": 1, "edits": [{"at": "/JobGroup", "attributes": {}, "old": [], "new": []}]}', "SSS112"),
     (b'{"patch": 1, "edits": [{"at": "/", "old": [], "new": []}]}', "SSS428"),
 ])
 def test_what_is_no_patch(data: bytes, rule: str) -> None:
@@ -271,6 +299,10 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         return code, told.out, told.err
 
     assert ran("split", "group.xml", "-d", "parts") == (0, "parts/1.xml\nparts/2.xml\n", "")
+    Path("lax.xml").write_text('<JobGroup awarenessPolicy="Ignore"><Id>g</Id><Job><Id>1</Id></Job>'
+                               "<Job><Id>2</Id><Colour>red</Colour></Job></JobGroup>")
+    assert ran("split", "lax.xml", "-d", "lax")[::2] == (0, ""), "the policy of the group goes along"
+    assert ran("canonical", "lax/2.xml")[1] == '<Job awarenessPolicy="Ignore"><Id>2</Id><Colour>red</Colour></Job>\n'
     assert ran("merge", "group.xml", "parts/1.xml", "parts/2.xml", "-o", "merged.xml") == (0, "", "")
     assert ran("canonical", "merged.xml")[1] == ran("canonical", "group.xml")[1].replace("Unstarted", "Active")
     code, out, err = ran("canonical", "--digest", "group.xml", "merged.xml")

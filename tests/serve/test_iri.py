@@ -181,9 +181,20 @@ def test_a_job_of_another_door_may_have_no_form_here(quiet: Place) -> None:
     assert (refused.status, "does not stage files" in refused.body["detail"]) == (422, True)
 
 
-def test_jobs_are_not_changed(quiet: Place) -> None:
-    launched = call(quiet, "POST", "/compute/job/local", SPEC)
-    assert call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", SPEC).status == 501
+@pytest.mark.parametrize(("body", "status", "named"), [
+    (SPEC, 200, ""), ({"executable": "/bin/sh"}, 200, ""), ({"attributes": {"duration": None}}, 200, ""),
+    (SPEC | {"name": "four", "attributes": {"duration": 900, "queue_name": "q"}}, 501,
+     "name, attributes.duration, attributes.queue_name: a job that was submitted is not changed here"),
+    ({"arguments": []}, 501, "arguments: "), ({"environment": {"CODE": "4"}}, 501, "environment.CODE: "),
+    ({"resources": {"exclusive_node_use": True}}, 501, "resources.exclusive_node_use: "),
+    ({"colour": "red"}, 422, "colour"), ({"container": {"image": "x"}}, 501, "container.image: "),
+])
+def test_jobs_are_not_changed(quiet: Place, body: dict[str, Any], status: int, named: str) -> None:
+    """Who says what a job has is answered with the job; what would change is named."""
+    launched = call(quiet, "POST", "/compute/job/local", SPEC, Idempotency_Key="unchanged")
+    reply = call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", body)
+    assert reply.status == status, reply
+    assert reply.body["id"] == launched.body["id"] if status == 200 else named in reply.body["detail"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -18,6 +18,7 @@ from sssjob.serve.rmap import Replays
 from sssjob.sssrmap import (
     Data,
     Envelope,
+    File,
     Get,
     MessageError,
     Object,
@@ -71,6 +72,16 @@ def test_a_job_is_submitted_once_and_asked_for(place: Place) -> None:
     seen = asked(place, replace(QUERY, parts=(*QUERY.parts, where)), signing=password)
     assert seen.data is not None and "<Id>one</Id>" in seen.data.content
     assert asked(place, replace(QUERY, actor="bob")).count == 0
+
+
+def test_a_file_beside_the_jobs_is_their_script(place: Place) -> None:
+    """It stands behind Data, as the message format has it."""
+    script = "<Job><Id>s</Id><Executable>#Script</Executable></Job>"
+    parts = (Object("Job"), Data(script), File("Script", "#!/bin/sh\necho '<&>'\n"))
+    assert code(asked(place, Request("Submit", "amy", parts, id="file"))) == "000"
+    assert "echo '&lt;&amp;&gt;'" in place.call("amy", "GET", "/v1/jobs/s?as=xml").body
+    lacking = asked(place, Request("Submit", "amy", parts[:2], id="no file"))
+    assert lacking.status.value == "Failure" and "the File 'Script'" in (lacking.status.message or "")
 
 
 def test_a_job_is_cancelled_by_who_may(serving: Serving) -> None:
@@ -187,6 +198,15 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, parts=(Object("Zebra"),)), Signing(KEY), "444"),
     (replace(QUERY, actor="eve", action="Submit", parts=(Object("Job"), Data(JOB)), id="x"), Signing(KEY), "444"),
     (replace(QUERY, action="Dance", parts=(Object("Job"),), id="x"), Signing(KEY), "313"),
+    (replace(QUERY, action="Suspend", parts=(Object("Job"),)), Signing(KEY), "313"),
+    (replace(QUERY, action="Cancel", parts=(Object("Account"), Where("Id", "1"))), Signing(KEY), "740"),
+    (replace(QUERY, action="Deposit", parts=(Object("Job"),)), Signing(KEY), "740"),
+    (replace(QUERY, parts=(Object("Job"), Option("Colour", "1"))), Signing(KEY), "710"),
+    (replace(QUERY, parts=(Object("Job"), Option("Colour", "1")), policy="Warn"), Signing(KEY), "100"),
+    (replace(QUERY, parts=(Object("Job"), Option("Colour", "1")), policy="Ignore"), Signing(KEY), "000"),
+    (replace(submit("w", "w"), parts=(Object("Job"), Where("Id", "w"), Data(JOB.format("w")))), Signing(KEY), "710"),
+    (replace(submit("w", "w"), parts=(Object("Job"), *[Data(JOB.format("w"))] * 2)), Signing(KEY), "710"),
+    (Request("Cancel", "amy", (Object("Job"), Where("Key", "@9"), Data("<Job/>")), id="w"), Signing(KEY), "710"),
     (replace(QUERY, action=None), Signing(KEY), "312"), (replace(QUERY, parts=()), Signing(KEY), "311"),
     (replace(QUERY, parts=(Object("Job"), Where("Id", "x", "Almost"))), Signing(KEY), "710"),
     (replace(QUERY, extra=(("mood", "good"),)), Signing(KEY), "710"),

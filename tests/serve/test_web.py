@@ -60,6 +60,13 @@ def test_documents_are_converted_matched_and_priced(place: Place) -> None:
     assert quoted.status == 200 and [q["charge"] for q in quoted.body["quotes"]] == ["2400.00"]
 
 
+def test_what_curl_sends_is_taken(place: Place) -> None:
+    """It calls a body a form where nobody said what it is."""
+    form = "application/x-www-form-urlencoded"
+    assert place.call("eve", "POST", "/v1/convert?to=slurm", job("curl"), Content_Type=form).status == 200
+    assert place.call("eve", "POST", "/v1/query", "Query Job Get Id", Content_Type=form).status == 200
+
+
 def test_octets_of_no_encoding_come_back(quiet: Place) -> None:
     """A comment in Latin-1 is no reason to refuse a script, nor to fail."""
     script = SCRIPT.encode() + b"# Z\xfcrich\n"
@@ -137,7 +144,8 @@ def test_rights(quiet: Place) -> None:
     assert quiet.call("amy", "GET", "/v1/balance").status == 403
     for method, path, text in (("GET", "/v1/balance", None), ("POST", "/v1/query", "Query Account")):
         lacking = quiet.call("root", method, path, text, **({"Content_Type": "text/plain"} if text else {}))
-        assert (lacking.status, lacking.body["message"]) == (501, "this server has no ledger")
+        assert (lacking.status, lacking.body["message"]) == (
+            501, "this server has no ledger yet; `sssjob ledger deposit` makes it")
     assert quiet.call("amy", "POST", "/v1/query", "Query Account", Content_Type="text/plain").status == 403
 
 
