@@ -99,6 +99,22 @@ class Layout:
         self.chunks = chunks
         return ""
 
+    def places_per(self, what: str | None) -> int | None:
+        """How many there are of what a count is per, ``nodes`` or ``chunks``: 1 where it is per nothing of the kind,
+        None where nothing says how many."""
+        return {"nodes": self.node_total, "chunks": self.chunks}.get(what or "", 1)
+
+    def spread_evenly(self) -> bool:
+        """Have the same number of tasks on each node, for each node has the same number of processors; False where
+        they cannot be shared out so. Processors alone are as many tasks."""
+        if self.per_node or self.geometry or not self.nodes:
+            return True
+        tasks = self.slots
+        if tasks is None or tasks % self.nodes:
+            return False
+        self.per_node = tasks // self.nodes
+        return True
+
     # -- what follows
     def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
         """Why a distribution cannot be that of the counts that are stated, which win over it at every door; empty where

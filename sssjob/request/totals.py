@@ -238,10 +238,8 @@ def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[i
     for p in properties:
         if p.tag == tag and (number := number_of(p.value)) is not None and number > 0:
             what = per_of(p.attributes.get("metric"))
-            if what not in ("nodes", "chunks"):
-                return int(number), what is None or what == "processors"
-            places = layout.node_total if what == "nodes" else layout.chunks
-            return int(number) * (places or 1), places is not None
+            places = layout.places_per(what)
+            return int(number) * (places or 1), places is not None and what != "GPUs"
     return None, True
 
 
@@ -264,7 +262,7 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
     with suppress(LexicalError):            # ``check`` tells of it
         why_not = None if distribution is None else spread(layout, distribution)
     processors, certain = _stated(properties, "Processors", layout)
-    layout.processors = _greatest(processors, _count(beside, "Processors"))
+    layout.processors = _greatest(processors, _stated(beside, "Processors", layout)[0])
     if layout.processors is None and uneven:
         layout.processors = sum(count_of_task or 1 for count_of_task in each)
     if distribution is not None and (why := why_not or layout.doubt(distribution_of(distribution)[0])):

@@ -67,9 +67,11 @@ def _counts(draw: st.DrawFn) -> list[str]:
         lines.append(f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>")
     if draw(st.booleans()):
         count, op = draw(st.integers(1, 16)), draw(st.sampled_from(["", "", "", "GE", "GE", "LE"]))
-        lines.append(f"<Processors{f' op={chr(34)}{op}{chr(34)}' if op else ''}>{count}</Processors>")
+        metric = draw(st.sampled_from(["", "", "", "", "Total", "PerNode", "PerChunk"]))
+        more = f' metric="{metric}"' if metric else ""
+        lines.append(f"<Processors{f' op={chr(34)}{op}{chr(34)}' if op else ''}{more}>{count}</Processors>")
         if op == "GE" and draw(st.booleans()):
-            lines.append(f'<Processors op="LE">{count + draw(st.integers(0, 8))}</Processors>')
+            lines.append(f'<Processors op="LE"{more}>{count + draw(st.integers(0, 8))}</Processors>')
     return lines
 
 

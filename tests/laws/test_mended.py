@@ -98,6 +98,13 @@ CASES = {
     "a range of processors beside GPUs of the job": document(in_requested(
         GE_LE.format(1, 4), "<Resource name='GPU' type='a100'>6</Resource>", "<Disk units='KB'>222</Disk>")),
     "a range of processors on two nodes": document(in_requested("<NodeCount>2</NodeCount>", GE_LE.format(4, 8))),
+    "processors of each node": document(in_requested(
+        "<NodeCount>3</NodeCount>", '<Processors metric="PerNode">2</Processors>')),
+    "processors of each node, and tasks that share them unevenly": document(in_requested(
+        "<NodeCount>3</NodeCount>", '<Processors metric="PerNode">2</Processors>'), group(TASKS.format(4))),
+    "a range of processors of each node": document(in_requested(
+        "<NodeCount>2</NodeCount>", '<Processors op="GE" metric="PerNode">3</Processors>',
+        '<Processors op="LE" metric="PerNode">4</Processors>')),
     "amounts of one processor": document("<Processors>1</Processors>", "<Disk units='GB'>8</Disk>",
                                          "<Resource name='GPU'>1</Resource>"),
     "a range without a least": document(in_requested('<Processors op="LE">15</Processors>')),

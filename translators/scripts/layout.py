@@ -20,6 +20,7 @@ from sssjob.lrm.variables import FACTS
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
+from sssjob.request.tree import per_of
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
 from sssjob.translators.scripts.rows import SCRIPT
@@ -58,9 +59,13 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     part.tasks = _number(asking, part, asking.one("TaskCount", (GROUP, GROUPS)), "tasks") or asking.listed or None
     part.cpus = _number(asking, part, asking.one("Processors", TASK), "cpus")
     if ranges:
-        part.processors, part.processors_most = _span(asking, part, "Processors", "processors")
+        processors = _span(asking, part, "Processors", "processors")
     else:
-        part.processors = _number(asking, part, asking.one("Processors", _levels(asking)), "processors")
+        processors = _number(asking, part, asking.one("Processors", _levels(asking)), "processors"), None
+    of_each = part.sources.get("processors")
+    if of_each is None or per_of(of_each.attributes.get("metric")) not in ("nodes", "chunks"):
+        part.processors, part.processors_most = processors
+        of_each = None
     if asking.source == "pbspro" != asking.dialect.name and part.processors and not asking.groups and not part.nodes:
         part.chunks = 1         # amounts of the job are those of one chunk, which is on one host (pbs_resources(7B))
         part.tasks = part.processors if _starts_tasks(asking) else None
@@ -72,6 +77,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if asking.dialect.threads and one_task(asking):
         part.tasks = 1
     _distribution(asking, part)
+    if of_each is not None:
+        _in_all(asking, part, of_each, processors)
     if part.shares_processors and not ranks:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
                     f"{asking.dialect.title} is asked for {part.slots} tasks, for it gives each one of its own")
@@ -112,6 +119,21 @@ def _starts_tasks(asking: Asking) -> bool:
     """Whether the commands of the job name a launcher."""
     script = asking.document.files.get(SCRIPT)
     return script is not None and _STARTS_TASKS.search(script.as_text()) is not None
+
+
+def _in_all(asking: Asking, part: Part, entry: Entry, counts: tuple[int | None, int | None]) -> None:
+    """Processors of each node or chunk, least and most, as those of all of them; where nothing says how many there are,
+    as those of one, and a finding tells it."""
+    what = per_of(entry.attributes.get("metric"))
+    places = part.places_per(what)
+    if places is not None:
+        for e in asking.said("Processors"):
+            if e.level == entry.level:
+                e.understood |= {"metric"}
+    part.processors, part.processors_most = (count and count * (places or 1) for count in counts)
+    if what == "nodes" and not part.spread_evenly():
+        asking.note(APPROXIMATED, entry, f"{part.processors} processors in all, perhaps not the same number on each of "
+                    f"{part.nodes} nodes")
 
 
 def _at_least(asking: Asking, part: Part, tag: str, name: str) -> None:

@@ -47,19 +47,38 @@ class Resources(Asked):
 
     def layout(self) -> Layout:
         """What the job says of nodes, tasks and processors; their entries are kept for findings."""
-        layout = Layout(nodes=self._most("NodeCount"),
-                        tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
-                        processors=self._most("Processors"), cpus=self.count("Processors", TASK))
+        layout = Layout(tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
+                        cpus=self.count("Processors", TASK))
+        layout.nodes = self._most("NodeCount", layout)
         if self.says_chunks():
             self.chunks(layout)
+        per = {per_of(e.attributes.get("metric")) for e in self.said("Processors") if e.level not in TASK}
+        of_places = bool(per & {"nodes", "chunks"})     # a distribution may say how many there are
+        if not of_places:
+            layout.processors = self._most("Processors", layout)
         self._distribution(layout)
+        if of_places:
+            layout.processors = self._most("Processors", layout)
+        if "nodes" in per and not layout.spread_evenly():
+            self._lost("Processors", f"{layout.processors} processors in all, perhaps not the same number on each node")
         return layout
 
-    def _most(self, tag: str) -> int | None:
-        """The greater of what a group and the job say of a count; a group beside others has only its own."""
-        levels = self.amounts
-        counts = [self.count(tag, tuple(some)) for some in ((GROUP, GROUPS), (JOB,)) if set(some) <= set(levels)
-                  and any(e.level in some for e in self.said(tag))]
+    def _most(self, tag: str, layout: Layout) -> int | None:
+        """The greater of what a group and the job say of a count; a group beside others has only its own. layout: what
+        counts of each node or chunk are multiplied with."""
+        counts = []
+        for levels in ((GROUP, GROUPS), (JOB,)):
+            entries = [e for e in self.said(tag) if e.level in levels]
+            if not entries or not set(levels) <= set(self.amounts):
+                continue
+            count = self.count(tag, levels)
+            what = per_of(entries[0].attributes.get("metric"))
+            places = None if what is None else layout.places_per(what)
+            if count is not None and places is not None:
+                count *= places
+                for e in entries:
+                    e.understood |= {"metric"}
+            counts.append(count)
         return max(filter(None, counts), default=None)
 
     def says_chunks(self) -> bool:
