@@ -73,13 +73,9 @@ class Property:
         """Whether it is a name, and what stands under it the answer."""
         return self._selector is None and self.name != JOB_CLASS
 
-    def part(self, object_: Thing) -> Thing:
-        """The object of a join that it is a property of."""
-        return object_ if self.place is None else object_.parts[self.place]
-
     def in_cells(self, object_: Thing) -> bool:
         """Whether the cells of an object answer for the property."""
-        return self._is_in_cells(self.part(object_))
+        return self._is_in_cells(object_ if self.place is None else object_.parts[self.place])
 
     def _is_in_cells(self, object_: Thing) -> bool:
         return self._selector is None and (self.name in object_.cells or self.name in self.kind.more
@@ -88,7 +84,7 @@ class Property:
     def of(self, object_: Thing) -> list[Selected]:
         """The elements of the property, or the texts of cells, attributes and values. Raises MessageError (318) for a
         path that cannot be evaluated."""
-        return self.of_part(self.part(object_))
+        return self.of_part(object_ if self.place is None else object_.parts[self.place])
 
     def of_part(self, object_: Thing) -> list[Selected]:
         """The same of the object of a join that it is a property of."""

@@ -77,7 +77,8 @@ def read_message(source: bytes | str, *, profile: str = "3.1", policy: Policy | 
                                        f"({limits.message_bytes})")
         raise RejectedError(list(noted))
     root = parse_tree(data, findings=noted, repairs=False, limits=limits)
-    _unqualify(root)
+    if b"xmlns" in data or b"\0" in data:       # in an encoding of ASCII letters no name has a namespace without it
+        _unqualify(root)
     return _Reader(noted, policy or PROFILES[profile], limits).envelope(root)
 
 

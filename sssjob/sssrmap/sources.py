@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
     from sssjob.document.model import Document
     from sssjob.run.journal import Journal
-    from sssjob.run.listing import Listed
     from sssjob.run.rows import Row
 
 __all__ = ["Documents", "JournalSource", "LedgerSource"]
@@ -77,14 +76,11 @@ class JournalSource:
 
     def things(self, kind: Kind) -> Iterator[Thing]:
         """All jobs, the oldest first."""
-        from sssjob.run.listing import Filter, listed
+        for row in self._journal.rows():
+            if self._only is None or self._only(row):
+                yield self._thing(kind.name, row)
 
-        for job in listed(self._journal, Filter(ended=True)):
-            if self._only is None or self._only(job.row):
-                yield self._thing(kind.name, job)
-
-    def _thing(self, kind: str, job: Listed) -> Thing:
-        row = job.row
+    def _thing(self, kind: str, row: Row) -> Thing:
         cells = {"Key": row.key, "NativeId": row.native_id, "Executor": row.executor, "Cluster": row.cluster,
                  "Outcome": row.outcome, "State": row.state}
         if row.id is not None:
