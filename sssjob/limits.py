@@ -40,6 +40,7 @@ class Limits:
     body_bytes: int = 16 * MIB               # a body that a server is sent
     answer_bytes: int = 64 * MIB             # objects that a server answers one query with
     conditions: int = 10_000                 # parts of one request: conditions, properties, options
+    combinations: int = 200_000              # of several objects, that one query selects
     files: int = 1_000                       # File objects beside a document
     files_bytes: int = 64 * MIB              # the content of all of these
     script_bytes: int = 10 * MIB             # a batch script

@@ -79,7 +79,9 @@ class Answer:
 
     def objects(self) -> Iterator[str]:
         """The objects of the answer as XML. Raises MessageError."""
-        found_objects = filter(self.test, self._in_time(self._candidates()))
+        found_objects: Iterator[Thing] = filter(self.test, self._in_time(self._candidates()))
+        if len(self.tables) > 1:
+            found_objects = self._in_number(found_objects)
         if any(c.op in _AGGREGATES or c.op == "GroupBy" for c in self.columns):
             objects: Iterable[str] = self._grouped(found_objects)
         else:
@@ -106,6 +108,14 @@ class Answer:
         self._end = time.monotonic() + self._limits.query_seconds
         for object_ in found_objects:
             self._check_time()
+            yield object_
+
+    def _in_number(self, found_objects: Iterator[Thing]) -> Iterator[Thing]:
+        """Combinations of objects, as long as they are not too many."""
+        most = self._limits.combinations
+        for number, object_ in enumerate(found_objects):
+            if number >= most:
+                raise MessageError("700", f"more combinations are selected than the limit combinations ({most})")
             yield object_
 
     def _in_size(self, objects: Iterable[str]) -> Iterator[str]:

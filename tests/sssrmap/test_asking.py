@@ -234,6 +234,14 @@ def test_a_join_that_looks_up_selects_what_one_that_tries_all_does(conditions: l
     assert answered == [answered[0]] * 4
 
 
+def test_a_join_that_selects_too_much_is_ended() -> None:
+    """Before it fills the memory with what is to be sorted; as many as may be are answered."""
+    few = replace(LIMITS, combinations=9)
+    assert asked("Query Job As a,Job As b Get Sort(a.Id)", limits=few).count == 9
+    refused = asked("Query Job As a,Job As b,Job As c Get Sort(a.Id)", limits=few).status
+    assert (refused.code, refused.message) == ("700", "more combinations are selected than the limit combinations (9)")
+
+
 def test_a_join_that_takes_too_long_is_ended() -> None:
     """While combinations are tried, and not after the last one."""
     many = Documents(lambda: [read_document(f"<JobGroup>{'<Job><Id>1</Id></Job>' * 300}</JobGroup>")])
