@@ -206,8 +206,8 @@ class Asked:
             if len(self.groups) > 1:
                 yield from [e for e in self.entries if e.above == above and e.item == entry.item][:1]
             elif isinstance(entry.item, Property):      # they were made one
-                same = next((other for one, other in zip(*map(_said_alike, (self.alike[0], group)), strict=False)
-                             if one is entry.item), entry.item.replace())
+                same = next((p for own, p in zip(*map(_said_alike, (self.alike[0], group)), strict=False)
+                             if own is entry.item), entry.item.replace())
                 yield Entry(same, entry.level, entry.slot, above, entry.policy)
 
     def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:
