@@ -136,4 +136,5 @@ def test_what_a_submit_command_refuses_is_told_at_the_property_of_each_group() -
     document = read(job(*groups))
     findings.places = document.places
     get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
-    assert [(f.line, f.subject) for f in findings if "sbatch refuses it" in f.message] == [(6, "Memory"), (12, "Memory")]
+    refused = [(f.line, f.subject) for f in findings if "sbatch refuses it" in f.message]
+    assert refused == [(6, "Memory"), (12, "Memory")]
