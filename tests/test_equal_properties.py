@@ -126,3 +126,15 @@ def test_what_equal_groups_lose_is_told_at_each_where_they_are_made_one(name: st
     assert [f.line for f in findings if f.subject == "Memory"] == ([7] if more else [7, 14])
     ids = [f.line for f in findings if f.subject == "Id"]
     assert ids == ([5] if more and name == "psij" else [5, 12, *([19] if more else [])])
+
+
+def test_what_a_submit_command_refuses_is_told_at_the_property_of_each_group() -> None:
+    """An option of the layout is written from one property of the group, though it has no row of its own."""
+    groups = [f"<TaskGroup>\n<TaskCount>2</TaskCount>\n<Requested>\n<Memory metric='PerGPU'>{size}</Memory>\n"
+              "</Requested>\n</TaskGroup>\n" for size in (3, 4)]
+    findings = Findings()
+    document = read(job(*groups))
+    findings.places = document.places
+    get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
+    refused = [(f.line, f.subject) for f in findings if "sbatch refuses it" in f.message]
+    assert refused == [(6, "Memory"), (12, "Memory")]

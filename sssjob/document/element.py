@@ -357,8 +357,8 @@ class Container:
         as of ``add``; of a condition all its properties are put."""
         from sssjob.document._by_hand import name_of, properties_of
 
-        one = isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(values, Iterable)
-        each: Iterable[Any] = () if values is None else (values,) if one else values  # type: ignore[assignment]
+        single = isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(values, Iterable)
+        each: Iterable[Any] = () if values is None else (values,) if single else values  # type: ignore[assignment]
         self._replace(name_of(self.tag, tag), [
             property_ for value in each for property_ in properties_of(self.tag, tag, value, {})])
 

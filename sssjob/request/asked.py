@@ -70,6 +70,11 @@ class Target:
 JSON: Final = Target()
 
 
+def _said_alike(group: TaskGroup) -> list[Property]:
+    """What a task group says but for its count and names, by which alike ones differ."""
+    return [p for p in group.leaves() if p.tag not in ("TaskCount", "Id", "Name")]
+
+
 def _name_of(entry: Entry) -> str | None:
     """The name of a resource, of which each is asked for by itself; None for all else."""
     return entry.attributes.get("name") if entry.tag == "Resource" else None
@@ -97,7 +102,7 @@ class Asked:
         self.job, self.group, self.findings, self.target = job, group, findings, target
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
-        self.alike: Sequence[int] = ()          # numbers of the task groups for which the first stands too
+        self.alike: Sequence[TaskGroup] = ()    # task groups that say the same, of which the first stands for all
         self.apart: frozenset[int] = frozenset()        # entries of the first that not all of them ask for alike
         self.entries: list[Entry] = []
         self.variables: list[Entry] = []        # those of Environment, at any level
@@ -196,12 +201,14 @@ class Asked:
     def _alike(self, entry: Entry) -> Iterator[Entry]:
         """What the other task groups that are alike say where the first one has an entry."""
         start, first, inner = entry.above.partition("/TaskGroup[1]")
-        for number in self.alike if first else ():
+        for number, group in enumerate(self.alike[1:] if first else (), 2):
             above = f"{start}/TaskGroup[{number}]{inner}"
             if len(self.groups) > 1:
                 yield from [e for e in self.entries if e.above == above and e.item == entry.item][:1]
-            elif isinstance(entry.item, Property):      # of groups that were made one: a copy is found by its value
-                yield Entry(entry.item.replace(), entry.level, entry.slot, above, entry.policy)
+            elif isinstance(entry.item, Property):      # they were made one
+                same = next((p for own, p in zip(*map(_said_alike, (self.alike[0], group)), strict=False)
+                             if own is entry.item), entry.item.replace())
+                yield Entry(same, entry.level, entry.slot, above, entry.policy)
 
     def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:
         """Path and item of an entry; where a finding has only a name those of the first of that name."""

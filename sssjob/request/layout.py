@@ -149,7 +149,7 @@ class Layout:
         """Whether more tasks than processors are placed in chunks (PBS: ncpus is what a chunk has, mpiprocs how many
         processes start there). Tasks of which each asks for processors do not share them."""
         return self.chunks is not None and not self.cpus and self.processors is not None and (
-            self.processors < (self.tasks or 0))
+            max(self.processors, self.places) < (self.tasks or 0))
 
     @property
     def crowded(self) -> str:

@@ -15,7 +15,7 @@ from sssjob.xml.reader import read_document
 __all__ = ["geometries", "job_of", "read", "request_in"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
-METRICS = st.sampled_from(["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"])
+METRICS = ["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"]
 #: How many chunks of equal resources there are, as PBS has them.
 CHUNKS = st.integers(1, 4).map(lambda n: f'<Extension name="ChunkCount" type="Scheduler">{n}</Extension>')
 #: Nodes by name: one, lists and ranges of them, and a pattern.
@@ -42,9 +42,9 @@ def request_in(document: Document) -> Request:
 
 
 @st.composite
-def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False) -> str:
+def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False, chunks: bool = False) -> str:
     unit, most = draw(UNITS)
-    metric = draw(METRICS) if metrics else ""
+    metric = draw(st.sampled_from([*METRICS, *(["PerChunk"] * 2 if chunks else [])])) if metrics else ""
     metric = "" if tag == "Disk" and metric == "PerGPU" else metric
     more = f" metric='{metric}'" if metric else ""
     op = draw(st.sampled_from(["", "", "", "", "GE", "LE"])) if ops else ""
@@ -53,8 +53,8 @@ def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False) -> s
 
 
 @st.composite
-def _gpus(draw: st.DrawFn, *, metrics: bool) -> str:
-    metric = draw(st.sampled_from(["", "", "PerNode"])) if metrics else ""
+def _gpus(draw: st.DrawFn, *, metrics: bool, chunks: bool = False) -> str:
+    metric = draw(st.sampled_from(["", "", "PerNode", *(["PerChunk"] if chunks else [])])) if metrics else ""
     more = (f" metric='{metric}'" if metric else "") + draw(st.sampled_from(["", "", " type='a100'"]))
     return f"<Resource name='GPU'{more}>{draw(st.integers(1, 6))}</Resource>"
 
@@ -129,10 +129,12 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     count = draw(st.integers(0 if alone else 1, 8))
     lines = [f"<TaskCount>{count}</TaskCount>"] if count else []
     lines += draw(_distribution())
-    lines += draw(_some([CHUNKS], 5))
-    inner = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True)], 5))
+    chunks = draw(_some([CHUNKS], 5))
+    inner = draw(_some([_amount("Memory", metrics=True, chunks=bool(chunks)),
+                        _gpus(metrics=True, chunks=bool(chunks))], 5))
     if draw(st.integers(0, 2 if not alone else 7)) == 0:
         inner += draw(_counts())
+    lines += chunks
     inner += draw(_names(chance=11))
     if inner:
         lines += ["<Requested>", *inner, "</Requested>"]
@@ -164,11 +166,12 @@ def _group_defaults(draw: st.DrawFn) -> list[str]:
 def _texts(draw: st.DrawFn) -> str:
     """A property a line, so that the line of a finding tells which one it is about."""
     job = draw(_counts())
-    job += draw(_some([_amount("Memory", metrics=True, ops=True), _gpus(metrics=True), _amount("Disk", metrics=True),
+    chunks = draw(_some([CHUNKS], 7))
+    job += draw(_some([_amount("Memory", metrics=True, ops=True, chunks=bool(chunks)),
+                       _gpus(metrics=True, chunks=bool(chunks)), _amount("Disk", metrics=True),
                        st.integers(1, 9).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>"),
                        _durations()]))
     job += draw(_names())
-    chunks = draw(_some([CHUNKS], 7))
     job += draw(_alternatives()) if draw(st.integers(0, 5)) == 0 else []
     conditional = any(re.search(" (op|conj|group|preference|aggregation)=", line) for line in job)
     if conditional or (job and draw(st.booleans())):

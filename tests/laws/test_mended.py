@@ -234,6 +234,18 @@ CASES = {
         group(TASKS.format(1), CHUNKS.format(1)), group(TASKS.format(8), PER_NODE.format(1))),
     "memory of each task of one of two groups of chunks": document(
         CHUNKS.format(2), group(TASKS.format(1)), group(TASKS.format(8), each("<Memory units='GB'>9</Memory>"))),
+    "GPUs of each task, one in each chunk, and more processors than chunks": document(
+        "<Processors>4</Processors>", group(CHUNKS.format(3), each("<Resource name='GPU'>5</Resource>"))),
+    "GPUs and memory of each of two chunks": document(in_requested(
+        "<Resource name='GPU' metric='PerChunk'>2</Resource>", "<Memory units='GB' metric='PerChunk'>4</Memory>",
+        "<Processors>8</Processors>"), CHUNKS.format(2)),
+    "as many nodes of the job as its groups have chunks": document(
+        "<NodeCount>2</NodeCount>", CHUNKS.format(1), *[group(TASKS.format(1))] * 2),
+    "nodes of the job, and a group of several chunks beside others with nodes": document(
+        in_requested("<NodeCount>4</NodeCount>"), CHUNKS.format(4), group(TASKS.format(8)),
+        *[group(TASKS.format(6), in_requested("<NodeCount>2</NodeCount>"))] * 2),
+    "fewer tasks than chunks, and fewer processors": document(
+        "<Processors>1</Processors>", group(TASKS.format(3), CHUNKS.format(4), each("<Memory units='GB'>4</Memory>"))),
     "several conditions on hosts, of which some name the same": document(
         in_requested("<Node aggregation='Range'>n[1-3]</Node>"), group(in_requested("<Node>n1</Node>"))),
 }
@@ -302,6 +314,10 @@ def test_the_laws_hold(text: str) -> None:
     ("tasks of a node in several chunks", "slurm", "#SBATCH --ntasks=2\n#SBATCH --ntasks-per-node=1\n"),
     ("tasks that share the processors of a chunk, and how many are on a node", "cobalt", "#COBALT --mode c2\n"),
     ("memory of each task of one of two groups of chunks", "pbspro", "+2:ncpus=4:mpiprocs=4:mem=36gb\n"),
+    ("GPUs of each task, one in each chunk, and more processors than chunks", "pbspro",
+     "#PBS -l select=1:ncpus=2:ngpus=5+2:ncpus=1:ngpus=5\n"),
+    ("GPUs and memory of each of two chunks", "htcondor", "request_memory = 8GB\nrequest_gpus = 4\n"),
+    ("as many nodes of the job as its groups have chunks", "pbspro", "#PBS -l place=scatter\n"),
     ("several conditions on hosts, of which some name the same", "htcondor",
      'requirements = Machine == "n1" || Machine == "n2" || Machine == "n3"\n'),
 ])

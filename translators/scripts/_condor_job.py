@@ -167,9 +167,14 @@ def _fewer(asking: Asking, entry: Entry | None, what: str, written: int, whole: 
         asking.note(DROPPED, entry, message, subject=what)
 
 
+def _of_machine(part: Part, per: str) -> bool:
+    """Whether an amount is that of one machine."""
+    return per == "PerNode" or (per == "PerChunk" and part.node_chunks)
+
+
 def _memory(asking: Asking, part: Part, memory: Amount, nodes: int) -> int:
     """Bytes of one machine."""
-    if memory.per in ("PerNode", "PerChunk"):
+    if _of_machine(part, memory.per):
         return memory.value
     total = total_of(memory, part)
     if total is None:
@@ -187,7 +192,7 @@ def _disk(asking: Asking, part: Part, disk: Entry, size: Decimal, nodes: int) ->
     metric = disk.attributes.get("metric", "")
     per = "task" if disk.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
     each = Amount(amount, per, disk)
-    if per in ("PerNode", "PerChunk"):
+    if _of_machine(part, per):
         whole = amount
     else:
         total = total_of(each, part) or amount
@@ -199,7 +204,7 @@ def _disk(asking: Asking, part: Part, disk: Entry, size: Decimal, nodes: int) ->
 
 def _gpus(asking: Asking, part: Part, gpus: Amount, nodes: int) -> int:
     """GPUs of one machine."""
-    if gpus.per in ("PerNode", "PerChunk"):
+    if _of_machine(part, gpus.per):
         return gpus.value
     total = total_of(gpus, part) or gpus.value
     if total % nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["accepted", "said_by", "subject_of"]
 
 Spoken = list[tuple[str, "str | None", "Asking"]]
+#: A word of an option of the layout -> the property that it says; the first that is there counts.
+_LAYOUT: Final = {"mem": "Memory", "memory": "Memory", "pmem": "Memory", "gpu": "Resource", "gpus": "Resource",
+                  "disk": "Disk", "cpus": "Processors", "ncpus": "Processors", "ntasks": "TaskCount",
+                  "nodes": "NodeCount"}
 #: How many options may be taken out of one job for what they are together with others.
 _MOST: Final = 20
 
@@ -61,6 +66,11 @@ def _of_one_part(judge: Judge, first: Asking, options: Spoken) -> Spoken:
 def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:
     """The property that an option was written from; None where it is not the only one that may have been."""
     row = asking.dialect.known.get(option)
+    if row is not None and not isinstance(row, Row) and not row.of:
+        words = re.split("[-_ ]", option)
+        tag = next((tag for word, tag in _LAYOUT.items() if word in words), "")
+        entries = [e for e in asking.said(tag) if tag != "Resource" or e.attributes.get("name") == "GPU"]
+        return entries[0] if len(entries) == 1 else None
     places = (row.place,) if isinstance(row, Row) else () if row is None else row.of or ()
     entries = [e for p in map(place, filter(None, places)) for e in asking.said(p.tag)
                if p.attributes.items() <= e.attributes.items()]

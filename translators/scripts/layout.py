@@ -283,7 +283,7 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         alike = False
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
-    asking.alike = range(2, len(groups) + 1) if alike else ()
+    asking.alike = groups if alike else ()
     before = first.processor_total
     for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
         if any(e.level == JOB for e in asking.said(tag)):
@@ -422,8 +422,10 @@ def on_nodes(asking: Asking, part: Part) -> None:
         return
     if (part.task_total or 0) > part.chunks or (part.gpus is not None and part.gpus.per == "PerChunk"):
         part.nodes = part.chunks
-        asking.note(APPROXIMATED, part.sources.get("chunks"), f"NodeCount: {part.chunks} chunks, perhaps on one node, "
-                    "are written as nodes", subject="NodeCount")
+        of_all = len(asking.groups) > 1 and any(e.level == JOB for e in asking.said("NodeCount"))
+        rule = DROPPED if of_all else APPROXIMATED
+        asking.note(rule, part.sources.get("chunks"), f"NodeCount: {part.chunks} chunks, "
+                    "perhaps on one node, are written as nodes", subject="NodeCount")
 
 
 def perhaps_shared(asking: Asking, part: Part) -> None:

@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from sssjob.document.model import TaskGroup
+from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.asked import JOB, Entry
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
@@ -237,14 +238,25 @@ def _unscattered(many: list[Asking], parts: list[Part]) -> None:
                    "other groups do not say how many nodes", subject="NodeCount")
 
 
+def _nodes_of_job(asking: Asking) -> int | None:
+    """How many nodes the job says for all of its task groups."""
+    return next((whole(e.text) for e in asking.entries if e.tag == "NodeCount" and e.level == JOB), None)
+
+
 def _packed(asking: Asking, parts: list[Part]) -> bool:
-    """Whether all chunks are to be on one node: the job says NodeCount 1, the groups say ChunkCount."""
-    if not parts[0].chunks or not any(e.tag == "NodeCount" and e.level == JOB and e.text == "1"
-                                      for e in asking.entries):
+    """Whether all chunks are to be on one node: the job says NodeCount 1, the groups say ChunkCount. Where it says as
+    many nodes as all groups have chunks, each chunk is a node."""
+    nodes = _nodes_of_job(asking)
+    if not parts[0].chunks or nodes is None:
         return False
-    for part in parts:
+    chunks = [part.chunks for part in parts]
+    if len(parts) > 1 and None not in chunks and nodes == known_sum(chunks):
+        for part in parts:
+            part.nodes = part.chunks
+        return False
+    for part in parts if nodes == 1 else ():
         part.nodes = None
-    return True
+    return nodes == 1
 
 
 def _outside(asking: Asking, parts: list[Part]) -> Written:
@@ -440,8 +452,8 @@ def gpus_of(part: Part, gpus: Amount, kind: Kind) -> int:
 
 
 def _tasks_in(part: Part, kind: Kind) -> int:
-    """The tasks of a chunk: as they are said, else as many as its processors are for."""
-    return kind.tasks or max(1, (kind.processors or 1) // (part.cpus or 1))
+    """The tasks of a chunk: as they are said, else one, and of a node as many as its processors are for."""
+    return kind.tasks or (1 if part.chunks is not None else max(1, (kind.processors or 1) // (part.cpus or 1)))
 
 
 def _features(asking: Asking, *, named: bool) -> str:

@@ -210,9 +210,9 @@ class Resources(Asked):
 
 
 def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Policy, target: Target
-           ) -> tuple[Job, Sequence[int]]:
-    """The job with its task groups as one, and the numbers of those that are like the first: all, but for TaskCount, or
-    only the first is kept (decisions 11)."""
+           ) -> tuple[Job, bool]:
+    """The job with its task groups as one, and whether they are equal but for TaskCount; else only the first is kept
+    (decisions 11)."""
     first, *others = (_without_count(g) for g in groups)
     same = all(other == first for other in others)
     parts = request_of(job, bare=True).totals.parts
@@ -241,7 +241,7 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
             findings.add(target.rule, "Memory", f"Memory: as one, the {names} have the processors of the job, and with "
                          f"them {now} bytes, not {asked}", policy=policy_of(job, policy), path="/Job/TaskGroup/Memory",
                          item=item, within=job)
-    return whole, range(2, len(groups) + 1) if same else ()
+    return whole, same
 
 
 def _memory_of(job: Job) -> Fraction | None:

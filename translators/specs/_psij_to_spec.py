@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -291,11 +291,11 @@ def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, fil
     several task groups to take (None: all of them as one). What is lost is in findings.
     """
     groups = job.task_groups
-    alike: Sequence[int] = ()
+    alike = False
     if group is None and len(groups) > 1:
         job, alike = merged(job, groups, findings, policy, target)
     writing = _Writing(job, findings, policy, files or {}, target, group)
-    writing.alike = alike
+    writing.alike = groups if alike else ()
     return writing.result()
 
 
