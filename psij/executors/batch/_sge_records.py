@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from psij.executors.batch._arrays import of_elements
+from psij.executors.batch._array_jobs import of_elements
 from psij.executors.batch._identity import Claim, RunRecord, Whose
 from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
