@@ -30,9 +30,6 @@ from sssjob.translators.records._tres import TresForm, memory_place
 from sssjob.translators.records.base import UNFORESEEN, Counts, Rejected, micros, rounded
 from sssjob.translators.records.sacct import Rows
 
-__all__ = ["SacctTotals"]
-
-
 #: Property -> columns of sacct of which it comes.
 _ENDED: Final = ("state", "exitcode", "reason")
 _FAILED: Final = "failed"       # whether it did, of a job

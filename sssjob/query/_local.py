@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from sssjob.document.vocabulary import CONTAINERS, ELEMENTS, aliases, in_scope
 
-__all__ = ["AGGREGATES", "BESIDE", "INSIDE", "JOBS", "Refused", "plan"]
-
 #: Function -> how its values for the jobs make the one of the whole document.
 AGGREGATES: Final[Mapping[str, str]] = {"count": "sum", "sum": "sum", "min": "min", "max": "max", "exists": "any",
                                         "boolean": "any", "not": "all", "empty": "all"}

@@ -13,8 +13,6 @@ from sssjob.query._local import BESIDE, INSIDE, JOBS
 from sssjob.query._results import Kind, Places, Result
 from sssjob.query._text import Token
 
-__all__ = ["Plan", "combined", "plain"]
-
 _COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _SIGNS: Final = _COMPARISONS | {"@", "/", "[", "]", "(", ")", ","}
 #: Functions that give no number, so that a condition made of them is no place.

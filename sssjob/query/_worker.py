@@ -18,8 +18,6 @@ from sssjob.errors import QueryError, QueryTimeout
 from sssjob.limits import Limits
 from sssjob.query import _child as _query_child
 
-__all__ = ["Worker"]
-
 _START_SECONDS: Final = 60.0        # for the process to start, and to parse
 
 

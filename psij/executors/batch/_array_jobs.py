@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from psij.executors.batch._hooks import BatchHooks
     from psij.job import Job
 
-__all__ = [
-    "MOST_TASKS",
-    "ArrayLimits",
-    "Elements",
-    "JobArray",
-    "arrays_of",
-    "numbers_text",
-    "of_elements",
-    "pattern_of",
-    "task_numbers",
-]
-
 
 _GREATEST: Final = 99_999_999       # number of an element that fits into a tag
 _PATHS: Final = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")

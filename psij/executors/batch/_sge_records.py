@@ -18,8 +18,6 @@ from psij.job_status import JobStatus
 from sssjob.lrm.sge import RAN, RUN_AGAIN, average, limit_passed, moment, numbers, records_of, runs_of, used_in
 from sssjob.lrm.usage import of_runs
 
-__all__ = ["job_lists", "parse_qacct"]
-
 #: ``failed`` of a run that is not the last.
 _NOT_OVER = (24, RUN_AGAIN)
 _WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",

@@ -21,8 +21,6 @@ from sssjob.lrm.slurm import NEVER, recorded, shown, state_of, waits_for
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import of_runs, quantity
 
-__all__ = ["ACCOUNTING", "WORDS", "is_off", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
-
 T = TypeVar("T")
 
 #: Fields that sacct is asked for. The last ones say whose a record is; they can hold the separator, so they are last.
