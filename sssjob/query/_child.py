@@ -153,7 +153,7 @@ def _element(node: Any) -> Any:
 
 
 def analyse(query: str, namespaces: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, Any]:
-    """How a stream can answer a query (see ``_query_local.plan``), or ``{"refused": reason}``."""
+    """How a stream can answer a query (see ``_local.plan``), or ``{"refused": reason}``."""
     from elementpath import ElementPathError, XPath1Parser
 
     try:
