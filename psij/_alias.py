@@ -13,8 +13,6 @@ from pathlib import Path
 
 from packaging.version import Version
 
-__all__ = ["PEER", "write_alias"]
-
 #: The release of psij-python whose public names this package has.
 PEER = "0.9.11"
 

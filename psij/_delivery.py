@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import queue
 
-__all__ = ["PATIENCE_S", "deliver", "delivering"]
-
 PATIENCE_S = 1.0        # a call that lasts between once and twice this long holds nobody up any more
 _Call = Callable[[], None]
 

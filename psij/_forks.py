@@ -11,8 +11,6 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Forked", "count", "guard", "tell"]
-
 
 class Forked(Protocol):
     """Something that has to be put right in a forked child."""

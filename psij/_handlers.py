@@ -28,8 +28,6 @@ from typing import Any, Final, Generic, TypeVar
 from psij import _forks
 from psij.exceptions import SubmitException
 
-__all__ = ["apart", "aside", "hand_over", "interrupting", "passing"]
-
 _T = TypeVar("_T")
 _LAST_S = 10.0      # how long the end of the program waits for what was handed over
 _BEGIN_S = 1.0      # a thread that has not begun by then will find that nobody waits for it

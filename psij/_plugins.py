@@ -29,8 +29,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from psij._handlers import apart
 from psij.descriptor import Descriptor
 
-__all__ = ["EXECUTORS", "LAUNCHERS", "Plugin", "Registry"]
-
 _log = logging.getLogger("psij")
 _FOLDER = "psij-descriptors"
 _CLOSE = 0.8        # names at least so much alike are taken for one that is misspelt: slrum for slurm

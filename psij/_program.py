@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Difference", "Touched", "differences_of", "read_program"]
-
 
 class Difference(NamedTuple):
     """A difference, and what to do about it."""

@@ -32,8 +32,6 @@ from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 
-__all__ = ["Filled", "Site", "site_of"]
-
 _TABLE: Final = "executors"
 _TEXTS: Final = ("account", "queue_name", "reservation_id")
 _OF_JOBS: Final = (*_TEXTS, "launcher", "custom_attributes")

@@ -21,8 +21,6 @@ from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
 from psij.staging import StageIn, StageOut, StageOutFlags
 
-__all__ = ["check_interpreter", "check_spec"]
-
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")

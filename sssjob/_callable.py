@@ -7,8 +7,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-__all__ = ["make_callable"]
-
 
 class _Room(ModuleType):
     """A module that is called as the function of its name in ``sssjob.front``."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.errors import UsageError
 from sssjob.findings import Finding, Findings, Policy, Severity
 from sssjob.limits import LIMITS
-from sssjob.translators import lint_body, lint_lines, lint_options
+from sssjob.translators import lint_lines, lint_options
 from sssjob.translators.base import ReadContext
 from sssjob.translators.lint_base import Hit, Run, Script
 from sssjob.translators.lint_choice import ALL, MARK, Choice, Suppressions
@@ -149,8 +149,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("SSS532", lint_options.patterns, tuple(lint_options.TOKENS)),
     Check("SSS533", lint_lines.typographic),
     Check("SSS534", lint_lines.conflict),
-    Check("SSS535", lint_body.foreign_variables),
-    Check("SSS536", lint_body.unset),
+    Check("SSS535", lint_lines.foreign_variables),
+    Check("SSS536", lint_lines.unset),
     Check("SSS537", lint_options.unitless, ("lsf", "pbspro", "torque", "sge")),
     Check("SSS538", lint_options.streams),
     Check("SSS539", lint_options.signs),

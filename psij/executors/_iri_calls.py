@@ -22,8 +22,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from psij.exceptions import SubmitException
 
-__all__ = ["Facility", "FacilityError"]
-
 _LONGEST = 16 << 20         # bytes of an answer that is read
 _TOKEN = 1 << 14            # bytes of a token
 _TRIES = 4

@@ -25,8 +25,6 @@ from typing import Final, NamedTuple
 
 from psij.executors import _local_proc as proc
 
-__all__ = ["VARIABLE", "End", "are_kept", "file_to_write", "find"]
-
 VARIABLE: Final = "PSIJ_RUN_DIRECTORY"
 _PLACES: Final = ("/tmp", "/var/tmp")
 _INITIAL: Final = 0xEFFFFFFC        # the number of the namespace of processes that is there from the boot on

@@ -28,8 +28,6 @@ from typing import Any, NamedTuple, Protocol
 from psij.executors import _local_proc as proc
 from psij.executors._local_starter import Report, Starter, ask_end, end_of
 
-__all__ = ["GRACE_S", "Engine", "Outcome", "Watched", "engine"]
-
 GRACE_S = 2.0       # seconds between SIGTERM and SIGKILL
 _RECHECK_S = 0.05   # seconds between looks where there are no process descriptors
 _ZOMBIES_S = 1.0    # seconds after SIGKILL for which a process group counts where its members cannot be seen

@@ -13,8 +13,6 @@ from contextlib import suppress
 
 from psij._handlers import passing
 
-__all__ = ["group", "inherited"]
-
 _MOST = 1 << 16     # bytes of a file of /proc that are read
 _INHERITED = re.compile(rb"^(?:Umask|Uid|Gid|Groups|SigIgn|Cap[A-Z][a-z]+|NoNewPrivs|Seccomp|Cpus_allowed|"
                         rb"Mems_allowed):.*", re.MULTILINE)

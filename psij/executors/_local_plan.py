@@ -21,8 +21,6 @@ from psij.job_spec import JobSpec
 from psij.references import expand
 from psij.resource_spec import ResourceSpecV1
 
-__all__ = ["Options", "Plan", "for_launcher", "make_plan", "options", "processors"]
-
 _LIMIT = re.compile(r"(\d{1,19}|unlimited)(?::(\d{1,19}|unlimited))?", re.ASCII)
 _MODES = ("truncate", "append")
 _OURS: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)    # the dict inside: it copies much faster

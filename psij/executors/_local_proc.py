@@ -18,8 +18,6 @@ from contextlib import suppress
 from functools import cache, cached_property
 from typing import NamedTuple
 
-__all__ = ["TAG", "Process", "Snapshot", "boot_id", "is_tagged", "open_pidfd", "process", "send", "usable"]
-
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _log = logging.getLogger("psij")
 TAG = "_PSI_J_JOB_ID"       # variable by which a process is known to belong to a job

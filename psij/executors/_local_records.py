@@ -18,8 +18,6 @@ from typing import Any
 
 from psij.executors import _local_proc as proc
 
-__all__ = ["Record", "bar", "by_us", "head", "read"]
-
 _BARRED = {"barred": True}
 
 

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
     from psij.surroundings import Entered
 
-__all__ = ["LocalRun", "outcome_of"]
-
 _LIMIT_SIGNALS = {int(signal.SIGXCPU): "cpu-limit", int(signal.SIGXFSZ): "disk-limit"}
 _WORDS = {"cancel": "canceled on request", "timeout": "the time limit was reached"}
 _RECORD_TRIES, _RECORD_S = 100, 0.01    # patience with the process that writes how a job ended

@@ -28,8 +28,6 @@ from psij.executors._local_engine import engine
 from psij.executors._local_plan import Plan
 from psij.executors._local_records import by_us
 
-__all__ = ["Begun", "LaunchError", "Spawned", "begin", "check_directory", "end_marked", "spawn"]
-
 _Streams = tuple[int | None, int | None, int | None]       # descriptors of stdin, stdout, stderr; None for /dev/null
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _MARKERS = (b"_PSI_J_LAUNCHER_DONE", b"_PSIJ_SCRIPT_DONE")

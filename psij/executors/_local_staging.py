@@ -28,9 +28,6 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.staging import URI, StageOutFlags, StagingMode
 
-__all__ = ["ENDS", "PART", "PASSING", "Item", "Staging", "StagingError", "StagingStopped", "delete", "in_background",
-           "is_moved", "later", "may_pass", "open_file", "spoil", "stage_one", "staging"]
-
 #: Final state -> the flag of what is staged out and removed after it.
 ENDS = {JobState.COMPLETED: StageOutFlags.ON_SUCCESS, JobState.FAILED: StageOutFlags.ON_ERROR,
         JobState.CANCELED: StageOutFlags.ON_CANCEL}

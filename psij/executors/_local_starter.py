@@ -44,9 +44,6 @@ from typing import Any, NamedTuple
 from psij.executors._local_ends import file_to_write
 from psij.executors._local_inherited import group, inherited
 
-__all__ = ["Report", "StartError", "Starter", "StarterRequest", "ask_end", "candidates", "end_of", "request_of", "send",
-           "settle", "start"]
-
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
 _HEADER, _PACKET = 8, 1 << 16       # as in _local_starter_main
 _FIRST_S, _LATER_S = 10.0, 60.0     # patience with its own start, with the start of a job

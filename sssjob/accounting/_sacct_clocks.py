@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from sssjob.translators.records._values import EPOCHS, micros
 
-__all__ = ["clock_micros", "epochs", "numbers_of", "whole_seconds"]
-
 _Array = Any            # of Arrow
 _Texts = Any            # a dictionary-encoded array of Arrow
 #: Forms of clocks: pattern, one of no time, and (first, behind the last) character and microseconds of each part.

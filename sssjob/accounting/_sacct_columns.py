@@ -20,8 +20,6 @@ from sssjob.accounting.table import has_arrow
 from sssjob.translators.records._slurm import ending
 from sssjob.translators.records.base import Reading, node, recall
 
-__all__ = ["Columns"]
-
 _Array = Any            # of Arrow, one element a job
 _Texts = Any            # a dictionary-encoded array of Arrow
 _REQUIRED: Final = frozenset(("jobid", "elapsedraw", "start", "end", "state"))

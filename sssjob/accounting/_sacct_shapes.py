@@ -20,8 +20,6 @@ from sssjob.translators.records._tres import TresForms
 from sssjob.translators.records.base import UNFORESEEN, Rejected
 from sssjob.translators.records.sacct import Rows
 
-__all__ = ["NAMES", "WHO", "Shape", "Shapes"]
-
 #: Column of sacct -> the property by whose text rates may select.
 NAMES: Final = {"user": "User", "group": "Group", "account": "Project", "cluster": "Machine", "partition": "Queue",
                 "qos": "QualityOfService", "reservation": "Reservation"}

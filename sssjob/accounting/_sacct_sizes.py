@@ -8,8 +8,6 @@ from sssjob.accounting._sacct_clocks import numbers_of
 from sssjob.document.units import to_bytes
 from sssjob.translators.records.base import Rejected, amount
 
-__all__ = ["MOST_BYTES", "over_time", "peaks"]
-
 #: A size of memory below which percents fit into a word.
 MOST_BYTES: Final = 1 << 50
 _Array = Any            # of Arrow

@@ -325,10 +325,10 @@ class Ledger(Charging):
     def entries(self, account: str | None = None, currency: str | None = None, *, job: str | None = None,
                 since: int | None = None, until: int | None = None) -> Iterator[Entry]:
         """Entries in their order; job: about a job of that id; since, until: epoch seconds, until not included."""
-        given = [("account = ?", account), ("currency = ?", currency), ("job = ?", job), ("time >= ?", since),
+        conditions = [("account = ?", account), ("currency = ?", currency), ("job = ?", job), ("time >= ?", since),
                  ("time < ?", until)]
-        where = " AND ".join(sql for sql, value in given if value is not None) or "1 = 1"
-        values = [value for _, value in given if value is not None]
+        where = " AND ".join(sql for sql, value in conditions if value is not None) or "1 = 1"
+        values = [value for _, value in conditions if value is not None]
         return map(entry_of, self.store.execute(f"SELECT {COLUMNS} FROM entries WHERE {where} ORDER BY number", values))
 
     def statement(self, account: str, currency: str = "", *, since: int | None = None, until: int | None = None,
@@ -366,11 +366,11 @@ class Ledger(Charging):
 
         since, until: epoch seconds, until not included; by: of the charging, or of the start or end of the job.
         """
-        given = [("time >= ?", since), ("time < ?", until)] if by == "posted" else []
-        where = "".join(f" AND {sql}" for sql, value in given if value is not None)
+        conditions = [("time >= ?", since), ("time < ?", until)] if by == "posted" else []
+        where = "".join(f" AND {sql}" for sql, value in conditions if value is not None)
         rows = self.store.execute(
             f"SELECT {', '.join(f'entries.{name}' for name in NAMES)} FROM entries JOIN charges ON entry = number "
-            f"WHERE 1 = 1{where} ORDER BY number", [value for _, value in given if value is not None])
+            f"WHERE 1 = 1{where} ORDER BY number", [value for _, value in conditions if value is not None])
         for row in rows:
             entry = entry_of(row)
             moment = entry.moment(by)

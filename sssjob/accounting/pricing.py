@@ -330,7 +330,7 @@ class _Pricing:
         category = self.shown if self.share is not None or self.rates.price_list else None
         for rate in self.plan.kinds[kind]:
             terms = list(self._named(rate) if rate.type[0] == "N" else self._valued(rate))
-            if self.share is not None and kind in "RU":
+            if self.share is not None and kind not in "MF":
                 terms = [self._shared(t) for t in terms]
             self.met = self.met or (bool(terms) and kind != "M")
             self.items += [Item(rate.label, t.text, t.value, category, rate) for t in terms]
@@ -363,7 +363,7 @@ class _Pricing:
             if amounts and self._when(facts, rate):
                 for amount, term in amounts:
                     yield self._rated(rate, amount, term)
-        if not stated and rate.type[2] in "RU" and self._when(self.facts, rate):
+        if not stated and rate.type[2] not in "MF" and self._when(self.facts, rate):
             self.missing.append(rate.name)
             if rate.required:
                 raise NotChargeable(Reason.AMOUNT_MISSING, f"{rate.name} is not said, and {rate.label} requires it")

@@ -24,7 +24,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -244,7 +244,7 @@ class Plan:
     __slots__ = ("kin", "kinds")
 
     def __init__(self, rates: Iterable[Rate]) -> None:
-        self.kinds: dict[str, list[Rate]] = {kind: [] for kind in "RUMF"}
+        self.kinds: dict[str, list[Rate]] = {each[2]: [] for each in get_args(Type)}
         self.kin: dict[tuple[str, str], list[Rate]] = {}
         for rate in rates:
             self.kinds[rate.type[2]].append(rate)

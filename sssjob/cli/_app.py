@@ -14,8 +14,6 @@ from sssjob.errors import QueryError, QueryTimeout, SSSJobError, UnknownJobError
 from sssjob.packages import psij_trouble
 from sssjob.version import __version__
 
-__all__ = ["COMMANDS", "COMPLETE", "cli", "run", "status_of"]
-
 #: The variable that a shell asks for completions with.
 COMPLETE: Final = "_SSSJOB_COMPLETE"
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from sssjob.accounting.privacy import Privacy
     from sssjob.cli._recognised import Looked
 
-__all__ = ["charge_logs"]
-
 _PARQUET: Final = ".parquet"
 
 

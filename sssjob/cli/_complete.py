@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-__all__ = ["directories", "executors", "files", "formats", "rules_or_files"]
-
 
 def files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Files: the shell knows them."""

@@ -14,8 +14,6 @@ from sssjob.errors import UsageError
 from sssjob.findings import Finding, escape
 from sssjob.translators.base import Translator
 
-__all__ = ["difference", "wants_scripts"]
-
 _CONTEXT: Final = 3
 _LARGE: Final = 5_000           # lines beyond which lines that come often are no place to begin at
 _LONGEST: Final = 300           # characters of one reason

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
 
-__all__ = ["dry_run_option", "print_rehearsal"]
-
 dry_run_option = click.option("--dry-run", is_flag=True,
                               help="Print the scripts and commands that would go out; start and note nothing.")
 

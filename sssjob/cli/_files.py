@@ -18,8 +18,6 @@ from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["Results", "Source", "emit", "file_name", "once", "opened", "read_bytes", "standard_input", "write_file"]
-
 _PIECE: Final = 1 << 20
 _KEPT: Final = 4 << 20          # bytes of results that are kept in memory
 #: Never replaced by a rename: what stands there is a device or a view of a process.

@@ -12,8 +12,6 @@ from typing import IO, Any, Final
 from sssjob.cli._tables import cells
 from sssjob.findings import Finding, escape
 
-__all__ = ["LONG", "SECRET", "coloured", "masked", "picture", "problem", "record", "say", "show", "swallow", "width"]
-
 #: Names of variables whose values are not shown unless asked for.
 SECRET: Final = "pass|secret|token|credential|api_?key|private"
 _COLOURS: Final = {"error": "31;1", "warning": "33", "info": "36"}

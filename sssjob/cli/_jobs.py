@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
 
-__all__ = ["jobs_of"]
-
 
 def jobs_of(session: Session, source: str, name: str, options: Options, read: list[Counts],
             columns: SacctTotals | None = None) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:

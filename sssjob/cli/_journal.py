@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from sssjob.run.outcomes import JobOutcome
     from sssjob.run.standing import Running, Submission
 
-__all__ = ["SILENT", "capped", "ended_badly", "facts", "heard", "hooks", "instant", "lines", "names",
-           "on_end_option", "on_jobs", "on_journal", "opened", "patience", "stopped", "submitted", "submitting",
-           "tell_causes", "tell_held_back", "tell_waiting", "told"]
-
 #: What is said when a resource manager does not answer.
 SILENT: Final = "a resource manager does not answer, or not for all jobs; this is what was known before"
 _MOST_RETRIES: Final = 1000

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.lint_choice import Choice
 
-__all__ = ["server"]
-
 _Handler = Callable[[Any, Any], Any]
 
 #: What refuses, what breaks the job, what costs more, what only looks different.

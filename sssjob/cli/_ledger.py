@@ -21,9 +21,6 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Ledger
 
-__all__ = ["amount_of", "by", "currency", "line", "moment_of", "money", "opened_ledger", "owner", "place", "plain",
-           "rates", "reason", "timezone", "token", "told", "unit_of", "when"]
-
 place = click.option("--ledger", "place", metavar="FILE|URL", shell_complete=files,
                      help="The ledger: a file or postgresql://... (default: SSSJOB_LEDGER, else where state belongs).")
 currency = click.option("--currency", default="", metavar="UNIT", help="Currency (default: site credits).")

@@ -18,8 +18,6 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Settings, Standing
 
-__all__ = ["COMMANDS", "expires", "term"]
-
 #: How long sacctmgr may take for one account.
 _PATIENCE_S: Final = 60
 _any = click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from sssjob.document.model import Job, JobDefaults
     from sssjob.translators.records.base import Counts
 
-__all__ = ["TOLD", "Outcomes", "charge", "posted_row", "summary"]
-
 _BATCH: Final = 1000            # jobs charged in one transaction
 TOLD: Final = 10               # jobs that are told one by one, of each reason
 _FIRST: Final = 1 << 16         # bytes of a log that are looked at to know it again

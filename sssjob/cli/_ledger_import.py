@@ -21,8 +21,6 @@ from sssjob.findings import Findings, escape
 if TYPE_CHECKING:
     from sssjob.accounting.gold import Row
 
-__all__ = ["COMMANDS"]
-
 
 @click.group("import")
 def bring() -> None:

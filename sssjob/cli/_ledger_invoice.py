@@ -18,8 +18,6 @@ from sssjob.errors import UsageError
 if TYPE_CHECKING:
     from sssjob.accounting.invoice import Invoice
 
-__all__ = ["COMMANDS"]
-
 _FORMATS: Final = ("csv", "html", "json", "pdf", "ubl", "ubl-credit-note")
 #: Option -> the formats that say it.
 _ONLY: Final = {"--seller": ("pdf", "ubl", "ubl-credit-note"), "--font": ("pdf",)}

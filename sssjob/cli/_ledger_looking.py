@@ -35,8 +35,6 @@ from sssjob.findings import Findings, escape
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import By, Entry, Statement
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("statement")
 @click.argument("account")

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.document.model import Document, Job, JobDefaults
 
-__all__ = ["COMMANDS"]
-
 @contextmanager
 def _about(file: str) -> Iterator[None]:
     """Have what the ledger refuses name the file."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sssjob.accounting.ledger import Entry, Posted
     from sssjob.document.model import Job
 
-__all__ = ["recharge"]
-
 
 @click.command("recharge")
 @rates

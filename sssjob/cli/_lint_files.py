@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.base import Translator
 
-__all__ = ["Examined", "Examining", "Named", "named"]
-
 
 @dataclass(frozen=True, slots=True)
 class Named:

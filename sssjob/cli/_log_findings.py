@@ -16,8 +16,6 @@ from sssjob.findings import Finding, Findings
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
 
-__all__ = ["LogFindings"]
-
 _DIGITS: Final = re.compile(r"\d+")
 #: Causes of a log that are told one by one; of what comes then those of one rule and subject are one.
 _MOST: Final = 1000

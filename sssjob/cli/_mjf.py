@@ -14,8 +14,6 @@ from sssjob.cli._complete import directories
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
 
-__all__ = ["mjf_options", "provided"]
-
 _HERE = ("local", "fluxexec")       # executors whose jobs run on this machine
 
 

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.validation.large import Large
 
-__all__ = ["Session", "bounded", "common", "fail_on_option", "format_option", "output_option", "pairs", "reading",
-           "zone_of"]
-
 #: The rule that the gate and whoever lays out a job tell alike.
 _TWICE: Final = "SSS414"
 

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
-__all__ = ["PricedJobs", "hinted", "load", "money", "nothing_taken", "options_of", "page", "quoted", "rates_of",
-           "rates_option"]
-
 
 def rates_option(function: Callable[..., int]) -> Callable[..., int]:
     """``--rates FILE``."""

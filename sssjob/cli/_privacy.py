@@ -13,8 +13,6 @@ from sssjob.cli._files import read_bytes
 if TYPE_CHECKING:
     from sssjob.accounting.privacy import Privacy
 
-__all__ = ["load_privacy", "privacy_option"]
-
 
 def privacy_option(help: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """``--privacy FILE``; help: what it does in this command."""

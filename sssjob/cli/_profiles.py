@@ -19,8 +19,6 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["IdMapError", "load_ids", "load_site", "site_option"]
-
 #: An id as dependencies can name it.
 _ID: Final = re.compile(r"(?!-)[^\s@:,?+\"'\\]{1,1024}")
 

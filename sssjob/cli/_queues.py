@@ -19,8 +19,6 @@ from typing import Final
 from sssjob.errors import AccessError
 from sssjob.findings import escape
 
-__all__ = ["enqueue", "messages"]
-
 _MINUTE: Final = 60
 _TEMPORARY: Final = ".tmp"
 _TRIES: Final = 1000        # names that are taken already

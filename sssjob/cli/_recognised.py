@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sssjob.translators.base import Translator
     from sssjob.translators.recognise import Fit
 
-__all__ = ["Looked", "recognised"]
-
 
 def recognised(session: Session, source_file: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
     """The format of a file, which is reported where it is ``auto``, and the file as it is to be read from now on.

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from sssjob.run.routing import Candidate
     from sssjob.run.standing import Submission
 
-__all__ = ["Choice", "Place", "Routing", "Terms", "routed", "routing_options", "settings_at", "submit_routed", "tell"]
-
 
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32

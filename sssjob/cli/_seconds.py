@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["MORE_THAN_NONE", "SECONDS"]
-
 
 class _Seconds(click.FloatRange):
     """Seconds that have an end: ``inf`` and ``nan`` are no lengths of time, although float() takes them."""

@@ -9,8 +9,6 @@ from typing import Final
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
 
-__all__ = ["read_secret"]
-
 _MOST: Final = 4096     # octets
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from sssjob.cli._options import Session
     from sssjob.conversion.settings import Settings
 
-__all__ = ["executor_option", "following_site_option", "settings_for", "settings_of"]
-
 executor_option = click.option("--executor", metavar="NAME", shell_complete=executors,
                                help="What to run with; see `executors` (default: that of the configuration, else "
                                     "local).")

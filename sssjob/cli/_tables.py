@@ -8,8 +8,6 @@ from itertools import zip_longest
 
 from sssjob.findings import escape
 
-__all__ = ["cells", "table"]
-
 _GAP = "  "
 _LEAST = 8          # columns are not made narrower
 _MOST = 200         # characters of a line in a cell, unless a whole line may be longer

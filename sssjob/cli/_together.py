@@ -13,8 +13,6 @@ from sssjob.findings import Finding
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["numbered", "repeated", "together"]
-
 _JOB: Final = re.compile(r"(.*/)Job(?:\[\d+\])?((?:/.*)?)", re.DOTALL)
 _STREAM: Final = re.compile(r"(.+): (std(?:out|err)) goes to job-.*", re.DOTALL)    # where no document says it
 _KEY: Final = re.compile(r"@\d+\.\d+")       # of a job in the journal

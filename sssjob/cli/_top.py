@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.overview import Overview
 
-__all__ = ["Top", "live"]
-
 _WISHES: Final = {"hold": "held", "release": "released", "cancel": "cancelled"}
 _ANSWER_S: Final = 10.0
 

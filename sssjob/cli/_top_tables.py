@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.overview import Overview
 
-__all__ = ["TITLES", "cells", "refreshed", "text_of"]
-
 #: Columns of groups.
 TITLES: Final = ("key", "group", "executor", "queued", "running", "done", "failed", "left out", "ends in", "why")
 _LOOK_S: Final = 5.0

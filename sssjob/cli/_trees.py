@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.translators.base import Translator
 
-__all__ = ["OUTCOMES", "Outcome", "Tree", "convert_tree"]
-
 #: What becomes of a file -> what it adds to the exit status.
 OUTCOMES: Final = {"converted": 0, "rejected": 1, "collision": 1, "unreadable": 3, "unwritten": 3, "failed": 3,
                    "skipped": 0}

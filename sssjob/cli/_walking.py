@@ -14,8 +14,6 @@ from sssjob.limits import LIMITS
 if TYPE_CHECKING:
     from sssjob.translators.base import Translator
 
-__all__ = ["Found", "script_of", "walked"]
-
 _HEAD: Final = 8192         # bytes in which a binary file has a NUL
 
 

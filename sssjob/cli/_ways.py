@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.translators.scripts.raw import Option
 
-__all__ = ["ALONE", "again", "explain", "replaced"]
-
 
 #: Of a directive that became no property: it sets an attribute, or says how to submit.
 ALONE: Final = "no property of its own"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.standing import Running
 
-__all__ = ["answered", "asked"]
-
 _ENDED = "it has ended"
 
 

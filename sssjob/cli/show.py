@@ -1,9 +1,17 @@
-"""``sssjob show``: a document as tables for a reader, times in UTC."""
+"""``sssjob show``: a document as tables for a reader, times in UTC.
+
+What is shown are records: all that a document says, each property with each of its attributes. A record is a dict that
+JSON can hold. Values are lists of texts by name, in document order; an attribute of a container stands among them as
+``@name``, an element of another vocabulary under its tag.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,18 +19,22 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit
-from sssjob.cli._findings import coloured, width
+from sssjob.cli._findings import SECRET, coloured, width
 from sssjob.cli._options import Session, common, reading
-from sssjob.cli._records import records
 from sssjob.cli._tables import table
+from sssjob.document.element import Container, Property, Raw
+from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sssjob.cli._records import Values
+    from sssjob.document.inherit import Slot, View
+    from sssjob.document.model import Document, Job, JobDefaults, JobGroup
+    from sssjob.validation.large import Large
 
-__all__ = ["command"]
+__all__ = ["command", "moment", "records"]
+
 
 _HEAD: Final = ("Id", "Name", "State")
 #: Longer values go on in a further line of their cell.
@@ -191,3 +203,222 @@ def _pieces(cell: str | Sequence[str]) -> list[str]:
     """The lines of a cell, none of them so long that the table would cut it off."""
     lines = [cell] if isinstance(cell, str) else cell
     return [line[at:at + _PIECE] for line in lines for at in range(0, max(len(line), 1), _PIECE)]
+
+
+_TIMES: Final = frozenset(e.name for e in ELEMENTS if e.type == "DateTime")
+_SECRET: Final = re.compile(SECRET, re.IGNORECASE)
+_PASSWORD: Final = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+_SIGNS: Final = {"EQ": "", "NE": "≠ ", "LT": "< ", "GT": "> ", "LE": "≤ ", "GE": "≥ ", "Match": "matches "}
+#: Attributes whose value says enough; of others the name stands before it.
+_NAMELESS: Final = ("name", "metric", "context", "condition", "type", "redirectList")
+#: Blocks that are columns of the table of what they stand in.
+_COLUMNS: Final = ("Requested", "Delivered", "Environment")
+#: Where the containers in a record stand.
+_LISTS: Final = {"TaskGroup": "task_groups", "Task": "tasks"}
+_SLOTS: Final[tuple[Slot, ...]] = ("bare", "Requested", "Delivered", "Environment")
+
+Values = dict[str, list[str]]
+
+
+def records(document: Document | Large, *, origins: bool, secrets: bool, inherited: bool) -> Iterator[dict[str, Any]]:
+    """What is shown of a document, in order: what is around its bodies, its groups and jobs (of a sweep all of them),
+    whatever stands there by itself, and the files beside it.
+
+    origins: with effective values; secrets: nothing is masked; inherited: Requested of jobs with Defaults folded in.
+    """
+    from sssjob.document.model import Document, Job, JobGroup
+    from sssjob.document.sweeps import expand, jobs_of
+    from sssjob.findings import Findings
+
+    findings = Findings()               # what is wrong with a sweep was told when the document was read
+    if not isinstance(document, Document):
+        jobs = (record for number, job in enumerate(document.group_jobs())
+                for record in jobs_of(job, number, {}, findings))
+        yield from _group(document.group, jobs, origins=origins, secrets=secrets, inherited=inherited)
+        return
+    document = expand(document, findings)
+    if isinstance(document.root, Raw):
+        yield {"type": "envelope", "properties": _around(document.root, secrets)}
+    for body in document.bodies():
+        if isinstance(body, Job):
+            yield _job(body, None, origins=origins, secrets=secrets, inherited=inherited)
+        elif isinstance(body, JobGroup):
+            yield from _group(body, body.jobs, origins=origins, secrets=secrets, inherited=inherited)
+        else:
+            yield _record(body, secrets)
+    for file in document.files.values():
+        encoded = {"encoded": file.encoded} if file.encoded else {}
+        yield {"type": "file", "id": file.id, "characters": len(file.text), **encoded}
+
+
+def _group(group: JobGroup, jobs: Iterable[Job], *, origins: bool, secrets: bool,
+           inherited: bool) -> Iterator[dict[str, Any]]:
+    """What stands in a group beside its jobs, then its jobs."""
+    yield _record(group, secrets, "group", without=("Job", "JobDefaults"))
+    yield from (_record(item, secrets) for item in group.containers("JobDefaults"))
+    defaults = group.defaults
+    for job in jobs:
+        yield _job(job, defaults, origins=origins, secrets=secrets, inherited=inherited)
+
+
+def _job(job: Job, defaults: JobDefaults | None, *, origins: bool, secrets: bool, inherited: bool) -> dict[str, Any]:
+    record = _record(job, secrets, "job")
+    if job.reference is None and inherited:
+        record["requested"] = _inherited(job, defaults)
+    if job.reference is None and origins:
+        record["effective"] = list(_effective(job, defaults, secrets))
+    return record
+
+
+def _record(scope: Container, secrets: bool, kind: str | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+    """All that stands in a container. kind: what it is called, else its tag; without: children that the caller shows.
+    The depth is that of the vocabulary's containers."""
+    record: dict[str, Any] = {"type": kind or scope.tag}
+    if scope.reference is not None:
+        record["reference"] = scope.reference
+    record["properties"] = _gather([scope], secrets)
+    blocks: dict[str, list[Container]] = {}
+    for item in scope.items:
+        if isinstance(item, Container) and item.tag not in without:
+            if item.tag in _COLUMNS:
+                blocks.setdefault(item.tag, []).append(item)
+            else:
+                record.setdefault(_LISTS.get(item.tag, "defaults"), []).append(_record(item, secrets))
+    for tag in _COLUMNS:
+        record[tag.lower()] = _gather(blocks.get(tag, ()), secrets)
+    asked = blocks.get("Requested", [scope] if scope.tag == "Requested" else [])
+    expression = _expression([p for block in asked for p in block.properties()])
+    return record | ({"expression": expression} if expression else {})
+
+
+def _expression(properties: list[Property]) -> dict[str, Any] | None:
+    """The tree that is evaluated, where Requested is more than one condition after another."""
+    if all(p.attributes.keys().isdisjoint(("conj", "group", "preference")) for p in properties):
+        return None
+    from sssjob.request.explaining import tree_in_words
+
+    part = tree_in_words(properties)
+    return part.record() if part is not None else None
+
+
+def _gather(blocks: Iterable[Container], secrets: bool) -> Values:
+    """The values that stand in containers themselves, by name."""
+    values: Values = {}
+    for block in blocks:
+        for name, text in block.attributes.items():
+            values.setdefault(f"@{name}", []).append(text)
+        for item in block.items:
+            if isinstance(item, Property):
+                name = item.attributes.get("name", "") if item.tag == "Variable" else item.tag
+                values.setdefault(name, []).append(shown(item, secrets))
+            elif isinstance(item, Raw):
+                values.setdefault(item.tag, []).append(_masked(" ".join(_foreign(item)), secrets))
+    return values
+
+
+def moment(value: object) -> str:
+    """Seconds of the epoch as a time in UTC, ISO 8601."""
+    try:
+        return datetime.fromtimestamp(int(str(value)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(value)
+
+
+def shown(item: Property, secrets: bool = False) -> str:
+    """The value of a property as it is shown: time, units and operation, all other attributes behind it; passwords of
+    URLs and variables that look secret masked."""
+    text = moment(item.text) if item.tag in _TIMES else item.text
+    variable = item.tag == "Variable"
+    if not secrets and variable and _SECRET.search(item.attributes.get("name", "")):
+        text = "***"
+    operation = item.op or "EQ"
+    units = f" {item.attributes['units']}" if "units" in item.attributes else ""
+    nameless = _NAMELESS[1:] if variable else _NAMELESS             # its name is that of the row
+    notes = [item.attributes[name] for name in nameless if name in item.attributes]
+    notes += [f"{name} {value}" for name, value in item.attributes.items()
+              if name not in _NAMELESS and name not in ("op", "units")]
+    behind = f" ({', '.join(notes)})" if notes else ""
+    whole = f"{_SIGNS.get(operation, f'{operation} ')}{text}{units}{behind}"
+    return _masked(whole if variable else whole.strip(), secrets)
+
+
+def _masked(text: str, secrets: bool) -> str:
+    return text if secrets else _PASSWORD.sub(r"\1***@", text)
+
+
+def _foreign(raw: Raw) -> Iterator[str]:
+    """The attributes, the text and the children of an element of another vocabulary, in a row."""
+    stack: list[Any] = [raw]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        if item is not raw:
+            yield f"{item.tag}:"
+        yield from (f"@{name} {text}" for name, text in item.attributes.items())
+        if isinstance(item, Raw):
+            yield item.text
+            stack.extend(reversed(item.children))
+        elif isinstance(item, Container):
+            yield item.reference or ""
+            stack.extend(reversed(item.items))
+        else:
+            yield item.text
+
+
+def _around(root: Raw, secrets: bool) -> Values:
+    """Attributes and texts of the elements around the bodies of a document, by their way from the root."""
+    values: Values = {}
+    stack: list[tuple[str, Any]] = [(root.tag, root)]
+    while stack:
+        way, item = stack.pop()
+        if isinstance(item, str):
+            values.setdefault(way, []).append(_masked(item, secrets))
+        elif isinstance(item, Raw):
+            texts = values.setdefault(way, [])
+            if item.text:
+                texts.append(_masked(item.text, secrets))
+            for name, text in item.attributes.items():
+                values.setdefault(f"{way}/@{name}", []).append(_masked(text, secrets))
+            stack += [(way if isinstance(child, str) else f"{way}/{child.tag}", child)
+                      for child in reversed(item.children)]
+    return values
+
+
+# --- effective values ---------------------------------------------------------------------------------------------
+
+def _inherited(job: Job, defaults: JobDefaults | None) -> Values:
+    from sssjob.document.inherit import effective
+
+    values: Values = {}
+    for item in effective(job, defaults).properties("Requested"):
+        values.setdefault(item.tag, []).append(shown(item))
+    return values
+
+
+def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterator[dict[str, str]]:
+    """What holds at every level, with where it was said; of task groups and tasks that do not stand there only if their
+    Defaults say something of them."""
+    from sssjob.document.inherit import effective
+
+    view = effective(job, defaults)
+    yield from _resolved("Job", view, secrets)
+    for i, group in enumerate(view.task_groups()):
+        name = f"task group {i + 1}"
+        if group.container.items or _speaks(group):
+            yield from _resolved(name, group, secrets)
+        for j, task in enumerate(group.tasks()):
+            if group.described or _speaks(task):
+                yield from _resolved(f"{name}, {f'task {j + 1}' if group.described else 'each task'}", task, secrets)
+
+
+def _speaks(view: View[Any]) -> bool:
+    return any(entry.origin.own for slot in _SLOTS for entry in view.resolved(slot))
+
+
+def _resolved(level: str, view: View[Any], secrets: bool) -> Iterator[dict[str, str]]:
+    for slot in _SLOTS:
+        for item, origin in view.resolved(slot):
+            name = f"${item.attributes.get('name', '')}" if slot == "Environment" else item.tag
+            yield {"level": level, "slot": slot, "name": name, "value": shown(item, secrets), "origin": str(origin)}

@@ -11,18 +11,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def generated() -> Iterator[tuple[str, Callable[[], str]]]:
     """(path below the root, generator) of every generated file."""
-    from sssjob.derive import accessors, conformance, coverage, jsonschema, limits, options, reference, xsd, xsd11
+    from sssjob.derive import accessors, conformance, coverage, jsonschema, options, reference, xsd
 
     yield "sssjob/document/accessors.py", accessors.accessors
     yield "schemas/sssjob-3.1.0.xsd", xsd.xsd
-    yield "schemas/sssjob-3.1.0-assertions.xsd", xsd11.xsd11
+    yield "schemas/sssjob-3.1.0-assertions.xsd", xsd.xsd11
     yield "schemas/sssjob.schema.json", jsonschema.json_schema
     yield "docs/reference/elements.md", reference.elements
     yield "docs/reference/rules.md", reference.rules
     yield "docs/reference/conformance.md", conformance.conformance
     yield "docs/reference/coverage.md", coverage.coverage
     yield "docs/reference/options.md", options.options
-    yield "docs/reference/limits.md", limits.limits
+    yield "docs/reference/limits.md", reference.limits
 
 
 def main(arguments: list[str]) -> int:

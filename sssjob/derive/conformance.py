@@ -93,7 +93,7 @@ _TEXT: Final[dict[str, tuple[_Row, ...]]] = {
         ("must", "only what is marked R stands in Requested, only what is marked D in Delivered", _READER),
     ),
     "2.3": (
-        ("must", "elements stand as often as their cardinality says", "sssjob/derive/xsd11.py::xsd11"),
+        ("must", "elements stand as often as their cardinality says", "sssjob/derive/xsd.py::xsd11"),
     ),
     "3.0": (
         ("must", "the jobs of a group form a directed acyclic graph", "sssjob/document/graph.py::Dependencies.cycle"),

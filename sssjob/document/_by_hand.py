@@ -38,8 +38,6 @@ from sssjob.errors import PropertyError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS
 
-__all__ = ["attribute_of", "fill", "name_of", "properties_of", "property_of"]
-
 #: An amount and its unit in one text; a unit that holds digits stands behind a blank, for 0x10 has none.
 _WITH_UNIT: Final = re.compile(
     r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))((?:\s+[^\W\d_]\S*)|(?:[^\W\d_][^\s\d]*))\s*", re.ASCII)

@@ -6,8 +6,6 @@ from typing import Final
 
 from sssjob.document.vocabulary import ATTRIBUTES, CONSUMABLE, ELEMENTS, SCOPES, Attribute, Element, in_scope
 
-__all__ = ["attribute_text", "property_text"]
-
 _TYPES: Final = {
     "String": "str", "Integer": "int", "Float": "Decimal", "Boolean": "bool",
     "DateTime": "int, seconds since 1970 UTC (set: also an aware datetime)",

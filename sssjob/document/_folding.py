@@ -15,8 +15,6 @@ from sssjob.document.element import Container, Item, Property, Raw
 from sssjob.document.inherit import Shared, effective
 from sssjob.document.model import Document, Job, JobDefaults, JobGroup
 
-__all__ = ["folded", "folded_job", "tree"]
-
 
 def folded(document: Document) -> Document:
     """The same document with all defaults folded in; the given one stays as it is."""

@@ -10,9 +10,6 @@ from sssjob.document._tied import Unit, bracketed_units, units, without
 from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import Element, in_scope
 
-__all__ = ["Level", "Origin", "Resolved", "Seen", "Shared", "Slot", "further", "policy_in", "read_units", "resolve",
-           "slot_items"]
-
 Slot = Literal["bare", "Requested", "Delivered", "Environment"]
 #: Name, name and type of a property; of what describes its own level (amounts, results) the level as well.
 _Key = tuple[str | None, ...]

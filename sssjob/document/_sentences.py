@@ -17,8 +17,6 @@ from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 
-__all__ = ["Comparison", "Condition", "amount_of", "compared", "eq", "ge", "gt", "le", "lt", "matching", "ne"]
-
 #: Names of amounts -> the unit in which they count without one.
 _UNITS: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
 Amount = int | float | Decimal | Fraction | str

@@ -14,8 +14,6 @@ from typing import Any, Final, TypeVar
 from sssjob.document.element import Container, Item, Property
 from sssjob.limits import LIMITS
 
-__all__ = ["Unit", "bracketed", "bracketed_units", "units", "without"]
-
 #: Properties that are inherited or left together, each with the container it stands in.
 Unit = list[tuple[Property, Container]]
 _Pair = tuple[Property, Container]

@@ -12,8 +12,6 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 from sssjob.document.element import Accessor, Container, Item
 from sssjob.errors import UsageError
 
-__all__ = ["Block", "Children", "Joining", "joined"]
-
 C = TypeVar("C", bound=Container)
 
 

@@ -8,8 +8,6 @@ import tempfile
 from sssjob.errors import AccessError
 from sssjob.findings import escape
 
-__all__ = ["naming", "put"]
-
 
 def put(directory: str, name: str, text: str, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
     """Write a text and its newline; a link in its place is replaced, not followed. owner: (uid, gid) of the file."""

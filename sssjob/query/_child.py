@@ -25,8 +25,6 @@ from sssjob.query._functions import extensions, prefixed, register
 from sssjob.query._local import Refused, plan
 from sssjob.query._text import reason
 
-__all__ = ["analyse", "evaluate_10", "evaluate_31", "main"]
-
 _FORBIDDEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "urllib.", "ctypes.",
               "shutil.", "os.remove", "os.rename", "ftplib.", "http.")
 _MEMORY = 4 << 30
@@ -155,7 +153,7 @@ def _element(node: Any) -> Any:
 
 
 def analyse(query: str, namespaces: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, Any]:
-    """How a stream can answer a query (see ``_query_local.plan``), or ``{"refused": reason}``."""
+    """How a stream can answer a query (see ``_local.plan``), or ``{"refused": reason}``."""
     from elementpath import ElementPathError, XPath1Parser
 
     try:

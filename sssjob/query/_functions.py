@@ -19,8 +19,6 @@ from sssjob.document.lexical import LexicalError, liberal_datetime, liberal_dura
 from sssjob.document.units import to_bytes
 from sssjob.document.vocabulary import CONTAINERS, ELEMENTS, Element
 
-__all__ = ["FUNCTIONS", "PREFIX", "URI", "extensions", "local_name", "prefixed", "register"]
-
 #: The prefix that needs no declaration, and the namespace that it stands for where the document declares no other.
 PREFIX: Final = "sss"
 URI: Final = "urn:sssjob:functions"

@@ -3,7 +3,7 @@
 The parsed query is followed from step to step by where its nodes can stand: D outside of the jobs (reached from the
 root), J a job, I inside of a job, U outside (reached upwards from a job), X outside behind a condition that a stream
 cannot check. Whatever is not shown to look at one job only is refused with the reason. It runs in the process of
-``_query_child``, on the tree of elementpath's parser.
+``_child``, on the tree of elementpath's parser.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sssjob.document.vocabulary import CONTAINERS, ELEMENTS, aliases, in_scope
-
-__all__ = ["AGGREGATES", "BESIDE", "INSIDE", "JOBS", "Refused", "plan"]
 
 #: Function -> how its values for the jobs make the one of the whole document.
 AGGREGATES: Final[Mapping[str, str]] = {"count": "sum", "sum": "sum", "min": "min", "max": "max", "exists": "any",

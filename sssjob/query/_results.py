@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from lxml import etree
 
-__all__ = ["Kind", "Places", "Result", "object_of"]
-
 Kind = Literal["element", "attribute", "text", "string", "number", "boolean", "map", "array"]
 
 

@@ -1,6 +1,6 @@
 """How a stream answers a query: which queries are plainly about one job, and how the answers of the jobs become one.
 
-What is not plain is analysed by ``_query_local`` in the process of the queries.
+What is not plain is analysed by ``_local`` in the process of the queries.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from sssjob.errors import QueryError
 from sssjob.query._local import BESIDE, INSIDE, JOBS
 from sssjob.query._results import Kind, Places, Result
 from sssjob.query._text import Token
-
-__all__ = ["Plan", "combined", "plain"]
 
 _COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _SIGNS: Final = _COMPARISONS | {"@", "/", "[", "]", "(", ")", ","}

@@ -16,9 +16,6 @@ from sssjob.document.vocabulary import CONTAINERS, ELEMENTS, in_scope
 from sssjob.errors import QueryError
 from sssjob.query._functions import FUNCTIONS, PREFIX
 
-__all__ = ["CHARACTERS", "DEPTH", "Token", "candidates", "check", "is_text", "linear", "needs_31", "needs_amounts",
-           "reason", "spell", "tokens"]
-
 CHARACTERS: Final = 10_000      # longest query
 DEPTH: Final = 64               # open brackets
 _CHEAP_TOKENS: Final = 500      # a query evaluated without a guard

@@ -1,4 +1,4 @@
-"""The killable process that evaluates queries which could take long, as seen from this side (see ``_query_child``)."""
+"""The killable process that evaluates queries which could take long, as seen from this side (see ``_child``)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from lxml import etree
 
 from sssjob.errors import QueryError, QueryTimeout
 from sssjob.limits import Limits
-from sssjob.query import _child as _query_child
-
-__all__ = ["Worker"]
+from sssjob.query import _child
 
 _START_SECONDS: Final = 60.0        # for the process to start, and to parse
 
@@ -33,7 +31,7 @@ class Worker:
 
     def ask(self, query_text: str, version: str, context: Any, variables: Mapping[str, str],
             namespaces: Mapping[str, str]) -> list[Any]:
-        """The results in the form of ``_query_child.evaluate_10``; raises QueryError or QueryTimeout."""
+        """The results in the form of ``_child.evaluate_10``; raises QueryError or QueryTimeout."""
         root = context.getroottree().getroot()
         answer = self._exchange({"query": query_text, "version": version, "variables": dict(variables),
                                  "namespaces": dict(namespaces), "at": _steps(context)},
@@ -42,7 +40,7 @@ class Worker:
         return [[f[0], order[f[1]], f[2]] if len(f) == 3 else f for f in answer["found"]]
 
     def plan(self, query_text: str, variables: Mapping[str, str], namespaces: Mapping[str, str]) -> dict[str, Any]:
-        """How a stream answers, as ``_query_local.plan``; raises QueryError with the reason where it cannot."""
+        """How a stream answers, as ``_local.plan``; raises QueryError with the reason where it cannot."""
         request = {"query": query_text, "variables": dict(variables), "namespaces": dict(namespaces), "analyse": True}
         plan: dict[str, Any] = self._exchange(request, b"")["plan"]
         if "refused" in plan:
@@ -70,7 +68,7 @@ class Worker:
         kept = {k: v for k, v in os.environ.items() if k in {"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"}}
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-B", str(Path(_query_child.__file__))], env=kept, stdin=subprocess.PIPE,
+            [sys.executable, "-P", "-B", str(Path(_child.__file__))], env=kept, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._line(_START_SECONDS)
         return self._process

@@ -22,8 +22,6 @@ from sssjob.request.levels import request_of
 from sssjob.request.totals import is_gpu
 from sssjob.request.tree import AMOUNTS, AllOf, Expression, Node, Predicate, identity_of, names_of, parse
 
-__all__ = ["JudgedLevel", "check_level", "unfit"]
-
 _LEVEL: Final = ("NodeCount", "Processors")
 _BOTH: Final = frozenset(_LEVEL)
 _PROCESSORS: Final[Key] = ("Processors", None, None, None, None, None)

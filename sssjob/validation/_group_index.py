@@ -18,8 +18,6 @@ from sssjob.document.element import Value
 from sssjob.document.model import Job
 from sssjob.validation import Siblings
 
-__all__ = ["KnownIds", "Links", "Unknown"]
-
 _CACHE: Final = 4_096       # KiB of a database that are kept in memory
 
 

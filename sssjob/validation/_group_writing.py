@@ -15,8 +15,6 @@ from sssjob.xml._twin_writing import group_pieces
 from sssjob.xml.profiles import profile as profile_of
 from sssjob.xml.writer import _Writer, text_of
 
-__all__ = ["GroupWriter", "json_pieces", "xml_pieces"]
-
 
 class GroupWriter:
     """Writes the sections of a group one after another, as ``writer.write_document`` writes the document.

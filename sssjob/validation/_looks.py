@@ -23,8 +23,6 @@ from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.tree import check_property
 from sssjob.xml.profiles import Profile
 
-__all__ = ["LOOKS", "OVER", "Found", "Looks", "Place"]
-
 _LISTED: Final = re.compile(r"[,\s]+")
 _CONSUMABLE: Final = frozenset(a.name for a in CONSUMABLE)
 _EVENTS: Final = frozenset(element("Job", "NotificationList").values)

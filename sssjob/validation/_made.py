@@ -7,8 +7,6 @@ from sssjob.findings import Findings
 from sssjob.xml._in_order import in_order
 from sssjob.xml._rereading import record, reread
 
-__all__ = ["tell_made"]
-
 
 def tell_made(document: Document, findings: Findings, profile: str = "liberal") -> None:
     """Record what is wrong with what was made or changed by hand, without what was found when the document was read."""

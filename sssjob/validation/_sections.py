@@ -18,8 +18,6 @@ from sssjob.xml._parts import Slice
 if TYPE_CHECKING:
     from sssjob.validation.large import Large
 
-__all__ = ["Counts", "Section", "SectionFindings", "finished", "told_once"]
-
 _NUMBERED: Final = 1_000    # items of a container from which on ``validation`` numbers no properties
 _ONCE: Final = frozenset(("SSS204", "SSS306", "SSS310", "SSS312"))
 _CHILD: Final = re.compile(r"(/(?:[^/\[:]+:)?(?:(?i:jobgroup)|\*))/([^/\[]+)(?:\[(\d+)\])?(.*)", re.S)

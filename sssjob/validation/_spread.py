@@ -16,8 +16,6 @@ from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.levels import counts_chunks
 
-__all__ = ["spread_over"]
-
 #: What is said of tasks and how they are spread, and what it stands in.
 _SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution"))
 _INNER: Final = frozenset(("Requested", "TaskGroup", "Task", "TaskDefaults", "TaskGroupDefaults"))

@@ -18,8 +18,6 @@ from sssjob.xml._pieces import Text, Thought, head_of
 from sssjob.xml.xmlio import checker, parser
 from sssjob.xml.xmlio import parse_tree as parse_xml
 
-__all__ = ["AsideTree", "InOrder"]
-
 
 class InOrder:
     """The children of an element by their number, each asked for after those before it."""

@@ -12,8 +12,6 @@ from typing import Final
 from sssjob.document.element import Container, Item, Property
 from sssjob.document.vocabulary import CONTAINERS
 
-__all__ = ["FORMS", "bracketed", "is_adapter", "is_parted"]
-
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 
 

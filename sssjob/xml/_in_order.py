@@ -19,8 +19,6 @@ from sssjob.document.vocabulary import AWARENESS, CONTAINERS, Element
 from sssjob.limits import LIMITS
 from sssjob.xml._scopes import Scope, scope_of
 
-__all__ = ["attributes_fit", "classes_of", "in_order"]
-
 _CLASSES: Final[dict[str, type]] = {"String": str, "Integer": int, "Float": Decimal, "Boolean": bool, "DateTime": int,
                                     "Duration": int}
 _HIGHEST: Final = 10 ** LIMITS.digits

@@ -18,8 +18,6 @@ from sssjob.findings import Policy
 from sssjob.limits import Limits
 from sssjob.xml.encoding import character_set
 
-__all__ = ["Frame", "Slice", "frame_of", "part_at", "parts"]
-
 _READ: Final = 1 << 20      # bytes that are read at once
 _TAIL: Final = 256          # bytes of an end tag with the blanks and the line end behind it
 _ROOT: Final = re.compile(

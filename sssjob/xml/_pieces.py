@@ -23,20 +23,6 @@ from sssjob.findings import Findings
 from sssjob.limits import Limits
 from sssjob.xml.encoding import character_set, clean_bytes, long_tag
 
-__all__ = [
-    "PieceLevel",
-    "PieceTexts",
-    "Step",
-    "Text",
-    "Thought",
-    "cut",
-    "head_of",
-    "plain_text",
-    "read",
-    "start_of",
-    "whole",
-]
-
 _SPACE: Final = " \t\n"
 _NAME: Final = r"[A-Za-z_][\w.-]*"
 _PROLOG: Final = re.compile(r"(?:<\?xml\s[^>]*\?>)?\s*")

@@ -9,8 +9,6 @@ from sssjob.document.model import Document
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
 
-__all__ = ["record", "reread"]
-
 
 def reread(document: Document, text: str, findings: Findings, policy: Policy | None = None,
            profile: str = "liberal") -> None:

@@ -32,8 +32,6 @@ from sssjob.xml._pieces import PieceLevel, PieceTexts, Step, Thought
 if TYPE_CHECKING:
     from sssjob.xml._trial import Trial
 
-__all__ = ["NOTHING", "Scope", "Texts", "scope_of", "texts_of"]
-
 _TEXTS: Final = 2_000       # texts kept of one property: what varies more does not repeat enough
 _SETS: Final = 5_000        # sets of attributes kept of one property
 _LONG: Final = 1_000        # characters; longer texts take the long way

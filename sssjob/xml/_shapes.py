@@ -18,8 +18,6 @@ from sssjob.xml._pieces import whole
 from sssjob.xml._scopes import Scope, Texts
 from sssjob.xml.encoding import character_set
 
-__all__ = ["Documents", "Plans", "cut_up", "joined", "leaves_of"]
-
 _T = TypeVar("_T")
 
 _END: Final = ">\1"         # stands for the start of an end tag, so that a cut there shows: XML cannot hold it

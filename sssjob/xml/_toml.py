@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["TOMLError", "read_toml"]
-
 
 class TOMLError(ValueError):
     """A text that is no TOML, or more of it than is read; the message says which, without the name of the file."""

@@ -18,8 +18,6 @@ from sssjob.xml._pieces import Thought, whole
 from sssjob.xml._scopes import Scope, Start, Texts
 from sssjob.xml.xmlio import parser
 
-__all__ = ["Trial"]
-
 _NOWHERE: Final = (0, 0, "")
 
 

@@ -13,8 +13,6 @@ from sssjob.errors import UsageError
 from sssjob.xml._twin_reading import from_json
 from sssjob.xml._twin_writing import Number, dump, to_json
 
-__all__ = ["container_of", "dict_of", "document_of"]
-
 
 def dict_of(document: Document) -> dict[str, Any]:
     """The twin of a document as dicts and lists; a number is an int, a float that has its value exactly, or a

@@ -12,7 +12,7 @@ from unittest import mock
 from hypothesis import given, settings
 
 from sssjob.cli import show
-from sssjob.cli._records import moment, records
+from sssjob.cli.show import moment, records
 from sssjob.document.element import Container, Property, Raw
 from sssjob.document.model import Document
 from sssjob.document.vocabulary import ELEMENTS

@@ -33,9 +33,8 @@ from psij import (
 from sssjob.accounting import Charge, charge, read_rates
 from sssjob.document.model import Job as Document
 from sssjob.fluxexec import executor as executor_module
-from sssjob.fluxexec.desk import Desk
+from sssjob.fluxexec.desk import Desk, final_status
 from sssjob.fluxexec.executor import FluxExecConfig, FluxExecExecutor, _inherited
-from sssjob.fluxexec.final import final_status
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import Manager
 from sssjob.fluxexec.messages import Request, Response

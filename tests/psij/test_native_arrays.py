@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psij import Job, JobSpec, JobState, JobStatus, QueueFullException, SubmitException
-from psij.executors.batch._array_jobs import ArrayLimits, JobArray, arrays_of, numbers_text, pattern_of
-from psij.executors.batch._arrays import MOST_TASKS, of_elements, task_numbers
+from psij.executors.batch._array_jobs import (
+    MOST_TASKS,
+    ArrayLimits,
+    JobArray,
+    arrays_of,
+    numbers_text,
+    of_elements,
+    pattern_of,
+    task_numbers,
+)
 from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._identity import Claim, Identity
 from psij.executors.batch._sge_records import parse_qacct

@@ -13,8 +13,6 @@ from sssjob.translators.records._grid import benchmarks
 from sssjob.translators.records._usage import Taking, Telling
 from sssjob.translators.records.car import invented, site_of
 
-__all__ = ["Levels", "Sum", "added"]
-
 Levels = list[tuple[str, Decimal]]      # benchmarks: name, figure
 _Key = TypeVar("_Key")
 _SI2K: Final = 250      # Si2k of one HEPSPEC

@@ -12,8 +12,6 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from sssjob.findings import Findings
 
-__all__ = ["LONGEST", "Cut", "Form", "Forms", "Once", "Token", "cutter"]
-
 #: Characters of a key that is remembered.
 LONGEST: Final = 4096
 _MOST: Final = 1 << 12      # keys that are remembered

@@ -12,8 +12,6 @@ from sssjob.lrm.idset import ranges
 from sssjob.lrm.states import Stage
 from sssjob.translators.records.base import Rejected, number
 
-__all__ = ["gpus_of", "held", "message", "number_of", "text_of", "whole"]
-
 _RANKS: Final = re.compile(r"rank(\d+|\[[\d,-]+\])/(\S+)", re.ASCII)
 _IDS: Final = re.compile(r"([a-z]+)(\d+|\[[\d,-]+\])", re.ASCII)
 _SUMMARY: Final = 100_000       # characters of a summary that are looked at

@@ -17,8 +17,6 @@ from sssjob.findings import escape
 from sssjob.translators.records._usage import GRID, Taking
 from sssjob.translators.records.base import Rejected, number
 
-__all__ = ["benchmarks", "parsed", "vo_of"]
-
 _Levels = list[tuple[str, Decimal]]
 
 

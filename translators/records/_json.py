@@ -16,8 +16,6 @@ from sssjob.translators.records._lines import UNFIT, lines
 from sssjob.translators.records._packed import PackedError, unpacked
 from sssjob.translators.records.base import Reading, Record, Rejected
 
-__all__ = ["Begun", "escaped", "members", "taken", "values"]
-
 _PIECE: Final = 1 << 18
 _NEAR: Final = 16       # characters before the end of the text in which a fault may be a word cut off
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

@@ -15,8 +15,6 @@ from typing import BinaryIO, Final, NamedTuple
 from sssjob.translators.records._packed import PackedError, Pieces, again, beginning, packing, unpacked
 from sssjob.translators.records._values import Rejected
 
-__all__ = ["UNFIT", "Line", "lines", "numbered", "pieces"]
-
 _PIECE: Final = 1 << 20
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PLAIN: Final = bytes((9, 10, *range(32, 127)))

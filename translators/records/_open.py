@@ -9,8 +9,6 @@ from typing import Final, Generic, TypeVar
 
 from sssjob.translators.records._lines import Line
 
-__all__ = ["OpenJob", "Waiting"]
-
 _MOST: Final = 200_000
 _HELD: Final = 64 << 20         # characters of their lines
 

@@ -16,8 +16,6 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from sssjob.errors import UsageError
 
-__all__ = ["LONGEST", "PackedError", "Pieces", "again", "beginning", "packing", "unpacked"]
-
 _PIECE: Final = 1 << 20
 #: First bytes that tell how a file is compressed, at most.
 LONGEST: Final = 6

@@ -18,11 +18,6 @@ from sssjob.translators.records._record import leaf, node_of_hosts
 from sssjob.translators.records._values import amount, count, micros, rounded
 from sssjob.translators.records.base import Reading
 
-__all__ = [
-    "HELD", "LIMITS", "READ", "WHO", "Chunks", "Facts", "PbsForm", "Said", "Texts", "array_of", "attributes",
-    "form_of", "node_of", "nodes_spec", "requested", "section", "vnodes",
-]
-
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _QUOTED: Final = re.compile(r'([A-Za-z_][\w.\-]*)=(?:"((?:[^"\\]++|\\.)*+)"|(\S*+))')
 _HEAD: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});\d[^; ]*;(.*)", re.ASCII | re.DOTALL)

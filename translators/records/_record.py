@@ -14,8 +14,6 @@ from sssjob.document.model import Delivered, Job, Requested, TaskGroup
 from sssjob.document.nodeset import NodeSet, fold
 from sssjob.translators.records._again import Once
 
-__all__ = ["Heading", "Record", "as_job", "heading", "leaf", "node", "node_of_hosts", "prop", "recall"]
-
 _EXPANDED: Final = 10_000               # names of a node list that are written out
 _T_co = TypeVar("_T_co", covariant=True)
 _LONG: Final = 4096         # characters of a text that is not remembered

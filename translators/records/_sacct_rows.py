@@ -20,9 +20,6 @@ from sssjob.translators.records._slurm import ending, merged
 from sssjob.translators.records._tres import TRES
 from sssjob.translators.records.base import Record, Rejected, amount, count, leaf, micros, rounded, thousands, words
 
-__all__ = ["COUNTED", "ENDS", "EXTENSIONS", "NO_TRES", "Columns", "Part", "RowCounts", "RunRows", "Texts",
-           "asked_memory", "energy_of", "in_total", "time_limit", "using", "whole_record"]
-
 EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "comment": "Comment",
                      "sluid": "SLUID"}
 _EXIT: Final = re.compile(r"-?\d{0,20}(?::-?\d{0,20})?", re.ASCII)

@@ -12,8 +12,6 @@ from sssjob.lrm.usage import known_sum
 from sssjob.translators.records._values import state_word
 from sssjob.translators.records.base import Record
 
-__all__ = ["ending", "merged"]
-
 
 def ending(native: str, reason: str, signal: int | None) -> tuple[str, str, str | None, bool]:
     """(State, StatusMessage, Hold, whether the word is known) of ``CANCELLED by 1001``, ``PENDING`` ..."""

@@ -14,8 +14,6 @@ from typing import Final
 from sssjob.document.element import Item, Property
 from sssjob.document.model import Delivered, Job, Requested
 
-__all__ = ["PlainJobs"]
-
 #: What cannot stand as it is.
 _MARKED: Final = re.compile("[^\t\n -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _QUOTED: Final = re.compile("[^ !#-%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

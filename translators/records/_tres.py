@@ -22,8 +22,6 @@ from sssjob.translators.records._again import LONGEST
 from sssjob.translators.records._record import leaf
 from sssjob.translators.records._values import amount, count, thousands
 
-__all__ = ["TRES", "TresForm", "TresForms", "TresTexts", "memory_place", "tres"]
-
 _ITEM: Final = re.compile(r"([a-z]+(?:/[^=,|]*)?)=(0|[1-9][0-9]{0,14})([KMGTP]?)", re.ASCII)
 _FORMS: Final = 64                  # texts that differ in more than numbers
 _TOTAL: Final = {"metric": "Total"}

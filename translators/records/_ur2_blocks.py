@@ -22,8 +22,6 @@ from sssjob.translators.records._usage import Taking
 from sssjob.translators.records._xml import XMLReading, element, instant, local, seconds, stamp, text_of
 from sssjob.translators.records.base import Record, leaf, number
 
-__all__ = ["BLOCKS", "Blocks", "blocks"]
-
 #: Block -> its elements in order; ! behind a name: it is required.
 BLOCKS: Final[dict[str, tuple[str, ...]]] = {
     "Memory": ("MemoryClass!", "MemoryResourceCapacityUsed!", "MemoryResourceCapacityAllocated",

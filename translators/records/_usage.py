@@ -22,8 +22,6 @@ from sssjob.translators.base import WriteContext
 from sssjob.translators.records._xml import fit, instant
 from sssjob.translators.records.base import Record, prop
 
-__all__ = ["GRID", "STATES", "Taking", "Telling", "documents", "outcome", "status", "whole"]
-
 #: type of the Extensions that hold what only usage records know: Site, VO, Infrastructure ...
 GRID: Final = "Grid"
 #: Status -> State. Source: GFD.98, section 5.8.

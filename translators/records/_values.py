@@ -16,11 +16,6 @@ from sssjob.lrm.slurm import UNSET
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.records._again import Once
 
-__all__ = [
-    "BYTES", "EPOCHS", "FLOAT", "LATEST", "REASONS", "Rejected", "amount", "count", "cpu_of", "micros", "moment",
-    "number", "rounded", "seconds", "sixths", "state_word", "thousands", "words",
-]
-
 #: Why a record is rejected.
 REASONS: Final[dict[str, str]] = {
     "columns": "another number of columns than it should have",

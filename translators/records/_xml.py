@@ -27,8 +27,6 @@ from sssjob.translators.records.base import Reading, Record, Rejected
 from sssjob.xml.encoding import clean_bytes, long_tag
 from sssjob.xml.xmlio import crowded, parser
 
-__all__ = ["XMLReading", "element", "fit", "instant", "local", "seconds", "stamp", "text_of"]
-
 _HEAD: Final = 1 << 20          # bytes before the first record
 _SHORT: Final = 300             # bytes of a tag's name with its prefix
 _SPANS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}

@@ -11,8 +11,6 @@ from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.translators.records._values import LATEST, Rejected
 
-__all__ = ["epoch_of", "even_day", "zone_of"]
-
 _AROUND: Final = tuple(timedelta(hours=n) for n in range(-1, 26))      # hours of a day, and those beside it
 
 

@@ -52,11 +52,6 @@ from sssjob.translators.scripts.layout import Amount, Part, one_part, shared, to
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.writing import words_of
 
-__all__ = [
-    "kept_as_it_is", "name_of", "raw_text", "read_command", "read_layout", "read_machines",
-    "read_variables", "write_command", "write_layout", "write_machines", "write_variables",
-]
-
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 

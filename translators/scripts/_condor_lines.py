@@ -15,8 +15,6 @@ from sssjob.limits import Limits
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Reading
 from sssjob.translators.scripts.raw import Line
 
-__all__ = ["MOST", "OPAQUE", "Command", "MacroError", "Macros", "Submission", "opaque", "submissions"]
-
 #: Macros that a value goes through, and characters that it may become.
 DEPTH: Final = 50
 MOST: Final = 1 << 16

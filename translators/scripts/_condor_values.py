@@ -9,9 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["condition", "read_arguments", "read_environment", "read_requirements", "write_arguments",
-           "write_environment"]
-
 
 def _new(text: str) -> list[str]:
     """Words of the new syntax, in double quotes as a whole. ValueError."""

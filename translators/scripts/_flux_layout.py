@@ -36,8 +36,6 @@ from sssjob.translators.scripts.layout import Amount, Part, on_nodes, one_part, 
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._flux_constraints import as_object
 
-__all__ = ["LAYOUT", "kept_of", "read_layout", "read_requires", "several", "write_layout", "write_requires"]
-
 LAYOUT: Final = {"--nodes": "Requested/NodeCount", "--nslots": "TaskGroup/TaskCount",
                   "--cores-per-slot": "TaskGroup/TaskDefaults/Requested/Processors",
                   "--gpus-per-slot": "TaskGroup/TaskDefaults/Requested/Resource[name=GPU]"}

@@ -16,8 +16,6 @@ from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted
 
-__all__ = ["FLAGS", "SENTINEL", "arguments", "directive", "live", "scan"]
-
 FLAGS: Final = ("debug-emulate", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wrap")
 _VALUES: Final = ("add-file", "bank", "begin-time", "broker-opts", "conf", "cores-per-slot", "cwd", "dependency", "env",
                   "env-file", "env-remove", "error", "flags", "gpus-per-slot", "input", "job-name", "nodes", "nslots",

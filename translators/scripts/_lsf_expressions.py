@@ -12,8 +12,6 @@ from typing import Final
 
 from sssjob.translators.scripts.raw import split_outside
 
-__all__ = ["DEEP", "SECTIONS", "compound", "conditions", "names_of", "sections"]
-
 SECTIONS: Final = ("select", "order", "rusage", "span", "same", "cu", "affinity")
 #: Brackets within brackets.
 DEEP: Final = 50

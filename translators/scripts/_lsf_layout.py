@@ -42,8 +42,6 @@ from sssjob.translators.scripts.layout import (
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limits_of
 
-__all__ = ["NAMES", "read_layout", "special_limit", "write_layout"]
-
 NAMES: Final = ("-n", "-nnodes", "-R", "-M", "-gpu", "-m")
 
 

@@ -16,8 +16,6 @@ from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, quoted_words
 
-__all__ = ["FLAGS", "VALUES", "arguments", "directive", "live", "scan"]
-
 FLAGS: Final = frozenset((
     "ar", "B", "datachk", "H", "hl", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Nd", "Ne", "r", "rn", "ti",
     "tty", "ul", "V", "x", "XF", "Zs"))

@@ -29,8 +29,6 @@ from sssjob.translators.scripts.choices import (
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["read_hosts", "select", "selection", "write_hosts"]
-
 _HOST: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -56,8 +56,6 @@ from sssjob.translators.scripts.grammars import (
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 
-__all__ = ["ROWS", "SIZE", "size_text", "special_array"]
-
 _SIZE: Final = writer("b,kb,mb,gb,tb")
 
 

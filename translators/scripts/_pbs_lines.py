@@ -26,8 +26,6 @@ from sssjob.translators.scripts.raw import (
     split_outside,
 )
 
-__all__ = ["PREFIX", "arguments", "directive", "live", "scanner"]
-
 PREFIX: Final = "#PBS"
 #: One option with a value without quotes: nearly all lines are such.
 _PLAIN: Final = re.compile(r"""\s*+#PBS\s*+-(\w)\s++([^\s"'\\]++)\s*+""")

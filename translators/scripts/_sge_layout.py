@@ -39,8 +39,6 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["NAMES", "SPACE", "read_slots", "write_slots"]
-
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.
 _ANY_PE: Final = "@PE@"
 #: Names that sites give to environments whose slots are on one host; whether it is so the site knows.

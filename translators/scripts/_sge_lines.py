@@ -18,8 +18,6 @@ from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
 from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks, option_of, parted
 
-__all__ = ["FLAGS", "PREFIX", "RESOURCES", "arguments", "directive", "live", "scan", "words"]
-
 PREFIX: Final = "#$"
 #: Resources that have a row of their own.
 RESOURCES: Final = ("h_rt", "h_cpu", "h_vmem", "m_mem_free", "mem_free", "h_core", "h_data", "h_fsize", "h_rss",

@@ -14,8 +14,6 @@ from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import Written, foreign_id
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["HOLD", "QUEUES", "joined"]
-
 
 def joined(options: list[Option], *, wins: bool = False) -> Option:
     """Options that add up as one. wins: those of the command line replace those of the script."""

@@ -43,8 +43,6 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["NAMES", "SIZE", "read_layout", "write_layout"]
-
 _MB: Final = writer(",K,M,G,T", POWERS["M"])
 SIZE: Final = Grammar(slurm.SIZE.read, lambda text: _MB(int(text)), "a size")
 _GPUS: Final = {"--gpus": "Requested/Resource[name=GPU]",

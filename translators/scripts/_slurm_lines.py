@@ -20,8 +20,6 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, slurm_words, texts_of
 
-__all__ = ["LONG", "PREFIXES", "SAME", "arguments", "directive", "live", "scan"]
-
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 LONG: Final = dict.fromkeys((
     "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue", "overcommit",

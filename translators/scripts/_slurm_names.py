@@ -31,8 +31,6 @@ from sssjob.translators.scripts.choices import (
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.raw import Option
 
-__all__ = ["read_constraint", "read_nodelist", "write_constraint", "write_nodelist"]
-
 _FEATURE: Final = re.compile(r"[\w.-]+")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-__all__ = ["as_object", "as_text"]
-
 _TOKEN: Final = re.compile(r"\s+|(?P<or>\|\|?)|(?P<and>&&?)|(?P<open>\()|(?P<close>\))|"
                            r"(?P<term>(?:[^\s|&()\"']|\"[^\"]*\"|'[^']*')+)")
 _OPERATORS: Final = {"": "properties", "properties": "properties", "host": "hostlist", "hosts": "hostlist",

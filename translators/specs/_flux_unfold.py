@@ -19,8 +19,6 @@ from sssjob.lrm.flux.jobspec import Layout, read_layout, read_task
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Reading
 from sssjob.translators.specs._flux_constraints import as_text
 
-__all__ = ["NEST", "PLACE", "SCRIPT", "STREAMS", "Options", "Unfold"]
-
 #: Id of the File.
 SCRIPT: Final = "Script"
 #: Where a batch script lies when the job runs, and the command before it (RFC 37, flux-batch).

@@ -12,11 +12,6 @@ from sssjob.translators.scripts.base import (
     Scan,
 )
 
-__all__ = [
-    "APPLICATIONS", "DEFAULT", "FILES", "FORMAT", "HPCPA", "JSDL", "KEPT", "LIMITS", "NUMBERS", "OPS", "ORDER",
-    "POSIX", "SAFE", "SPMD", "TEXTS", "local",
-]
-
 JSDL: Final = "http://schemas.ggf.org/jsdl/2005/11/jsdl"
 POSIX: Final = "http://schemas.ggf.org/jsdl/2005/11/jsdl-posix"
 HPCPA: Final = "http://schemas.ggf.org/jsdl/2006/07/jsdl-hpcpa"

@@ -40,8 +40,6 @@ from sssjob.translators.specs._jsdl_names import (
 )
 from sssjob.xml.xmlio import parse_tree
 
-__all__ = ["Writer"]
-
 
 class Writer:
     """One job on its way into a JobDefinition."""

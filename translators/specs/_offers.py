@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.recognise import Fit, Sample
 
-__all__ = ["offer_format", "offers"]
-
 _Machine = tuple[Iterable[Node], Mapping[str, Limits]]
 
 

@@ -24,8 +24,6 @@ from sssjob.request.levels import request_of
 from sssjob.request.totals import COUNTED
 from sssjob.request.tree import number_of, per_of
 
-__all__ = ["Resources", "merged"]
-
 
 class Resources(Asked):
     """A job that is asked for the amounts of a ResourceSpecV1."""

@@ -39,8 +39,6 @@ from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.specs._psij_resources import Resources, merged
 
-__all__ = ["to_spec"]
-
 _EXTENSION_CONTEXTS: Final = frozenset(("Scheduler", "LRM", "PSIJ", "MJF", "SSSJob", "Maui", "Moab", "Gold"))
 
 

@@ -7,16 +7,43 @@ number is exact, or lies in ranges, several of which are alternatives.
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from math import ceil, floor
+from typing import Any
+
 from lxml import etree
 
-from sssjob.document.model import Document
+from sssjob.document.element import Container
+from sssjob.document.model import Document, Job
+from sssjob.document.units import from_bytes
+from sssjob.findings import Policy
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.translators.scripts.base import Reading, asking_for, leftovers
+from sssjob.translators.scripts.grammars import literal_name
+from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
-from sssjob.translators.specs._jsdl_from import JobReader
-from sssjob.translators.specs._jsdl_names import FORMAT, JSDL
+from sssjob.translators.specs._jsdl_names import (
+    APPLICATIONS,
+    DEFAULT,
+    FILES,
+    FORMAT,
+    HPCPA,
+    JSDL,
+    KEPT,
+    LIMITS,
+    NUMBERS,
+    OPS,
+    POSIX,
+    SPMD,
+    TEXTS,
+    local,
+)
 from sssjob.translators.specs._jsdl_to import Writer
 from sssjob.xml.xmlio import parse_tree
 
@@ -54,3 +81,300 @@ def _recognise(sample: Sample) -> Fit | None:
 write, files = with_scripts(_written, ".jsdl")
 
 TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, write, (".jsdl",), _recognise, files)
+
+
+def _text(node: Any) -> str:
+    return (node.text or "").strip()
+
+
+def _plain(node: Any, copy: Any) -> Any:
+    """A copy whose prefixes do not depend on the document that it stands in."""
+    copy.attrib.update(node.attrib)
+    copy.text = node.text
+    for inner in node:
+        _plain(inner, etree.SubElement(copy, inner.tag))
+    return copy
+
+
+class JobReader:
+    """One JobDefinition on its way into a job."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    # -- telling
+    def unknown(self, node: Any, why: str = "is not known") -> None:
+        """An element that is not carried; the policy decides."""
+        self.reading.findings.add("SSS301", local(node), f"{local(node)}: {why}", line=node.sourceline or 0,
+                                  policy=self.reading.context.policy or Policy.WARN)
+
+    def option(self, node: Any) -> Option:
+        """What findings name as the origin of a value."""
+        return Option(local(node), _text(node)[:200], node.sourceline or 0, 0, "")
+
+    def keep(self, node: Any) -> None:
+        """An element that only JSDL has, as its text or XML."""
+        value = node.text or ""
+        if len(node) or node.attrib:
+            value = etree.tostring(_plain(node, etree.Element(node.tag, nsmap=DEFAULT)), encoding="unicode")
+        self.reading.put("Extension", value, self.option(node), type="jsdl", name=local(node))
+
+    def put(self, where: str, node: Any, **more: str) -> None:
+        """Put the text of an element into a place of the job; an empty one is nothing."""
+        text = _text(node)
+        if text:
+            self.reading.put(where, text, self.option(node), **more)
+
+    def attributes(self, node: Any, *names: str) -> None:
+        """Tell of attributes that are not among the known ones (SSS302)."""
+        for name in node.attrib:
+            if name not in names:
+                self.reading.findings.add("SSS302", f"{local(node)}/@{name}", f"{local(node)}: attribute {name} is "
+                                          "not carried", policy=self.reading.context.policy or Policy.WARN,
+                                          line=node.sourceline or 0)
+
+    # -- elements
+    def definition(self, root: Any) -> Job:
+        """The job of a JobDefinition; its properties before its containers."""
+        self.attributes(root, "id")
+        descriptions = [n for n in root if n.tag == f"{{{JSDL}}}JobDescription"]
+        for node in root:
+            if node not in descriptions[:1]:
+                self.unknown(node)
+        if not descriptions:
+            self.reading.findings.add("SSS505", "JobDescription", "there is no JobDescription")
+        parts = {"JobIdentification": self.identification, "Application": self.application,
+                 "Resources": self.resources, "DataStaging": self.staging}
+        for node in descriptions[0] if descriptions else ():
+            handler = parts.get(local(node)) if etree.QName(node).namespace == JSDL else None
+            if handler is None:
+                self.unknown(node)
+            else:
+                handler(node)
+        job = self.reading.job
+        job.items.sort(key=lambda item: isinstance(item, Container))
+        return job
+
+    def identification(self, part: Any) -> None:
+        """JobIdentification: name, description, the first project; the rest is kept."""
+        places = {"JobName": "Name", "Description": "Extension[name=Comment,type=Scheduler]"}
+        projects = 0
+        for node in part:
+            name = local(node)
+            if etree.QName(node).namespace != JSDL:
+                self.unknown(node)
+            elif name in places:
+                self.put(places[name], node)
+            elif name == "JobProject" and not projects:
+                projects += 1
+                self.put("Project", node)
+            elif name in ("JobProject", "JobAnnotation"):
+                self.keep(node)
+            else:
+                self.unknown(node)
+
+    def application(self, part: Any) -> None:
+        """Application: its name, and the application of one of the three profiles."""
+        for node in part:
+            name = local(node)
+            if node.tag in APPLICATIONS:
+                self.run(node, APPLICATIONS[node.tag])
+            elif etree.QName(node).namespace != JSDL:
+                self.unknown(node)
+            elif name == "ApplicationName":
+                self.put("Application", node)
+            elif name in ("ApplicationVersion", "Description"):
+                self.reading.put("Extension", _text(node), self.option(node), type="jsdl",
+                                 name="ApplicationDescription" if name == "Description" else name)
+            else:
+                self.unknown(node)
+
+    def run(self, part: Any, space: str) -> None:
+        """POSIXApplication, HPCProfileApplication or SPMDApplication; space: its namespace."""
+        if space != POSIX:
+            self.reading.put("Extension", local(part), self.option(part), type="jsdl", name="Application")
+        self.attributes(part)
+        arguments: list[str] = []
+        for node in part:
+            name, of = local(node), etree.QName(node).namespace
+            if of == SPMD and space == SPMD:
+                self.parallel(node)
+            elif of not in (POSIX, HPCPA):
+                self.unknown(node)
+            elif name in FILES and _text(node):
+                self.attributes(node)
+                self.reading.put(TEXTS[name], literal_name(_text(node)), self.option(node))
+            elif name in TEXTS:
+                self.attributes(node)
+                self.put(TEXTS[name], node)
+            elif name == "Argument":
+                self.attributes(node)
+                arguments.append(node.text or "")
+            elif name == "Environment":
+                self.attributes(node, "name")
+                self.reading.put("Environment/Variable", node.text or "", self.option(node), name=node.get("name", ""))
+            elif name == "WallTimeLimit":
+                self.count("Requested/Duration", node)
+            elif name in LIMITS:
+                self.put(f"ResourceLimit[name={LIMITS[name]}]", node)
+            else:
+                self.unknown(node)
+        if arguments:
+            self.reading.put("Arguments", shlex.join(arguments), self.option(part))
+
+    def parallel(self, node: Any) -> None:
+        """The numbers of an SPMDApplication."""
+        name = local(node)
+        places = {"NumberOfProcesses": "TaskGroup/TaskCount",
+                  "ProcessesPerHost": "TaskGroup/TaskDistribution[type=TasksPerNode]",
+                  "ThreadsPerProcess": "TaskGroup/TaskDefaults/Requested/Processors"}
+        if name in places:
+            self.attributes(node)
+            self.count(places[name], node)
+        elif name == "SPMDVariation":
+            self.keep(node)
+        else:
+            self.unknown(node)
+
+    def count(self, where: str, node: Any) -> None:
+        """Put a whole number into a place; anything else is refused."""
+        text = _text(node)
+        if re.fullmatch(r"\+?\d{1,15}", text, re.ASCII):
+            self.reading.put(where, int(text), self.option(node))
+        elif text:
+            self.reading.refuse(f"{local(node)}: {text[:80]!r} is no whole number", node.sourceline or 0, 0,
+                                local(node))
+
+    def resources(self, part: Any) -> None:
+        """Resources: ranges of numbers, hosts, system, architecture; the rest is kept."""
+        for node in part:
+            name = local(node)
+            if etree.QName(node).namespace != JSDL:
+                self.unknown(node)
+            elif name in NUMBERS:
+                self.number(node, *NUMBERS[name])
+            elif name == "CandidateHosts":
+                hosts = [_text(h) for h in node if local(h) == "HostName" and _text(h)]
+                if hosts:
+                    more = {"aggregation": "List"} if len(hosts) > 1 else {}
+                    self.reading.put("Requested/Node", ",".join(hosts), self.option(node), **more)
+            elif name == "ExclusiveExecution":
+                exclusive = "true" if _text(node) in ("true", "1") else "false"
+                self.reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", exclusive, self.option(node))
+            elif name == "OperatingSystem":
+                self.system(node)
+            elif name == "CPUArchitecture":
+                for inner in node:
+                    if local(inner) == "CPUArchitectureName":
+                        self.put("Requested/Architecture", inner)
+                    else:
+                        self.unknown(inner)
+            elif name in KEPT:
+                self.keep(node)
+            else:
+                self.unknown(node)
+
+    def system(self, part: Any) -> None:
+        """OperatingSystem: its name; its version is kept."""
+        for node in part:
+            if local(node) == "OperatingSystemType":
+                for inner in node:
+                    if local(inner) == "OperatingSystemName":
+                        self.put("Requested/OperatingSystem", inner)
+                    else:
+                        self.unknown(inner)
+            elif local(node) == "OperatingSystemVersion":
+                self.keep(node)
+            else:
+                self.unknown(node)
+
+    # -- ranges
+    def number(self, node: Any, tag: str, metric: str, in_bytes: bool) -> None:
+        """The ranges of a number: (op, value) of all that is demanded together, in alternatives."""
+        alternatives: list[list[tuple[str, Decimal]]] = []
+        for inner in node:
+            bounds = self.bounds(inner)
+            if bounds is None:
+                return
+            alternatives.append(bounds)
+        if not alternatives:
+            self.unknown(node, "has no range")
+        several = len(alternatives) > 1
+        for n, alternative in enumerate(alternatives):
+            for m, (op, value) in enumerate(alternative):
+                more = {"op": op} if op != "EQ" else {}
+                opens = (several and n == 0 and m == 0) + (len(alternative) > 1 and several and m == 0)
+                last = m == len(alternative) - 1
+                closes = (several and n == len(alternatives) - 1 and last) + (len(alternative) > 1 and several and last)
+                if n and not m:
+                    more["conj"] = "Or"
+                if opens - closes:
+                    more["group"] = str(opens - closes)
+                if metric:
+                    more["metric"] = metric
+                self.amount(node, tag, value, in_bytes, more)
+
+    def amount(self, node: Any, tag: str, value: Decimal, in_bytes: bool, more: Mapping[str, str]) -> None:
+        """One requested amount; bytes get the largest unit that is exact. Of what is counted a bound between two whole
+        numbers becomes the one that means the same, and an exact number of them has to be whole."""
+        where = f"Requested/{tag}"
+        if in_bytes:
+            number, units = from_bytes(value)
+            self.reading.put(where, number, self.option(node), units=units, **more)
+        elif tag == "Network":
+            self.reading.put(where, value, self.option(node), **more)
+        else:
+            op = more.get("op", "EQ")
+            if op == "EQ" and value != int(value):
+                self.reading.refuse(f"{local(node)}: {value} is no whole number", node.sourceline or 0, 0, local(node))
+            self.reading.put(where, ceil(value) if op in ("GE", "LT") else floor(value), self.option(node), **more)
+
+    def bounds(self, node: Any) -> list[tuple[str, Decimal]] | None:
+        """(op, value) of an exact value or a bound, or both of a range; None, and refused, for anything else."""
+        name = local(node)
+        if name == "Exact":
+            self.attributes(node, "epsilon")
+            value, tolerance = _number(_text(node)), _number(node.get("epsilon") or "0")
+            if value is None or tolerance is None:
+                pairs = None
+            elif tolerance:
+                pairs = [("GE", max(Decimal(0), value - tolerance)), ("LE", value + tolerance)]
+            else:
+                pairs = [("EQ", value)]
+        elif name == "Range":
+            inner = [self.bounds(n) for n in node if local(n) in ("LowerBound", "UpperBound")]
+            pairs = None if len(inner) != 2 or None in inner else [pair for part in inner if part for pair in part]
+        elif name in OPS:
+            value = _number(_text(node))
+            exclusive = node.get("exclusiveBound") in ("true", "1")
+            pairs = None if value is None else [(OPS[name][exclusive], value)]
+        else:
+            pairs = None
+        if pairs is None:
+            self.reading.refuse(f"{name}: {_text(node)[:80]!r} is no range of numbers", node.sourceline or 0, 0, name)
+        return pairs
+
+    def staging(self, part: Any) -> None:
+        """DataStaging: a copy from or to a URI that overwrites; any other is kept whole."""
+        parts = {local(n): n for n in part}
+        simple = {"FileName", "Source", "Target", "CreationFlag"}
+        uris = {name: _text(next((u for u in parts[name] if local(u) == "URI"), parts[name]))
+                for name in ("Source", "Target") if name in parts}
+        flag = _text(parts["CreationFlag"]) if "CreationFlag" in parts else "overwrite"
+        if "FileName" not in parts or not uris or set(parts) - simple or flag != "overwrite" or not all(uris.values()):
+            self.keep(part)
+            return
+        file = _text(parts["FileName"])
+        for name, kind in (("Source", "StageIn"), ("Target", "StageOut")):
+            if name in uris:
+                pair = (uris[name], file) if name == "Source" else (file, uris[name])
+                text = json.dumps({"source": pair[0], "target": pair[1]}, ensure_ascii=False)
+                self.reading.put(f"Extension[name={kind},type=PSIJ]", text, self.option(part))
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text) if len(text) <= 64 else None
+    except InvalidOperation:
+        return None
+    return value if value is not None and value.is_finite() and 0 <= value < Decimal("1e24") else None

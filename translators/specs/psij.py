@@ -1,26 +1,40 @@
 """PSI/J: the JSON text of JobSpecs (format ``psij``).
 
-``to_spec`` and ``from_spec`` turn a job into a JobSpec and back; here is the text around them. Nothing starts a process
-or opens a file.
+``to_spec`` turns a job into a JobSpec; here are the way back, member by member, and the text around both. Nothing
+starts a process or opens a file.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from psij import InvalidJobException, JSONSerializer
-from sssjob.document.element import new_property
+from psij import (
+    InvalidJobException,
+    JobAttributes,
+    JobSpec,
+    JSONSerializer,
+    ResourceSpecV1,
+    StageIn,
+    StageOut,
+    StageOutFlags,
+    StagingMode,
+)
+from psij.references import pieces
+from sssjob.document.element import Container, new_property
 from sssjob.document.inherit import effective
-from sssjob.document.model import Document, Job, JobGroup
+from sssjob.document.model import Document, Environment, Job, JobGroup, Requested, TaskDefaults, TaskGroup
+from sssjob.document.units import from_bytes
 from sssjob.findings import Findings, Policy
 from sssjob.limits import Limits
 from sssjob.request.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
-from sssjob.translators.specs._psij_from_spec import from_spec
+from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.specs._psij_to_spec import to_spec
 
 __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
@@ -160,3 +174,140 @@ def _text(job: Job, findings: Findings, policy: Policy) -> str:
 
 TRANSLATOR = Translator("psij", "PSI/J JobSpec (JSON)", "spec", read, write, (".psij", ".jsonl"),
                         lambda sample: by_keys(sample, frozenset(("executable",)), _MEMBERS))
+
+
+def from_spec(spec: JobSpec, findings: Findings) -> Job:
+    """The job of a JobSpec: amounts in Requested (decisions 4), all else bare."""
+    job = Job()
+    _add(job, "Name", None if spec.name == spec.executable else spec.name)
+    _add(job, "Executable", spec.executable)
+    if spec.arguments is not None:
+        job.add_as_is("Arguments", shlex.join(_literal(findings, "Arguments", spec.arguments)))
+    _add(job, "InitialWorkingDirectory", spec.directory)
+    _read_attributes(job, spec.attributes or JobAttributes(duration=None))
+    for tag, member in (("InputFile", "stdin"), ("OutputFile", "stdout"), ("ErrorFile", "stderr")):
+        path = getattr(spec, f"{member}_path")
+        _add(job, tag, None if path is None else literal_name(str(path)))
+    _read_environment(job, spec, findings)
+    requested = Requested()
+    group = TaskGroup()
+    _read_duration(requested, spec.attributes, findings)
+    if isinstance(spec.resources, ResourceSpecV1):
+        _read_resources(job, requested, group, spec.resources, spec.launcher)
+    elif spec.resources is not None:
+        findings.add("SSS501", "resources", f"resources of version {spec.resources.version} are not known")
+    _read_extensions(job, spec, findings)
+    job.items += [c for c in (requested, group) if c.items]
+    return job
+
+
+def _add(scope: Container, tag: str, value: object) -> None:
+    if value is not None and str(value) != "":
+        scope.add_as_is(tag, str(value))
+
+
+def _literal(findings: Findings, name: str, texts: Iterable[str]) -> list[str]:
+    """Texts of a JobSpec as those of a job object, where ``${NAME}`` is what it is."""
+    parts = [pieces(text) for text in texts]
+    if any(len(some) > 1 for some in parts):
+        findings.add("SSS502", name, f"{name}: PSI/J replaces ${{...}} at the start, the job object does not",
+                     path=f"/Job/{name}")
+    return ["".join(part if index % 2 == 0 else f"${{{part}}}" for index, part in enumerate(some)) for some in parts]
+
+
+def _read_attributes(job: Job, attributes: JobAttributes) -> None:
+    _add(job, "Queue", attributes.queue_name)
+    _add(job, "Project", attributes.account)
+    _add(job, "Reservation", attributes.reservation_id)
+
+
+def _read_duration(requested: Requested, attributes: JobAttributes | None, findings: Findings) -> None:
+    if attributes is None or attributes.duration is None:
+        return
+    exact = Decimal(str(attributes.duration.total_seconds()))
+    whole = int(exact.to_integral_value(ROUND_HALF_UP))
+    if whole != exact:
+        findings.add("SSS502", "Duration", f"Duration: {exact} s becomes {whole}", path="/Job/Requested/Duration")
+    requested.add_as_is("Duration", whole)
+
+
+def _read_environment(job: Job, spec: JobSpec, findings: Findings) -> None:
+    variables = spec.environment or {}
+    values = _literal(findings, "Environment", variables.values())
+    variables_made = [new_property("Variable", value, {"name": name}) for name,
+                      value in zip(variables, values, strict=True)]
+    job.items.append(Environment(variables_made, {"export": "true" if spec.inherit_environment else "false"}))
+
+
+def _read_resources(job: Job, requested: Requested, group: TaskGroup, r: ResourceSpecV1,
+                    launcher: str | None) -> None:
+    """Amounts; with a launcher that starts copies the processes are tasks, else processors (decisions 10)."""
+    many = launcher not in (None, "single")
+    if r.node_count is not None:
+        requested.add_as_is("NodeCount", r.node_count)
+    if r.processes_per_node is not None:
+        job.add_as_is("TaskDistribution", str(r.processes_per_node), type="TasksPerNode")
+    if r.process_count is not None:
+        if many:
+            group.add_as_is("TaskCount", r.process_count)
+        else:
+            requested.add_as_is("Processors", r.process_count * (r.cpu_cores_per_process or 1))
+    if r.memory is not None:
+        amount, units = from_bytes(r.memory)
+        requested.add_as_is("Memory", amount, units=units)
+    each = Requested()
+    if r.cpu_cores_per_process is not None:
+        each.add_as_is("Processors", r.cpu_cores_per_process)
+    if r.gpu_cores_per_process is not None:
+        each.add_as_is("Resource", Decimal(r.gpu_cores_per_process), name="GPU")
+    if each.items:
+        group.items.append(TaskDefaults([each]))
+    if r.exclusive_node_use:
+        _extend(job, "Scheduler", "ExclusiveNodeUse", "true")
+
+
+def _extend(job: Job, kind: str | None, name: str, text: str) -> None:
+    job.add_as_is("Extension", text, type=kind, name=name)
+
+
+def _read_extensions(job: Job, spec: JobSpec, findings: Findings) -> None:
+    for kind, name, stated in (("Scheduler", "Launcher", spec.launcher), ("PSIJ", "PreLaunch", spec.pre_launch),
+                               ("PSIJ", "PostLaunch", spec.post_launch)):
+        if stated is not None:
+            _extend(job, kind, name, str(stated))
+    for text in sorted(_staged(i) for i in spec.stage_in or ()):
+        _extend(job, "PSIJ", "StageIn", text)
+    for text in sorted(_staged(o) for o in spec.stage_out or ()):
+        _extend(job, "PSIJ", "StageOut", text)
+    for path in sorted(map(str, spec.cleanup or ())):
+        _extend(job, "PSIJ", "Cleanup", path)
+    if spec.cleanup_flags != StageOutFlags.ALWAYS:
+        _extend(job, "PSIJ", "CleanupFlags", _flag_words(spec.cleanup_flags))
+    custom = spec.attributes.custom_attributes if spec.attributes is not None else None
+    for name, value in (custom or {}).items():
+        _read_custom(job, name, value, findings)
+
+def _flag_words(flags: StageOutFlags) -> str:
+    if flags & StageOutFlags.ALWAYS == StageOutFlags.ALWAYS:
+        return "IF_PRESENT|ALWAYS" if flags & StageOutFlags.IF_PRESENT else "ALWAYS"
+    words = [f.name or "" for f in (StageOutFlags.IF_PRESENT, StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR,
+                                    StageOutFlags.ON_CANCEL) if flags & f]
+    return "|".join(words) or "NONE"
+
+
+def _staged(item: StageIn | StageOut) -> str:
+    staging = {"source": str(item.source), "target": str(item.target)}
+    if item.mode is not StagingMode.COPY:
+        staging["mode"] = item.mode.name
+    if isinstance(item, StageOut) and item.flags != StageOutFlags.ALWAYS:
+        staging["flags"] = _flag_words(item.flags)
+    return json.dumps(staging, ensure_ascii=False)
+
+
+def _read_custom(job: Job, name: str, value: object, findings: Findings) -> None:
+    """``slurm.constraint`` as Extension type slurm, name constraint (decisions 16)."""
+    kind, dot, rest = name.partition(".")
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if not isinstance(value, str):
+        findings.add("SSS502", name, f"{name}: {text} is kept as text", path="/Job/Extension")
+    _extend(job, kind if dot else None, rest if dot else name, text)

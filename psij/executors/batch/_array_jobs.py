@@ -2,8 +2,10 @@
 
 The array has a tag, by which it is found; each element has one of its own that follows from it and from the number of
 the element, so that one script names the files of all. That script computes the index from the number; wherever the
-elements differ, the specification that it is made of has a mark (``sssjob.templates.quoting``). No process or file in
-here.
+elements differ, the specification that it is made of has a mark (``sssjob.templates.quoting``).
+
+Of native arrays that others have submitted, each is one job; here is also which tasks a text names. No process or file
+in here.
 """
 
 from __future__ import annotations
@@ -11,15 +13,21 @@ from __future__ import annotations
 import copy
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from psij.executors.batch._identity import COMMON, whole_tag
+from psij.executors.batch._identity import COMMON, Identity, whole_tag
 from psij.job_spec import JobSpec
+from psij.job_state import JobState
+from psij.job_status import JobStatus
+from sssjob.lrm.idset import ranges
 from sssjob.templates.quoting import ELEMENT_MARKS, WIDEST_INDEX, Quoted, index_mark, word
 
-__all__ = ["ArrayLimits", "JobArray", "arrays_of", "numbers_text", "pattern_of"]
+if TYPE_CHECKING:
+    from psij.executors.batch._hooks import BatchHooks
+    from psij.job import Job
+
 
 _GREATEST: Final = 99_999_999       # number of an element that fits into a tag
 _PATHS: Final = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
@@ -207,3 +215,84 @@ def _mark(low: str, high: str, first: str, other: str) -> str | None:
 
 def _filled(text: str, index: int) -> str:
     return _WIDTH.sub(lambda hit: str(index).rjust(ELEMENT_MARKS.index(hit[0]), "0"), text)
+
+
+class Elements:
+    """Those of one executor."""
+
+    def __init__(self, executor: BatchHooks) -> None:
+        self._executor = executor
+        self._open: dict[str, set[str]] = {}    # by tag of the array: ids of jobs whose files are still there
+
+    def add(self, job: Job) -> None:
+        """A job is an element of an array that was submitted here."""
+        self._open.setdefault(whole_tag(job.id), set()).add(job.id)
+
+    def took_over(self, job: Job, identity: Identity | None) -> bool:
+        """Whether a job that is attached to is such an element; it then is one of them."""
+        if identity is None or whole_tag(job.id) not in (identity.tags or ()):
+            return False
+        self.add(job)
+        return True
+
+    def left(self, job: Job) -> None:
+        """The files of a job have been removed: with those of the last element the submit script goes. Raises OSError.
+        """
+        tag = whole_tag(job.id)
+        mine = self._open.get(tag)
+        if mine is None:
+            return
+        mine.discard(job.id)
+        if not mine:
+            del self._open[tag]
+            self._executor.host.remove(self._executor.work_directory / f"{tag}.job")
+
+    def native_id(self, native_id: str, job: Job) -> str:
+        """The native id that a job has as an element of the array with this one."""
+        number = job.id[COMMON:]
+        return self._executor.element_id(native_id, int(number)) if number.isdecimal() else native_id
+
+
+MOST_TASKS = 100_000        # of one line that are counted out; what has more is known as a whole only
+
+#: What becomes of the facts of the elements of an array, by their keys.
+_FACTS: dict[str, Callable[[Any], Any]] = {
+    "submit_time": min, "start_time": min, "end_time": max, "wall_seconds": sum, "cpu_seconds": sum,
+    "memory_max_bytes": max, "memory_average_bytes": max, "processors": max, "node_count": max, "starts": max}
+_ENDS = ("end_time", "wall_seconds", "cpu_seconds", "memory_max_bytes", "memory_average_bytes")
+# Which element counts for the whole: the first of these states.
+_ENDED = (JobState.FAILED, JobState.CANCELED, JobState.COMPLETED)
+_GOING = (JobState.ACTIVE, JobState.QUEUED)
+
+
+def of_elements(elements: Sequence[JobStatus]) -> JobStatus:
+    """The status of an array, from those of its elements in their order; of one element its own.
+
+    While one of them has not ended it runs if any of them has begun. Then: from its first start to its last end, the
+    exit of the first that failed. Usage is added up; of memory, slots and runs it is the most that one element had.
+    """
+    if len(elements) == 1:
+        return elements[0]
+    ended = all(element.state.final for element in elements)
+    order = _ENDED if ended else _GOING
+    counts = min(elements, key=lambda element: order.index(element.state) if element.state in order else len(order))
+    state = JobState.ACTIVE if not ended and any(element.state.final for element in elements) else counts.state
+    facts = dict(counts.metadata or {})
+    facts.pop("attempts", None)
+    for key, choose in _FACTS.items():
+        values = [element.metadata[key] for element in elements if element.metadata and key in element.metadata]
+        if values and (ended or key not in _ENDS):
+            facts[key] = choose(values)
+    if "nodes" in facts:
+        facts["nodes"] = list(dict.fromkeys(n for element in elements
+                                            for n in (element.metadata or {}).get("nodes", ())))
+    time = facts.get("end_time") if ended else facts.get("start_time" if state is JobState.ACTIVE else "submit_time")
+    return JobStatus(state, time=time, exit_code=counts.exit_code, message=counts.message, metadata=facts)
+
+
+def task_numbers(text: str) -> Iterator[int]:
+    """The tasks that ``4`` or ``3-9:2,12`` names; none where it has another form or names more than MOST_TASKS."""
+    named = ranges(text)
+    if named is not None and sum(map(len, named)) <= MOST_TASKS:
+        for span in named:
+            yield from span

@@ -26,8 +26,6 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch._followed import LastAnswer
 
-__all__ = ["BatchAsking", "reason", "while_submitting"]
-
 _log = logging.getLogger("psij")
 _CLUSTER_S = 10.0                   # the longest to wait for the name of the cluster
 # Some commands run behind env(1) or sh(1), which end with this code where the command is not there, and name it.

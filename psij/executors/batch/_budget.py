@@ -10,8 +10,6 @@ import time
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = ["Budget", "spending"]
-
 _AT_ONCE: Final = 0.3       # of the questions of a minute, those that may follow one another without a pause
 
 

@@ -21,8 +21,6 @@ from psij.job import Job
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["cancel_natively"]
-
 _AT_ONCE: Final = 100           # native ids in one command
 #: What became of a native id: accepted (True), it had ended (False), or why it could not be cancelled.
 _Answers = dict[str, "bool | SubmitException"]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Cluster", "first"]
-
 _LONGEST = 500      # characters of each word: they are shown to people and kept in journals
 
 

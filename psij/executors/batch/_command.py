@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["OUTPUT_LIMIT", "Message", "OutputLimitError", "Result", "run"]
-
 OUTPUT_LIMIT = 256 * 1024 * 1024     # bytes of standard output and standard error together
 _CHUNK = 1 << 18
 _LINGER_S = 0.5                      # how long output is awaited from what a command that has ended left behind

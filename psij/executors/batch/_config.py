@@ -8,8 +8,6 @@ from pathlib import Path
 
 from psij.job_executor_config import JobExecutorConfig
 
-__all__ = ["BatchSchedulerExecutorConfig"]
-
 _WORK_THERE = "~/.psij/work"
 _NUMBERS = ("queue_polling_interval", "questions_a_minute", "initial_queue_polling_delay",
             "queue_polling_error_threshold", "command_timeout", "accounting_delay", "lost_after", "staging_bytes")

@@ -17,8 +17,6 @@ from psij.executors.batch._files import ExitFile
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
-__all__ = ["MAY_GO_ON", "Evidence", "decide"]
-
 _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
 _BY_CANCEL = ("signal", "launch", "unknown-exit")
 #: Reasons of ends of a run, after which there may be another one.

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from psij.executors.batch._host import HERE, Host
 
-__all__ = ["KEEP", "ExitFile", "exit_file", "node_names", "output_tail", "recorded", "starts"]
-
 _CODE = re.compile(r"(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"\d{1,12}", re.ASCII)
 _NODE = re.compile(r"[\w.-]{1,255}", re.ASCII)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from psij.job import Job
     from psij.job_status import JobStatus
 
-__all__ = ["Followed", "LastAnswer"]
-
 
 class LastAnswer(dict[str, str]):
     """What the queue said last: native states, with what else counts, by native id.

@@ -33,8 +33,6 @@ from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
 from sssjob.lrm.clocks import clock
 
-__all__ = ["BatchHooks"]
-
 _LONGEST_WORD = 128 * 1024 - 1      # bytes of an argument or a variable that Linux can hand to a program
 
 _Words = list[str]                  # the method ``list`` hides the built-in inside the class

@@ -19,8 +19,6 @@ from typing import Final
 
 from psij.executors.batch._command import OUTPUT_LIMIT, Result, run
 
-__all__ = ["HERE", "CutError", "Host", "UnreachableError"]
-
 _OLD_S = 30 * 24 * 3600
 #: Names of files that are removed when nobody has touched them for a month end so.
 ENDINGS: Final = (".job", ".out", ".ec", ".nodefile", ".keep", ".start", ".new")

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-__all__ = ["COMMON", "SKEW_S", "Claim", "Identity", "RunRecord", "Verdict", "Whose", "judge", "tags_in", "whole_tag"]
-
 #: How far the clocks of a client and of its resource manager may be apart, where nothing but the time tells.
 SKEW_S = 120.0
 _SAME_S = 2.0           # two times that are rounded differently are of one submission when they are so near

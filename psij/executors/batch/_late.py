@@ -21,8 +21,6 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["EndedJob", "complete", "late_records"]
-
 _UNKNOWN = ("lost", "unknown-exit")                     # reasons of ends that nobody could tell
 _AFTERWARDS = ("stage-in", "stage-out", "cleanup")      # reasons that no accounting knows of
 _QUEUE = "queue"

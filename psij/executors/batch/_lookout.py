@@ -17,8 +17,6 @@ from psij.executors.batch._host import Host
 if TYPE_CHECKING:
     from psij.executors.batch._followed import Followed
 
-__all__ = ["LOOK_S", "Lookout"]
-
 LOOK_S = 0.5        # between two looks
 _SHARE = 20         # and at least this many times as long as a look took
 _COARSE_S = 1.5     # how long a directory may change without another time of change: some clocks are coarse

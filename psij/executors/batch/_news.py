@@ -9,8 +9,6 @@ from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
-__all__ = ["add_nodes", "add_starts", "amend", "is_behind", "kept"]
-
 _LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
 _BETWEEN = ("PRERUN", "CONFIGURING", "STARTING")      # phases of a job that waits while its script may run already
 _BEHIND_S = 60.0        # no resource manager's list is further behind what its jobs have recorded

@@ -20,10 +20,6 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.clocks import clock
 from sssjob.templates.quoting import Directive
 
-__all__ = ["RESOURCES", "appended", "asks_itself", "at_home", "custom_directives", "custom_of", "directory",
-           "in_reservation", "job_name", "limit_text", "local_time", "member_directives", "requested", "resources",
-           "share", "time_limit", "warn_once"]
-
 #: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
 #: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
 RESOURCES = "psij.resources"

@@ -17,8 +17,6 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch._followed import Followed
 
-__all__ = ["Reasons"]
-
 _log = logging.getLogger("psij")
 _WAITED_S: Final = 10.0         # a job that waits less is not asked about: most start before
 _PAUSE_S: Final = 60.0          # between two questions

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from psij.executors.batch._arrays import of_elements
+from psij.executors.batch._array_jobs import of_elements
 from psij.executors.batch._identity import Claim, RunRecord, Whose
 from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.sge import RAN, RUN_AGAIN, average, limit_passed, moment, numbers, records_of, runs_of, used_in
 from sssjob.lrm.usage import of_runs
-
-__all__ = ["job_lists", "parse_qacct"]
 
 #: ``failed`` of a run that is not the last.
 _NOT_OVER = (24, RUN_AGAIN)

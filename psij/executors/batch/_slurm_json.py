@@ -21,8 +21,6 @@ from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.job_status import JobStatus
 from sssjob.lrm.slurm import job_id, member, number
 
-__all__ = ["FIRST_GOOD", "command", "parse_codes"]
-
 FIRST_GOOD = (23, 2)        # the first release with the data_parser plugins
 _NO_JSON = re.compile(r"option|json|plugin|serializer|not supported", re.IGNORECASE)
 

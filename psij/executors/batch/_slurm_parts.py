@@ -18,8 +18,6 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.templates import render
 from sssjob.templates.quoting import slurm_path, word
 
-__all__ = ["check_part", "step", "whole_id"]
-
 _PART = "slurm-part.sh.j2"
 _DEVICES = ("/", "dev")
 _LAUNCHERS = (None, "", "single", "srun")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from psij.executors.batch._arrays import of_elements
+from psij.executors.batch._array_jobs import of_elements
 from psij.executors.batch._evidence import MAY_GO_ON
 from psij.executors.batch._identity import Claim, RunRecord, Whose, tags_in
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
@@ -20,8 +20,6 @@ from psij.job_status import JobStatus
 from sssjob.lrm.slurm import NEVER, recorded, shown, state_of, waits_for
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import of_runs, quantity
-
-__all__ = ["ACCOUNTING", "WORDS", "is_off", "is_unsure", "native_state", "parse_sacct", "parse_scontrol", "status_in"]
 
 T = TypeVar("T")
 

@@ -33,8 +33,6 @@ from typing import Final
 from psij.executors.batch._command import OUTPUT_LIMIT, Message, Result, run
 from psij.executors.batch._host import ENDINGS, HERE, CutError, Host, UnreachableError
 
-__all__ = ["SSHHost", "connecting", "host_of"]
-
 #: Seconds that a connection stays when nobody uses it.
 _PERSIST_S: Final = 600
 #: Bytes of the path of a Unix socket that a name of ssh's own and the end of its folder leave.

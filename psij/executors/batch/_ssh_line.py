@@ -22,8 +22,6 @@ from psij.executors.batch._host import CutError, UnreachableError
 if TYPE_CHECKING:
     from psij.executors.batch._ssh import SSHHost
 
-__all__ = ["Line", "LineEnded", "LineStopped"]
-
 _CHUNK: Final = 1 << 17
 _LOOK_S: Final = 0.2            # between two looks whether to go on
 _LEAVE_S: Final = 1.0           # for a script whose stream was given up

@@ -30,8 +30,6 @@ from psij.executors.batch._ssh_line import Line, LineEnded, LineStopped
 from psij.executors.batch._unpacking import pack, unpack
 from psij.staging import StageIn, StageOut, StageOutFlags, StagingMode
 
-__all__ = ["SSHStaging", "check_modes"]
-
 _CANNOT: Final = 9              # exit codes of our scripts: what is wanted cannot be,
 _NO_FOLDER: Final = 8           # and the job's directory is not there
 _CUT: Final = 7                 # the stream has ended too early

@@ -40,8 +40,6 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["BatchStaging", "after_end", "before_submission", "placed", "staging_of"]
-
 _PAUSE_S = (1.0, 60.0)      # before the second try to reach a host, and before any
 
 _log = logging.getLogger("psij")

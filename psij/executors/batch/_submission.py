@@ -24,8 +24,6 @@ from psij.job import Job
 if TYPE_CHECKING:
     from psij.executors.batch._asking import BatchAsking
 
-__all__ = ["Submissions"]
-
 _log = logging.getLogger("psij")
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETXTBSY}
 _LOOKUP_S = (0.5, 10.0)             # shortest and longest pause between two questions by tag

@@ -11,9 +11,6 @@ from psij.exceptions import SubmitException
 from psij.executors.batch._identity import Whose
 from psij.job_status import JobStatus
 
-__all__ = ["UNKNOWN_ERROR", "Failure", "InvalidJobStateError", "Orders", "Search", "Source", "SourceOffError",
-           "check_status_exit_code"]
-
 UNKNOWN_ERROR = "PSIJ: Unknown error"      # what hooks get of a command that failed and said nothing
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from psij.executors.batch._hooks import BatchHooks
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["keep_exit_file", "read_left", "remove_all", "remove_files", "tell_output"]
-
 _log = logging.getLogger("psij")
 _AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
 #: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there.

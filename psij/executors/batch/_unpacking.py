@@ -17,8 +17,6 @@ from typing import IO, Any, Final
 
 from psij.executors._local_staging import open_file
 
-__all__ = ["pack", "unpack"]
-
 _CHUNK: Final = 1 << 18
 _MEMBERS: Final = 1_000_000     # of one archive
 _HEADER: Final = 1 << 20        # bytes of a header that says a long name, or the like

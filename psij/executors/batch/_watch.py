@@ -36,8 +36,6 @@ from psij.job_status import JobStatus
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-__all__ = ["JUST_MADE_S", "Watcher", "follow", "left_behind", "watcher_of"]
-
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
 _GROWTH = 1.5           # of the pause between two questions, up to the configured interval

@@ -14,8 +14,6 @@ from psij.job_spec import JobSpec
 from psij.references import pieces
 from sssjob.templates.quoting import Quoted, expanding_word, word
 
-__all__ = ["command_words", "exported", "needs_env", "program", "program_words", "shell_only"]
-
 # Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
 _OF_BASH = frozenset([
     "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",

@@ -21,11 +21,10 @@ from psij._handlers import apart, hand_over, interrupting
 from psij._validate import native_id_text
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging
-from psij.executors.batch._array_jobs import JobArray, arrays_of
+from psij.executors.batch._array_jobs import Elements, JobArray, arrays_of
 from psij.executors.batch._asking import BatchAsking, reason, while_submitting
 from psij.executors.batch._canceling import cancel_natively
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
-from psij.executors.batch._elements import Elements
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._host import UnreachableError
 from psij.executors.batch._identity import Identity, Verdict, whole_tag

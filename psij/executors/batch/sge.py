@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
-from psij.executors.batch._arrays import task_numbers
+from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal
 
-__all__ = ["Level", "faults"]
-
 Level = Literal["schema", "rfc", "flux"]
 #: Vertices below one another that are looked at.
 _DEPTH: Final = 32
