@@ -246,6 +246,9 @@ CASES = {
         *[group(TASKS.format(6), in_requested("<NodeCount>2</NodeCount>"))] * 2),
     "fewer tasks than chunks, and fewer processors": document(
         "<Processors>1</Processors>", group(TASKS.format(3), CHUNKS.format(4), each("<Memory units='GB'>4</Memory>"))),
+    "features of the defaults of groups, of which one says its own": document(
+        defaults(in_requested("<Feature op='NE'>slow</Feature>")), group(TASKS.format(4)),
+        group(TASKS.format(3), in_requested("<Feature>fast</Feature>"))),
     "several conditions on hosts, of which some name the same": document(
         in_requested("<Node aggregation='Range'>n[1-3]</Node>"), group(in_requested("<Node>n1</Node>"))),
 }

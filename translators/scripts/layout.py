@@ -284,6 +284,11 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
     asking.alike = groups if alike else ()
+    for tag in ("Feature", "Node"):
+        of_groups = {any(e.level == GROUP for e in part_asking.said(tag)) for part_asking in many}
+        for e in asking.said(tag) if len(of_groups) > 1 else ():
+            if e.level == GROUPS:
+                asking.dropped(e, "it holds for some task groups alone, for others say their own")
     before = first.processor_total
     for tag, name in (("NodeCount", "nodes"), ("Processors", "processors")):
         if any(e.level == JOB for e in asking.said(tag)):
