@@ -22,9 +22,7 @@ demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
 
 # The files of the tests are removed; PYTEST_DEBUG_TEMPROOT=/tmp make test keeps them there (tests/place.py says why not).
-# In a fresh clone every worker would compile all tests with their assertions: one process does so before they start.
 test: $(VENV)/.development
-	@ls tests/__pycache__/test_front.*-pytest-*.pyc > /dev/null 2>&1 || $(PY) -m pytest -qq --collect-only > /dev/null || true
 	@place=; if [ -z "$${PYTEST_DEBUG_TEMPROOT:-}" ]; then \
 	  place=$$($(PY) tests/place.py); export PYTEST_DEBUG_TEMPROOT="$$place"; trap 'rm -rf "$$place"' EXIT; \
 	fi; \
