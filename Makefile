@@ -6,9 +6,9 @@ SHELL := /bin/bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# More than half of the time is spent in waiting for stand-ins: four workers a core, where there are few
+# More than half of the time is spent in waiting for stand-ins: five processes a core, where there are few
 PYTEST_ARGS ?= -q -p tests.side_by_side \
-               --processes $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 4 * n : n + 12 )))
+               --processes $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 5 * n : n + 12 )))
 # Where pytest notes which tests failed
 PYTEST_CACHE ?= .pytest_cache
 BENCH_ARGS ?=
