@@ -6,8 +6,9 @@ SHELL := /bin/bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# More than half of the time is spent in waiting for stand-ins: four workers a core, where there are few
-PYTEST_ARGS ?= -q -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 4 * n : n + 12 ))) --dist worksteal
+# More than half of the time is spent in waiting for stand-ins: five processes a core, where there are few
+PYTEST_ARGS ?= -q -p tests.side_by_side \
+               --processes $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$(( n < 4 ? 5 * n : n + 12 )))
 # Where pytest notes which tests failed
 PYTEST_CACHE ?= .pytest_cache
 BENCH_ARGS ?=
@@ -21,9 +22,7 @@ demo: $(VENV)/.runtime
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/demo.sh
 
 # The files of the tests are removed; PYTEST_DEBUG_TEMPROOT=/tmp make test keeps them there (tests/place.py says why not).
-# In a fresh clone every worker would compile all tests with their assertions: one process does so before they start.
 test: $(VENV)/.development
-	@ls tests/__pycache__/test_front.*-pytest-*.pyc > /dev/null 2>&1 || $(PY) -m pytest -qq --collect-only > /dev/null || true
 	@place=; if [ -z "$${PYTEST_DEBUG_TEMPROOT:-}" ]; then \
 	  place=$$($(PY) tests/place.py); export PYTEST_DEBUG_TEMPROOT="$$place"; trap 'rm -rf "$$place"' EXIT; \
 	fi; \

@@ -130,12 +130,12 @@ class _Wrapped(AsyncJobExecutor):
             by_job = {job._job: done for job, done in reversed(submissions)}
             self._waiting += [(job, done) for job, done in submissions if by_job[job._job] is not done]     # again
 
-            def told(job: Job, error: Exception | None, by_job: _ByJob = by_job) -> None:
+            def note(job: Job, error: Exception | None, by_job: _ByJob = by_job) -> None:
                 """Settle the submission of a job in the loop's thread."""
                 loop.call_soon_threadsafe(_settle, by_job[job], error)
 
             try:
-                await asyncio.to_thread(self._executor._submit_all, list(by_job)[::-1], told)
+                await asyncio.to_thread(self._executor._submit_all, list(by_job)[::-1], note)
             except Exception as e:
                 for done in by_job.values():
                     _settle(done, e)

@@ -1,18 +1,19 @@
 """Whether the package ``psij`` is the one that was installed with sssjob: psij-python has one of the same name.
 
 Whichever of the two distributions is installed last overwrites the other's files, and removing either removes them.
+``python -m sssjob.packages`` says what is wrong, with exit status 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
 from sssjob.errors import SSSJobError
 
-__all__ = ["ForeignPackageError", "check_psij", "psij_trouble", "trouble_of_command"]
+__all__ = ["ForeignPackageError", "check_psij", "psij_trouble"]
 
 _MARK = 'DISTRIBUTION = "sssjob"'
 _WHAT_TO_DO = "run pip uninstall psij-python, then pip install --force-reinstall --no-deps sssjob"
@@ -39,17 +40,13 @@ def psij_trouble(path: list[str] | None = None) -> str:
     return f"the package psij in {Path(package.origin).parent} is that of psij-python and not sssjob's: {_WHAT_TO_DO}"
 
 
-def trouble_of_command(arguments: Sequence[str]) -> str:
-    """What is wrong, as ``psij_trouble`` says it, for a command of ``python -m psij`` that only ours has; else empty.
-
-    arguments: the words with which the interpreter was started (``sys.orig_argv``).
-    """
-    commands = {command for option, module, command in zip(arguments, arguments[1:], arguments[2:], strict=False)
-                if (option, module) == ("-m", "psij")}
-    return psij_trouble() if commands & {"alias", "check-program"} else ""
-
-
 def check_psij() -> None:
     """Raise ForeignPackageError where the package psij is not ours."""
     if trouble := psij_trouble():
         raise ForeignPackageError(trouble)
+
+
+if __name__ == "__main__":
+    if trouble := psij_trouble():
+        print(trouble, file=sys.stderr)
+        sys.exit(3)

@@ -1,7 +1,7 @@
 """Many small cases in one test: each is checked whatever became of the others, and those that fail are told together.
 
-A test of its own costs more than most of these cases do (its items are collected by every worker, its report is sent
-through two processes); what it gives beside a name, fixtures that are made anew, a case of a table does not need.
+A test of its own costs more than most of these cases do (it is collected, has fixtures, and sends three reports from
+one process to another); what it gives beside a name, fixtures that are made anew, a case of a table does not need.
 """
 
 from __future__ import annotations

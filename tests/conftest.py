@@ -34,22 +34,27 @@ TIME_LIMITS = {"lab": 900, "soak": 7200}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without looking for garbage among thousands of tests that stay; nor is it looked for there later."""
+    """Collect without looking for garbage among thousands of tests that stay; nor is it often looked for there later.
+
+    They are not frozen: the product, which asks how many objects are, would count them whenever it reads a document.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.enable()
         gc.freeze()
+        gc.unfreeze()
+        gc.set_threshold(*gc.get_threshold()[:2], 1000)
+        gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give tests of another kind a time limit of their own, unless they state one; begin with the longest tests."""
     for item in items:
         longer = [limit for name, limit in TIME_LIMITS.items() if item.get_closest_marker(name)]
         if longer and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(max(longer)))
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    workers = config.getoption("processes", 0) or int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     items[:] = _longest_first(items, workers)
 
 

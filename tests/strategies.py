@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ def examples(few: int) -> int:
     return int(os.environ.get("SSSJOB_EXAMPLES") or few)
 
 
+@cache
 def values(e: Element) -> st.SearchStrategy[Value]:
     """Values of an element's type."""
     if e.may_be_empty and e.verbatim:
@@ -39,6 +41,7 @@ def values(e: Element) -> st.SearchStrategy[Value]:
     return _VALUES[e.type]
 
 
+@cache
 def attribute_texts(a: Attribute) -> st.SearchStrategy[str]:
     """Canonical texts of an attribute."""
     if a.values:
@@ -53,40 +56,68 @@ def attribute_texts(a: Attribute) -> st.SearchStrategy[str]:
 @st.composite
 def properties(draw: st.DrawFn, container: str) -> Property:
     """A property that may stand in a container, with some of its attributes."""
-    e = draw(st.sampled_from(list(in_scope(container).values())))
-    inherited = {"R": REQUESTED, "D": DELIVERED}.get(CONTAINERS[container].category, ())
-    rows = {a.name: a for a in (*inherited, *e.attributes, AWARENESS)}
-    wanted = draw(st.sets(st.sampled_from(list(rows)), max_size=3)) | {a.name for a in e.attributes if a.required}
+    e = draw(_elements(container))
+    rows, some = _attributes(container, e)
+    wanted = draw(some) | {a.name for a in e.attributes if a.required}
     attributes = {n: draw(attribute_texts(rows[n])) for n in rows if n in wanted}
     return new_property(e.name, draw(values(e)), attributes)
+
+
+# Strategies are made once: one that is made while an example is drawn costs as much as what it draws.
+
+@cache
+def _elements(container: str) -> st.SearchStrategy[Element]:
+    return st.sampled_from(list(in_scope(container).values()))
+
+
+@cache
+def _attributes(container: str, e: Element) -> tuple[dict[str, Attribute], st.SearchStrategy[set[str]]]:
+    """The attributes that an element may have in a container, by their names, and some of these names."""
+    inherited = {"R": REQUESTED, "D": DELIVERED}.get(CONTAINERS[container].category, ())
+    rows = {a.name: a for a in (*inherited, *e.attributes, AWARENESS)}
+    return rows, st.sets(st.sampled_from(list(rows)), max_size=3)
+
+
+@cache
+def _some_properties(container: str) -> st.SearchStrategy[list[Property]]:
+    return st.lists(properties(container), min_size=1, max_size=5)
+
+
+@cache
+def _some_containers(name: str, depth: int, most: int) -> st.SearchStrategy[list[Container]]:
+    return st.lists(containers(name, depth), max_size=most)
 
 
 _RAWS = st.builds(Raw, st.sampled_from(("Unknown", "{urn:other}thing")),
                   st.dictionaries(st.sampled_from(("a", "value")), WORDS, max_size=2), WORDS,
                   st.lists(st.builds(Raw, st.just("Inner"), st.just({}), WORDS), max_size=2))
+_MAYBE_RAW = st.lists(_RAWS, max_size=1)
+_POLICIES: st.SearchStrategy[dict[str, str]] = st.sampled_from(({}, {"awarenessPolicy": "Ignore"}))
 
 
 @st.composite
 def containers(draw: st.DrawFn, name: str, depth: int = 2) -> Container:
     """A container with properties, children and now and then an element of another vocabulary, in any order."""
-    items: list[Item] = list(draw(st.lists(properties(name), min_size=1, max_size=5)))
+    items: list[Item] = list(draw(_some_properties(name)))
     if depth:
         for child, _, _ in CONTAINERS[name].children:
             most = 2 if CONTAINERS[child].category or depth == 1 else 1
-            items += draw(st.lists(containers(child, depth - 1), max_size=most))
-    items += draw(st.lists(_RAWS, max_size=1))
-    policy = draw(st.sampled_from(({}, {"awarenessPolicy": "Ignore"})))
+            items += draw(_some_containers(child, depth - 1, most))
+    items += draw(_MAYBE_RAW)
+    policy = draw(_POLICIES)
     return CLASSES[name](draw(st.permutations(items)), dict(policy))
 
 
 _FILES = st.lists(st.builds(File, WORDS, st.text(st.characters(codec="utf-8"), max_size=30),
                             st.sampled_from((None, "base64"))), max_size=2, unique_by=lambda f: f.id)
+_ROOTS = st.sampled_from(("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")).flatmap(
+    cache(lambda name: containers(name)))
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> Document:
     """A document with one of the roots; with Files beside it now and then."""
-    root = draw(st.sampled_from(("Job", "JobGroup", "TaskGroup", "Requested", "Delivered")).flatmap(containers))
+    root = draw(_ROOTS)
     return Document(root, {f.id: f for f in draw(_FILES)})
 
 

@@ -5,18 +5,17 @@ psij-python runs this file too, whenever its ``psij`` is imported: the only plac
 """
 
 import sys
+from runpy import run_module
 
 from packaging.version import Version
 
 import psij.version
 from psij.descriptor import Descriptor
 
-if getattr(psij.version, "DISTRIBUTION", "") != "sssjob":
-    from sssjob.packages import trouble_of_command
-
-    if trouble := trouble_of_command(sys.orig_argv):
-        print(trouble, file=sys.stderr)
-        sys.exit(3)
+if getattr(psij.version, "DISTRIBUTION", "") != "sssjob" and any(
+        sys.orig_argv[at:at + 3] in (["-m", "psij", "alias"], ["-m", "psij", "check-program"])
+        for at in range(len(sys.orig_argv))):
+    run_module("sssjob.packages", run_name="__main__")      # which says so and ends
 
 __PSI_J_EXECUTORS__ = [
     Descriptor("fluxexec", Version("0.1.0"), "sssjob.fluxexec.executor.FluxExecExecutor",

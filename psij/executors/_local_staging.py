@@ -293,14 +293,14 @@ def _link(source: str, target: str) -> None:
 
 def _copy(source: str, target: str, stop: _Stop) -> None:
     """Copy a file or a folder; links inside a folder stay links."""
-    def one(source: str, target: str) -> None:
+    def copy_file(source: str, target: str) -> None:
         """Copy one file; StagingStopped where the job is cancelled meanwhile."""
         _copy_file(source, target, stop)
 
     if os.path.isdir(source):
-        shutil.copytree(source, target, symlinks=True, copy_function=one, dirs_exist_ok=True)
+        shutil.copytree(source, target, symlinks=True, copy_function=copy_file, dirs_exist_ok=True)
     else:
-        one(source, target)
+        copy_file(source, target)
 
 
 def _copy_file(source: str, target: str, stop: _Stop) -> None:

@@ -349,10 +349,10 @@ class LocalJobExecutor(JobExecutor):
 
 
 class _Many:
-    """Jobs that are started together; told: of each with what ``submit`` raises, or None."""
+    """Jobs that are started together; on_job: of each with what ``submit`` raises, or None."""
 
-    def __init__(self, executor: LocalJobExecutor, told: Callable[[Job, Exception | None], None]) -> None:
-        self.executor, self.told = executor, told
+    def __init__(self, executor: LocalJobExecutor, on_job: Callable[[Job, Exception | None], None]) -> None:
+        self.executor, self.on_job = executor, on_job
         self.begun: deque[LocalRun] = deque()
         self.unchanged = False          # the program has done nothing since the last start was asked for
 
@@ -384,7 +384,7 @@ class _Many:
 
     def _tell(self, job: Job, error: Exception | None) -> None:
         self.unchanged = False
-        self.told(job, error)
+        self.on_job(job, error)
 
     def _begin(self, job: Job) -> bool:
         """Whether the start is open. Where something is lacking, open starts give back what they hold."""

@@ -174,15 +174,15 @@ def figures(values: Mapping[str, float | None], now: float) -> Figures:
     """remaining_time at both levels of confidence, draining_waste and kill_waste. Source: draft 0.99, conversion
     formulas."""
 
-    def known(*names: str) -> list[float] | None:
+    def figure(*names: str) -> list[float] | None:
         """The values of all these names; None if one of them is missing."""
         numbers = [v for v in map(values.get, names) if v is not None]
         return numbers if len(numbers) == len(names) else None
 
-    expected, bound = known("last_exp_job_end"), known("last_max_job_end")
-    allocated = known("allocated_cpu") or known("allocated_CPU")
-    drain = known("used_CPU", "first_exp_job_end", "add_final_exp_waste")
-    kill = known("add_uncom_time", "used_CPU", "last_job_start")
+    expected, bound = figure("last_exp_job_end"), figure("last_max_job_end")
+    allocated = figure("allocated_cpu") or figure("allocated_CPU")
+    drain = figure("used_CPU", "first_exp_job_end", "add_final_exp_waste")
+    kill = figure("add_uncom_time", "used_CPU", "last_job_start")
     return Figures(
         expected[0] - now if expected else None,
         bound[0] - now if bound else None,

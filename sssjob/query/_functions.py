@@ -145,7 +145,7 @@ def _of_lxml(item: Any) -> Any:
 
 def extensions(namespaces: Mapping[str, str]) -> dict[tuple[str | None, str], Callable[..., float]]:
     """The functions as lxml takes them; of several nodes the first counts, as in number()."""
-    def one(name: str, function: Callable[[Any], float]) -> Callable[..., float]:
+    def entry(name: str, function: Callable[[Any], float]) -> Callable[..., float]:
         """The entry of one function in the table that lxml takes."""
         def evaluate(_context: Any, *arguments: Any) -> float:
             """The number for the first item of the argument; no number for none."""
@@ -158,7 +158,7 @@ def extensions(namespaces: Mapping[str, str]) -> dict[tuple[str | None, str], Ca
 
         return evaluate
 
-    return {(namespaces[PREFIX], name): one(name, function) for name, function in FUNCTIONS.items()}
+    return {(namespaces[PREFIX], name): entry(name, function) for name, function in FUNCTIONS.items()}
 
 
 # --- XPath 3.1: elementpath ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ how they are spread; conditions, alternatives, and names of nodes and features."
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def request_in(document: Document) -> Request:
     return request_of(job, defaults, bare=True)
 
 
+@cache
 @st.composite
 def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False, chunks: bool = False) -> str:
     unit, most = draw(UNITS)
@@ -52,6 +54,7 @@ def _amount(draw: st.DrawFn, tag: str, *, metrics: bool, ops: bool = False, chun
     return f"<{tag} units='{unit}'{more}>{draw(st.integers(1, most))}</{tag}>"
 
 
+@cache
 @st.composite
 def _gpus(draw: st.DrawFn, *, metrics: bool, chunks: bool = False) -> str:
     metric = draw(st.sampled_from(["", "", "PerNode", *(["PerChunk"] if chunks else [])])) if metrics else ""
@@ -59,6 +62,7 @@ def _gpus(draw: st.DrawFn, *, metrics: bool, chunks: bool = False) -> str:
     return f"<Resource name='GPU'{more}>{draw(st.integers(1, 6))}</Resource>"
 
 
+@cache
 @st.composite
 def _counts(draw: st.DrawFn) -> list[str]:
     """NodeCount and Processors."""
@@ -75,6 +79,7 @@ def _counts(draw: st.DrawFn) -> list[str]:
     return lines
 
 
+@cache
 @st.composite
 def _distribution(draw: st.DrawFn) -> list[str]:
     kind = draw(st.sampled_from(["", "", "TasksPerNode", "ProcessorsPerTask", "Geometry"]))
@@ -94,6 +99,7 @@ def _some(draw: st.DrawFn, parts: list[st.SearchStrategy[str]], chance: int = 3)
     return [draw(part) for part in parts if draw(st.integers(0, chance)) == 0]
 
 
+@cache
 @st.composite
 def _alternatives(draw: st.DrawFn) -> list[str]:
     """Two conditions of one name in brackets, of which one is enough, or which are preferred to different degrees."""
@@ -108,6 +114,7 @@ def _alternatives(draw: st.DrawFn) -> list[str]:
     return [f"<{tag} preference='1'>{first}</{name}>", f"<{tag} preference='3'>{second}</{name}>"]
 
 
+@cache
 @st.composite
 def _names(draw: st.DrawFn, chance: int = 5) -> list[str]:
     """Features, nodes by name, and a resource that is none of those which every manager knows."""
@@ -118,12 +125,14 @@ def _names(draw: st.DrawFn, chance: int = 5) -> list[str]:
     return lines
 
 
+@cache
 @st.composite
 def _durations(draw: st.DrawFn) -> str:
     op = draw(st.sampled_from(["", "", " op='LE'", " op='GE'"]))
     return f"<Duration{op}>{draw(st.integers(60, 100_000))}</Duration>"
 
 
+@cache
 @st.composite
 def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     count = draw(st.integers(0 if alone else 1, 8))
@@ -153,6 +162,7 @@ def _within(tag: str, lines: list[str]) -> list[str]:
     return [f"<{tag}>", "<Requested>", *lines, "</Requested>", f"</{tag}>"] if lines else []
 
 
+@cache
 @st.composite
 def _group_defaults(draw: st.DrawFn) -> list[str]:
     """What task groups and their tasks have unless they say otherwise."""

@@ -46,14 +46,15 @@ def test_what_is_not_compressed_stays(data: bytes) -> None:
 
 @pytest.mark.parametrize("name", PACKERS)
 def test_what_is_damaged_or_cut_is_told_behind_what_was_whole(name: str) -> None:
-    data = PACKERS[name](TEXT)
+    text = TEXT[:9000]          # read byte by byte
+    data = PACKERS[name](text)
     first = PACKERS[name](b"a\n")
     for wrong in (data[:len(data) // 2], data[:-1], data + b"nothing", first + data[:7]):
         file, read = unpacked(io.BytesIO(wrong)), b""
         with pytest.raises(PackedError, match=r"damaged|too early|stand others"):
             while piece := file.read(1):
                 read += piece
-        assert (b"a\n" + TEXT).startswith(read) or TEXT.startswith(read)
+        assert (b"a\n" + text).startswith(read) or text.startswith(read)
     odd = bytearray(data)
     odd[len(odd) // 2] ^= 0xFF
     with pytest.raises(PackedError):
@@ -69,7 +70,7 @@ def test_zstd_without_its_extra_is_refused_by_name(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", PACKERS)
 def test_a_small_file_of_many_bytes(name: str) -> None:
     """What comes at a time is bounded, however much the whole is."""
-    size = 1 << 26
+    size = 1 << 24
     file = unpacked(io.BytesIO(PACKERS[name](bytes(size))))
     total = 0
     while piece := file.read(1 << 20):

@@ -159,14 +159,14 @@ def values(file: BinaryIO, most: int, tell: _Tell) -> Iterator[tuple[int, Any]]:
 
 def taken(reading: Reading, numbered: Iterator[tuple[int, Any]], record: Callable[[Any, int], Record]) -> Iterator[Job]:
     """The jobs of (line, value), each value a record of the reading; what breaks the document itself ends it."""
-    def one(value: Any, at: int) -> tuple[Job]:
+    def job_of(value: Any, at: int) -> tuple[Job]:
         """The job of one record."""
         return (reading.given(record(value, at)),)
 
     at = 1
     try:
         for at, value in numbered:
-            yield from reading.accepted(at, partial(one, value, at))
+            yield from reading.accepted(at, partial(job_of, value, at))
     except Rejected as why:
         reading.counts.read += 1
         reading.reject(at, why.reason, str(why))
