@@ -75,8 +75,12 @@ def _modules(survey: Survey) -> list[str]:
 
 
 def _lsf(survey: Survey) -> list[str]:
-    rows = _plain(survey, "unit", '#unit_for_limits = "MB"')
-    return ["# LSF_UNIT_FOR_LIMITS: KB, MB, GB ...", "[lsf]", *rows] if rows else []
+    units = _plain(survey, "unit", '#unit_for_limits = "MB"')
+    reserves = _plain(survey, "reserve", "#reserve_per_task = false")
+    rows = [*(["# LSF_UNIT_FOR_LIMITS: KB, MB, GB ...", *units] if units else ()),
+            *(["# RESOURCE_RESERVE_PER_TASK: whether rusage[mem=4GB] is that of each task", *reserves]
+              if reserves else ())]
+    return ["[lsf]", *rows] if rows else []
 
 
 def _sge(survey: Survey) -> list[str]:

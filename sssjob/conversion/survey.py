@@ -58,6 +58,7 @@ KINDS: Final[dict[str, _Kind]] = {
     "pe": _Kind("parallel environments", "sge.pe"),
     "h_vmem": _Kind("whether h_vmem counts for each slot", "sge.h_vmem_per_slot"),
     "unit": _Kind("unit of memory without one", "lsf.unit_for_limits"),
+    "reserve": _Kind("whether memory counts for each task", "lsf.reserve_per_task"),
     "clock": _Kind("clock of times of day", "timezone"),
     "complex": _Kind("resources and complexes of the site"),
     "group": _Kind("groups of hosts"),
@@ -69,6 +70,7 @@ _BY_TAG: Final = {kind.property: name for name, kind in KINDS.items() if kind.pr
 #: Resources of ``-l`` that come with every PBS and Grid Engine, and mean the same everywhere.
 _OWN: Final = frozenset(("place", "h_rt", "s_rt", "h_cpu", "s_cpu", "arch"))
 _UNITS: Final = ("unit is the site's", "has no unit")       # of messages of the reader of LSF
+_RESERVES: Final = "reserve_per_task"
 _CLOCK: Final = "the clock of the site"
 
 
@@ -163,6 +165,8 @@ def _findings(dialect: str, findings: Findings) -> Iterator[Use]:
         kind, name = "other", finding.subject
         if dialect == "lsf" and any(words in finding.message for words in _UNITS):
             kind = "unit"
+        elif _RESERVES in finding.message:
+            kind = "reserve"
         elif _CLOCK in finding.message:
             kind = "clock"
         elif finding.subject == "-l h_vmem":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.conversion.site import Site, read_site
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 
@@ -59,3 +60,29 @@ def test_habits(source: str, target: str, directives: str, options: list[str] | 
     directive_lines = [line.split(" ", 1)[1] for line in lines if line.startswith("#")]
     assert options is None or directive_lines == options
     assert [m for m in messages if not any(m in finding.message for finding in findings)] == []
+
+
+TASKS = read_site('name = "x"\n[lsf]\nreserve_per_task = true\n')
+HOSTS = read_site('name = "x"\n[lsf]\nreserve_per_task = false\n')
+TAKEN = "mem=9GB is taken for each host, as LSF does where the site says nothing (reserve_per_task in [lsf] of a site "
+
+
+@pytest.mark.parametrize(("directives", "site", "options", "asked"), [
+    ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', None, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], True),
+    ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', HOSTS, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], False),
+    ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', TASKS, ["--ntasks=6", "--ntasks-per-node=3", "--mem-per-cpu=9G"], False),
+    ('-n 6 -R "span[ptile=3] rusage[mem=9GB/host]"', TASKS, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], False),
+    ('-R "rusage[mem=9GB]"', TASKS, ["--mem=9G"], False), ('-R "rusage[mem=9GB]"', None, ["--mem=9G"], False)])
+def test_memory_of_several_slots_of_lsf(directives: str, site: Site | None, options: list[str], asked: bool) -> None:
+    """RESOURCE_RESERVE_PER_TASK of lsf.conf(5) decides whose memory it is; the site says so, or is asked."""
+    findings = Findings("s")
+    document = get("lsf").read(f"#!/bin/sh\n#BSUB {directives}\n./a\n".encode(), ReadContext("s", findings, site=site))
+    lines = get("slurm").write(document, WriteContext(findings)).splitlines()
+    assert [line.partition(" ")[2] for line in lines if line.startswith("#SBATCH")] == options
+    assert any(TAKEN in finding.message for finding in findings) is asked
+
+
+def test_memory_of_a_host_where_tasks_are_counted() -> None:
+    document = get("slurm").read(b"#!/bin/sh\n#SBATCH -N2 --ntasks-per-node=3 --mem=9G\n./a\n", ReadContext())
+    text = get("lsf").write(document, WriteContext(Findings("s"), site=TASKS))
+    assert '#BSUB -R "rusage[mem=9GB/host]"\n' in text
