@@ -7,6 +7,7 @@ import pytest
 from sssjob.conversion.site import Site, read_site
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.xml.reader import read_document
 
 #: (source, target, directives, the options of the result, what findings say of them).
 CASES = [
@@ -70,7 +71,8 @@ TAKEN = "mem=9GB is taken for each host, as LSF does where the site says nothing
 @pytest.mark.parametrize(("directives", "site", "options", "asked"), [
     ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', None, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], True),
     ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', HOSTS, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], False),
-    ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', TASKS, ["--ntasks=6", "--ntasks-per-node=3", "--mem-per-cpu=9G"], False),
+    ('-n 6 -R "span[ptile=3] rusage[mem=9GB]"', TASKS,
+     ["--ntasks=6", "--ntasks-per-node=3", "--mem-per-cpu=9G"], False),
     ('-n 6 -R "span[ptile=3] rusage[mem=9GB/host]"', TASKS, ["--ntasks=6", "--ntasks-per-node=3", "--mem=9G"], False),
     ('-R "rusage[mem=9GB]"', TASKS, ["--mem=9G"], False), ('-R "rusage[mem=9GB]"', None, ["--mem=9G"], False)])
 def test_memory_of_several_slots_of_lsf(directives: str, site: Site | None, options: list[str], asked: bool) -> None:
@@ -86,3 +88,12 @@ def test_memory_of_a_host_where_tasks_are_counted() -> None:
     document = get("slurm").read(b"#!/bin/sh\n#SBATCH -N2 --ntasks-per-node=3 --mem=9G\n./a\n", ReadContext())
     text = get("lsf").write(document, WriteContext(Findings("s"), site=TASKS))
     assert '#BSUB -R "rusage[mem=9GB/host]"\n' in text
+
+
+def test_a_node_that_sbatch_would_take_for_a_file() -> None:
+    """Seen with sbatch 22.05: a list of nodes with a slash is opened as a file."""
+    findings = Findings("s")
+    body = "<Executable>./a</Executable><Requested><Node>rack/n1</Node><Node op='NE'>/n2</Node></Requested>"
+    text = get("slurm").write(read_document(f"<Job>{body}</Job>"), WriteContext(findings, policy=Policy.WARN))
+    assert text == "#!/bin/sh\n./a\n" and [f.message for f in findings if f.subject == "Node"] == [
+        f"Node: dropped, {name} would be the file of a list to Slurm" for name in ("rack/n1", "/n2")]
