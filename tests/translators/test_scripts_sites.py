@@ -41,15 +41,21 @@ CASES = [
     ("slurm", "lsf", "#SBATCH --signal=B:USR1@90\n", ["-wa USR1", "-wt 00:02"],
      ["all processes of the job get the signal", "LSF counts whole minutes; rounded up"]),
     ("pbspro", "lsf", "#PBS -W umask=027\n", [], ["LSF has no option for it; the script begins with umask 027"]),
+    # a submit command that waits for the end
+    ("slurm", "pbspro", "#SBATCH --wait\n", ["-W block=true"], []),
+    ("pbspro", "lsf", "#PBS -W block=true\n", ["-K"], []),
+    ("lsf", "sge", "#BSUB -K\n", ["-sync y", "-cwd"], []), ("sge", "slurm", "#$ -cwd -sync y\n", ["--wait"], []),
+    ("sge", "sge", "#$ -sync n\n", ["-sync n"], []),
+    ("slurm", "flux", "#SBATCH --wait\n", [], ["Extension Wait: dropped"]),
     # arrays for managers without arrays
     ("slurm", "flux", "#SBATCH -n 1 -a 1-9:2%3 -o x-%A_%a.txt\n", ["--nslots=1", "--output=x-{{id}}.txt"],
-     ["Flux has no arrays of jobs; one call for each element is: for i in $(seq 1 2 9); do flux batch "
-      "--env=SLURM_ARRAY_TASK_ID=$i SCRIPT; done",
+     ["Flux has no arrays of jobs, whose elements are submitted one by one: seq 1 2 9 | xargs -I@ flux batch "
+      "--env=SLURM_ARRAY_TASK_ID=@ SCRIPT",
       "Flux has no {index} in file names; the rest of the name is written"]),
     ("sge", "cobalt", "#$ -cwd -t 1-9 -o x.$TASK_ID -j y\n", None,
-     ["one call for each element is: for i in $(seq 1 1 9); do qsub --env SGE_TASK_ID=$i SCRIPT; done",
+     ["are submitted one by one: seq 1 1 9 | xargs -I@ qsub --env SGE_TASK_ID=@ SCRIPT",
       "dropped, Cobalt has no {index} in file names"]),
-    ("pbspro", "flux", "#PBS -J 0-4\n", [], ["for i in $(seq 0 1 4); do flux batch --env=PBS_ARRAY_INDEX=$i SCRIPT"]),
+    ("pbspro", "flux", "#PBS -J 0-4\n", [], ["seq 0 1 4 | xargs -I@ flux batch --env=PBS_ARRAY_INDEX=@ SCRIPT"]),
 ]
 
 

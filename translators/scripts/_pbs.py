@@ -29,6 +29,7 @@ from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
     SCHEDULER,
+    WAIT,
     Written,
     array,
     dependencies,
@@ -51,6 +52,7 @@ from sssjob.translators.scripts.grammars import (
     PBS_TIME,
     YES,
     Grammar,
+    Kept,
     file_reader,
 )
 from sssjob.translators.scripts.raw import Option
@@ -290,6 +292,12 @@ def _write_destination(asking: Asking) -> Written:
     return [("-q", text)] if text else []
 
 
+def _waiting(text: str) -> str:
+    if text.lower() not in ("true", "t", "y", "1"):
+        raise Kept("what holds anyway")
+    return "true"
+
+
 ROWS: Final[tuple[AnyRow, ...]] = table((
     named(Row("-N", "Name")),
     Row("-A", "Project"),
@@ -309,6 +317,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
     Row("-S", "Shell"),
     Row("-W umask", SCHEDULER.format("Umask")),
+    Row("-W block", WAIT, Grammar(_waiting, str, "true")),
     Special(("-j", "-o", "-e"), _read_files, _write_files, of=OF_FILES),
     Special(("-V", "-v"), _read_environment, _write_environment),
     Special(("-m", "-M"), _read_mail, _write_mail, of=OF_MAIL),

@@ -143,9 +143,9 @@ class Asking(Asked):
         meanings = {} if source is None else source.variables
         index = next((name for name, meaning in meanings.items() if meaning == "array_index"), "ARRAY_INDEX")
         span = one_range(entry.text.partition("%")[0])
-        indices = "INDICES" if span is None else f"$(seq {span[0]} {span[2]} {span[1]})"
-        return f"dropped, {self.dialect.title} has no arrays of jobs; one call for each element is: for i in " \
-            f"{indices}; do {self.dialect.each.format(index, '$i')} SCRIPT; done"
+        indices = "echo INDICES" if span is None else f"seq {span[0]} {span[2]} {span[1]}"
+        return f"dropped, {self.dialect.title} has no arrays of jobs, whose elements are submitted one by one: " \
+            f"{indices} | xargs -I@ {self.dialect.each.format(index, '@')} SCRIPT"
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""
