@@ -149,6 +149,18 @@ class ParallelEnvironment(_Table):
 Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
 
 
+def _option(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
+        raise ValueError(f"{name[:80]!r} is no name of a long option, as container-image")
+    return name
+
+
+class Slurm(_Table):
+    """plugin_options: long options that plugins of the site add to sbatch (spank(7)), as ``container-image``."""
+
+    plugin_options: tuple[Annotated[str, AfterValidator(_option)], ...] = ()
+
+
 class SGE(_Table):
     """pe: name -> parallel environment, those to be preferred first; h_vmem_per_slot: whether h_vmem is multiplied by
     the slots (complex(5), consumable YES); complex: name of a resource -> what it is."""
@@ -206,6 +218,7 @@ class Site(_Table):
     modules: dict[Name, Replaced] = Field(default_factory=dict)
     lsf: LSF = Field(default_factory=LSF)
     sge: SGE = Field(default_factory=SGE)
+    slurm: Slurm = Field(default_factory=Slurm)
     options: dict[Name, dict[Name, Replaced]] = Field(default_factory=dict)
     queues: dict[Name, Queue] = Field(default_factory=dict)
     run: Annotated[dict[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)

@@ -69,6 +69,25 @@ def test_habits(source: str, target: str, directives: str, options: list[str] | 
     assert [m for m in messages if not any(m in finding.message for finding in findings)] == []
 
 
+PLUGINS = read_site('name = "x"\n[slurm]\nplugin_options = ["image", "off"]\n')
+
+
+def test_options_of_plugins() -> None:
+    """spank(7): what plugins of the site add to sbatch only the site can name; elsewhere sbatch refuses it."""
+    script = b"#!/bin/sh\n#SBATCH --image a:b -n 2\n#SBATCH --off -t 5\n./a\n"
+    findings = Findings("s")
+    document = get("slurm").read(script, ReadContext("s", findings, site=PLUGINS))
+    assert list(findings) == [] and get("slurm").write(document, WriteContext(findings, site=PLUGINS)) == (
+        "#!/bin/sh\n#SBATCH --ntasks=2\n#SBATCH --image=a:b\n#SBATCH --time=00:05:00\n#SBATCH --off\n./a\n")
+    get("pbspro").write(document, WriteContext(findings, policy=Policy.WARN, site=PLUGINS))
+    assert [f.message for f in findings if f.kind == "dropped"] == [
+        "--image a:b: dropped, PBS Pro has no place for it", "--off: dropped, PBS Pro has no place for it"]
+    get("slurm").read(script, ReadContext("s", refused := Findings("s"), policy=Policy.WARN))
+    assert [f.message for f in refused] == [
+        "--image: no such option, unless plugin_options in [slurm] of a site profile name it", "'a:b' is no option",
+        "--off: no such option, unless plugin_options in [slurm] of a site profile name it"]
+
+
 TASKS = read_site('name = "x"\n[lsf]\nreserve_per_task = true\n')
 HOSTS = read_site('name = "x"\n[lsf]\nreserve_per_task = false\n')
 TAKEN = "mem=9GB is taken for each host, as LSF does where the site says nothing (reserve_per_task in [lsf] of a site "

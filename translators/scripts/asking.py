@@ -298,8 +298,10 @@ class Asking(Asked):
 
 
     def open(self) -> Iterator[tuple[str, str | None]]:
-        """Options of names that the dialect leaves open, as they were kept."""
-        begun = self.dialect.open
+        """Options of names that the dialect leaves open, or that plugins of the site add, as they were kept."""
+        site, begun, dash = self.context.site, self.dialect.open, "-"
+        if self.dialect.name == "slurm" and site is not None:
+            begun, dash = site.slurm.plugin_options, "--"
         if not begun or not any(name.startswith(begun) for name in self.own):
             return
         for e in self.said("Extension"):
@@ -308,7 +310,7 @@ class Asking(Asked):
             if name.startswith(begun):
                 e.used = True
                 e.understood |= {"name", "type"}
-                yield f"-{name}", None if e.text == f"-{name}" else e.text
+                yield f"{dash}{name}", None if e.text == f"{dash}{name}" else e.text
 
     def kept(self, row: AnyRow, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         """Options of a row that were kept as they are, but for those that are said already."""
