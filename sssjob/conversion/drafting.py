@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from sssjob.conversion.site import OPTION
 from sssjob.conversion.survey import KINDS, Answer, Question, Survey
 
 __all__ = ["draft"]
@@ -24,7 +25,7 @@ def draft(survey: Survey, name: str = "draft") -> str:
              "# \"#key = value\" are guesses: take the sign away from those that hold, with the right value.",
              f"name = {json.dumps(name)}", ""]
     for block in (_plain(survey, "clock", '#timezone = "UTC"'), *(_map(survey, k) for k in KINDS if KINDS[k].property),
-                  _modules(survey), _lsf(survey), _sge(survey), _without_key(survey)):
+                  _modules(survey), _slurm(survey), _lsf(survey), _sge(survey), _without_key(survey)):
         lines += block
     return "\n".join(lines).rstrip() + "\n"
 
@@ -72,6 +73,12 @@ def _modules(survey: Survey) -> list[str]:
     rows = survey.of("module")
     return ["# environment modules: the name in the scripts = the name here; \"\" leaves it out", "[modules]",
             *_names(rows), ""] if rows else []
+
+
+def _slurm(survey: Survey) -> list[str]:
+    names = [question.name for question, _ in survey.of("plugin")[:_MOST] if OPTION.fullmatch(question.name)]
+    return ["# options that plugins add to sbatch; others are slips", "[slurm]",
+            f"#plugin_options = {json.dumps(names)}", ""] if names else []
 
 
 def _lsf(survey: Survey) -> list[str]:

@@ -56,7 +56,7 @@ from sssjob.xml._toml import TOMLError, read_toml
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["LSF", "SGE", "SSH", "ParallelEnvironment", "Queue", "Site", "SiteError", "read_site"]
+__all__ = ["LSF", "OPTION", "SGE", "SSH", "ParallelEnvironment", "Queue", "Site", "SiteError", "Slurm", "read_site"]
 
 #: Properties whose values are names that a site gives.
 _NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
@@ -149,8 +149,12 @@ class ParallelEnvironment(_Table):
 Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
 
 
+#: A long option without its dashes.
+OPTION: Final = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
+
+
 def _option(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
+    if not OPTION.fullmatch(name):
         raise ValueError(f"{name[:80]!r} is no name of a long option, as container-image")
     return name
 
