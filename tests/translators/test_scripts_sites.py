@@ -122,3 +122,12 @@ def test_a_node_that_sbatch_would_take_for_a_file() -> None:
     text = get("slurm").write(read_document(f"<Job>{body}</Job>"), WriteContext(findings, policy=Policy.WARN))
     assert text == "#!/bin/sh\n./a\n" and [f.message for f in findings if f.subject == "Node"] == [
         f"Node: dropped, {name} would be the file of a list to Slurm" for name in ("rack/n1", "/n2")]
+
+
+def test_a_machine_whose_name_ends_in_a_backslash() -> None:
+    """The 23.0 bindings take such an expression for one that does not parse."""
+    findings = Findings("s")
+    body = "<Executable>./a</Executable><Requested><Node>n\\</Node></Requested>"
+    text = get("htcondor").write(read_document(f"<Job>{body}</Job>"), WriteContext(findings, policy=Policy.WARN))
+    assert "requirements" not in text and [f.message for f in findings if f.subject == "Node"] == [
+        "Node: dropped, n\\ ends in a backslash, which no string in an expression can"]
