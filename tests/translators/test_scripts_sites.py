@@ -47,6 +47,11 @@ CASES = [
     ("lsf", "sge", "#BSUB -K\n", ["-sync y", "-cwd"], []), ("sge", "slurm", "#$ -cwd -sync y\n", ["--wait"], []),
     ("sge", "sge", "#$ -sync n\n", ["-sync n"], []),
     ("slurm", "flux", "#SBATCH --wait\n", [], ["Extension Wait: dropped"]),
+    # a colon in the name of a file, which qsub of PBS and Torque takes for the end of a host
+    ("slurm", "pbspro", "#SBATCH -o run:%j -e /x/e:1\n", ['-o "run_^jobid^"', "-e /x/e:1"],
+     ["PBS Pro takes what stands before a colon for a host; it is written as _"]),
+    ("lsf", "torque", "#BSUB -oo log/a:b -eo c\n", ["-o log/a_b", "-e c"], ["Torque takes what stands before a colon"]),
+    ("torque", "pbspro", "#PBS -o host:run\n#PBS -e host:err\n", ["-o host:run", "-e host:err"], []),
     # arrays for managers without arrays
     ("slurm", "flux", "#SBATCH -n 1 -a 1-9:2%3 -o x-%A_%a.txt\n", ["--nslots=1", "--output=x-{{id}}.txt"],
      ["Flux has no arrays of jobs, whose elements are submitted one by one: seq 1 2 9 | xargs -I@ flux batch "

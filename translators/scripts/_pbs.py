@@ -143,8 +143,19 @@ def _write_files(asking: Asking) -> Written:
                     "-j oe says so", "info", "ErrorFile")
         join = "oe"
     options: Written = [("-j", join)] if join else []
-    options += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
+    options += [(name, _path_of(asking, tag, text)) for name, tag, text in (
+        ("-o", "OutputFile", output[0]), ("-e", "ErrorFile", error[0])) if text is not None]
     return options
+
+
+def _path_of(asking: Asking, tag: str, text: str) -> str:
+    """A file name of a manager that knows no hosts before them: what stands before a colon is one to qsub, unless the
+    name begins with a slash (prepare_path.c of OpenPBS and Torque)."""
+    if asking.source in ("", "sge", *_KIN) or ":" not in text or text.startswith("/"):
+        return text
+    asking.note(APPROXIMATED, None, f"{tag}: {asking.dialect.title} takes what stands before a colon for a host; it is "
+                "written as _", subject=tag)
+    return text.replace(":", "_")
 
 
 _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected)
