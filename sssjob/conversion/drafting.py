@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from sssjob.conversion.site import OPTION
 from sssjob.conversion.survey import KINDS, Answer, Question, Survey
 
 __all__ = ["draft"]
@@ -24,7 +25,7 @@ def draft(survey: Survey, name: str = "draft") -> str:
              "# \"#key = value\" are guesses: take the sign away from those that hold, with the right value.",
              f"name = {json.dumps(name)}", ""]
     for block in (_plain(survey, "clock", '#timezone = "UTC"'), *(_map(survey, k) for k in KINDS if KINDS[k].property),
-                  _modules(survey), _lsf(survey), _sge(survey), _without_key(survey)):
+                  _modules(survey), _slurm(survey), _lsf(survey), _sge(survey), _without_key(survey)):
         lines += block
     return "\n".join(lines).rstrip() + "\n"
 
@@ -74,9 +75,19 @@ def _modules(survey: Survey) -> list[str]:
             *_names(rows), ""] if rows else []
 
 
+def _slurm(survey: Survey) -> list[str]:
+    names = [question.name for question, _ in survey.of("plugin")[:_MOST] if OPTION.fullmatch(question.name)]
+    return ["# options that plugins add to sbatch; others are slips", "[slurm]",
+            f"#plugin_options = {json.dumps(names)}", ""] if names else []
+
+
 def _lsf(survey: Survey) -> list[str]:
-    rows = _plain(survey, "unit", '#unit_for_limits = "MB"')
-    return ["# LSF_UNIT_FOR_LIMITS: KB, MB, GB ...", "[lsf]", *rows] if rows else []
+    units = _plain(survey, "unit", '#unit_for_limits = "MB"')
+    reserves = _plain(survey, "reserve", "#reserve_per_task = false")
+    rows = [*(["# LSF_UNIT_FOR_LIMITS: KB, MB, GB ...", *units] if units else ()),
+            *(["# RESOURCE_RESERVE_PER_TASK: whether rusage[mem=4GB] is that of each task", *reserves]
+              if reserves else ())]
+    return ["[lsf]", *rows] if rows else []
 
 
 def _sge(survey: Survey) -> list[str]:

@@ -56,7 +56,7 @@ from sssjob.xml._toml import TOMLError, read_toml
 if TYPE_CHECKING:
     from sssjob.document.model import Document
 
-__all__ = ["LSF", "SGE", "SSH", "ParallelEnvironment", "Queue", "Site", "SiteError", "read_site"]
+__all__ = ["LSF", "OPTION", "SGE", "SSH", "ParallelEnvironment", "Queue", "Site", "SiteError", "Slurm", "read_site"]
 
 #: Properties whose values are names that a site gives.
 _NAMED: Final = frozenset(e.name for e in ELEMENTS if e.type == "String")
@@ -130,9 +130,11 @@ class _Table(BaseModel):
 
 class LSF(_Table):
     """unit_for_limits: LSF_UNIT_FOR_LIMITS, the unit of memory without a suffix, in -M, -v, -F and in rusage[mem]
-    (lsf.conf(5)); suffixes: whether the release reads them (10.1.0.2 and later)."""
+    (lsf.conf(5)); reserve_per_task: RESOURCE_RESERVE_PER_TASK, whether rusage[mem] without /host, /task or /job counts
+    for each task and not for each host; suffixes: whether the release reads them (10.1.0.2 and later)."""
 
     unit_for_limits: Literal["KB", "MB", "GB", "TB", "PB", "EB"] | None = None
+    reserve_per_task: bool | None = None
     suffixes: bool | None = None
 
 
@@ -145,6 +147,22 @@ class ParallelEnvironment(_Table):
 
 #: What a complex of Grid Engine is; of each slot unless of the job (complex(5): consumable YES or JOB).
 Complex = Literal["GPU", "GPU per job", "Memory", "Memory per job", "License", "License per job"]
+
+
+#: A long option without its dashes.
+OPTION: Final = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
+
+
+def _option(name: str) -> str:
+    if not OPTION.fullmatch(name):
+        raise ValueError(f"{name[:80]!r} is no name of a long option, as container-image")
+    return name
+
+
+class Slurm(_Table):
+    """plugin_options: long options that plugins of the site add to sbatch (spank(7)), as ``container-image``."""
+
+    plugin_options: tuple[Annotated[str, AfterValidator(_option)], ...] = ()
 
 
 class SGE(_Table):
@@ -204,6 +222,7 @@ class Site(_Table):
     modules: dict[Name, Replaced] = Field(default_factory=dict)
     lsf: LSF = Field(default_factory=LSF)
     sge: SGE = Field(default_factory=SGE)
+    slurm: Slurm = Field(default_factory=Slurm)
     options: dict[Name, dict[Name, Replaced]] = Field(default_factory=dict)
     queues: dict[Name, Queue] = Field(default_factory=dict)
     run: Annotated[dict[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)

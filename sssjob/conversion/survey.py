@@ -58,6 +58,8 @@ KINDS: Final[dict[str, _Kind]] = {
     "pe": _Kind("parallel environments", "sge.pe"),
     "h_vmem": _Kind("whether h_vmem counts for each slot", "sge.h_vmem_per_slot"),
     "unit": _Kind("unit of memory without one", "lsf.unit_for_limits"),
+    "reserve": _Kind("whether memory counts for each task", "lsf.reserve_per_task"),
+    "plugin": _Kind("options that sbatch has of plugins alone", "slurm.plugin_options"),
     "clock": _Kind("clock of times of day", "timezone"),
     "complex": _Kind("resources and complexes of the site"),
     "group": _Kind("groups of hosts"),
@@ -69,6 +71,8 @@ _BY_TAG: Final = {kind.property: name for name, kind in KINDS.items() if kind.pr
 #: Resources of ``-l`` that come with every PBS and Grid Engine, and mean the same everywhere.
 _OWN: Final = frozenset(("place", "h_rt", "s_rt", "h_cpu", "s_cpu", "arch"))
 _UNITS: Final = ("unit is the site's", "has no unit")       # of messages of the reader of LSF
+_RESERVES: Final = "reserve_per_task"
+_PLUGINS: Final = "plugin_options"
 _CLOCK: Final = "the clock of the site"
 
 
@@ -125,11 +129,13 @@ def _properties(dialect: str, document: Document) -> Iterator[Use]:
     origin = getattr(document, "origin", lambda item: None)
     for job, _ in document.jobs():
         for item in job.leaves():
-            kind, name = _named(dialect, item)
-            if kind and name:
+            kind, names = _named(dialect, item)
+            for name in filter(None, names.split(",") if (kind, item.tag) == ("queue", "Extension") else (names,)):
+                if not kind:
+                    continue
                 option = origin(item)
                 line = 0 if option is None else option.line
-                if kind == "queue" and "@" in name and dialect == "sge":
+                if kind == "queue" and "@" in name and dialect == "sge" and item.tag == "Queue":
                     queue, _, group = name.partition("@")
                     yield Use(Question("group", f"@{group}", dialect), line)
                     name = queue
@@ -144,8 +150,8 @@ def _named(dialect: str, item: Property) -> tuple[str, str]:
     if item.tag == "Resource":
         return {"License": "license", "GPU": "gpu"}.get(name, ""), item.get("type") or ""
     if item.tag == "Extension" and item.get("type") == dialect:
-        if name == "pe":
-            return "pe", item.text or ""
+        if name in ("pe", "q"):             # a list of queues with expressions is kept as it is
+            return {"pe": "pe", "q": "queue"}[name], item.text or ""
         beginning, _, rest = name.partition(" ")
         if beginning in ("l", "soft") and rest:
             rest = rest.removeprefix("-l ")
@@ -158,11 +164,15 @@ def _named(dialect: str, item: Property) -> tuple[str, str]:
 def _findings(dialect: str, findings: Findings) -> Iterator[Use]:
     """What the reader says that only the site knows."""
     for finding in findings:
+        if _PLUGINS in finding.message:
+            yield Use(Question("plugin", finding.subject.lstrip("-").partition("=")[0], dialect), finding.line)
         if finding.kind != "site-dependent":
             continue
         kind, name = "other", finding.subject
         if dialect == "lsf" and any(words in finding.message for words in _UNITS):
             kind = "unit"
+        elif _RESERVES in finding.message:
+            kind = "reserve"
         elif _CLOCK in finding.message:
             kind = "clock"
         elif finding.subject == "-l h_vmem":

@@ -35,6 +35,9 @@ PBS = "#!/bin/sh\n#PBS -q big\n#PBS -l select=1:ncpus=16:model=bro\n#PBS -l matl
                       "project chem 2", "qos high 2", "queue a 2", "queue b 2", "reservation maint 3"]),
     ("lsf", LSF, ["queue normal 2", "unit -M 2", "unit -R 3"]),
     ("pbspro", PBS, ["complex matlab 4", "complex model 3", "queue big 2"]),
+    ("sge", "#!/bin/sh\n#$ -q !long.q,*@@fast,a\n", ["queue !long.q 2", "queue *@@fast 2", "queue a 2"]),
+    ("lsf", "#!/bin/sh\n#BSUB -n 4 -R \"rusage[mem=4GB]\"\n", ["reserve -R 2"]),
+    ("slurm", "#!/bin/sh\n#SBATCH --image=a --mem=1G\n#SBATCH --nv\n", ["plugin image 2", "plugin nv 3"]),
     ("slurm", "#!/bin/sh\n#SBATCH -n 2\nsrun ./a\n", []),
 ])
 def test_what_a_script_leaves_open(dialect: str, text: str, found: list[str]) -> None:

@@ -57,6 +57,7 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("cobalt", [("--queue", "a")], ["--nodecount a number of nodes is required", "--time a time limit is required"]),
     ("cobalt", [("--nodecount", "0"), ("--time", "10")], ["--nodecount is below 1"]),
     ("htcondor", [("request_cpus", "1")], ["executable neither an executable nor a container is named"]),
+    ("htcondor", [("executable", "a"), ("accounting_group", "a b")], ["accounting_group holds a blank"]),
     ("htcondor", [("executable", " ")], ["executable neither an executable nor a container is named"]),
 ]
 TAKEN: list[tuple[str, Options]] = [

@@ -559,6 +559,16 @@ def test_what_tells_an_mpirun_of_its_manager(line: str, source: str, target: str
         line + "\n", [("SSS511", name, 1, column) for name, column in places])
 
 
+@pytest.mark.parametrize(("line", "told"), [
+    ('echo "SLURM_JOB_ID = $SLURM_JOB_ID"', False), ("run --env SLURM_JOB_ID=$SLURM_JOB_ID x", False),
+    ('echo -e "SLURM_JOB_ID\\t5"', False), ('[ -e x ] || echo "no SLURM_JOB_ID, set it" >&2', False),
+    ("echo SLURM_JOB_ID | envsubst", True), ('echo "export SLURM_JOB_ID" > x.sh', True),
+    ("echo '$SLURM_JOB_ID'", True), ("foo SLURM_JOB_ID", True), ("x=$(echo SLURM_JOB_ID); ${!x}", True)])
+def test_names_that_people_read(line: str, told: bool) -> None:
+    """What is shown, and the name beside its value, is text; what another program may look up is told."""
+    assert bool(carry(f"{line}\n", "slurm", "sge", "translate")[1]) is told
+
+
 def test_what_is_taken_away_need_not_be_there() -> None:
     """``unset`` of a variable that the target does not have is neither told nor a reason to set it."""
     text = "unset SLURM_GTIDS SLURM_JOB_ID; unset -v SLURM_MEM_PER_CPU\necho unset SLURM_GTIDS\n"

@@ -71,7 +71,8 @@ LINES = """#!/bin/bash
 ./a
 """
 TOLD = [
-    "SSS501 warning [breaks] --array 1-4: Extension Array: dropped, Flux has no place for it",
+    "SSS501 warning [breaks] --array 1-4: dropped, Flux has no arrays of jobs, whose elements are submitted one by "
+    "one: seq 1 1 4 | xargs -I@ flux batch --env=SLURM_ARRAY_TASK_ID=@ SCRIPT",
     "SSS501 warning [breaks] --mem 3G: Memory: dropped, Flux has no place for it",
     "SSS501 warning [costs] --hint nomultithread: dropped, Flux has no place for it",
     "SSS501 warning [looks] --comment x: Extension Comment: dropped, Flux has no place for it"]

@@ -88,6 +88,10 @@ _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
 _EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 #: The beginning of a command that takes variables away; one that is not there cannot be missed.
 _UNSETS: Final = re.compile(rb"\bunset\s[^;&|]*\Z")
+#: The value of a variable behind its name; what shows text to people, and what sends it to something else.
+_NAMED: Final = re.compile(rb"\s*[=:]\s*[\"']?\$\{?(\w+)")
+_SHOWS: Final = re.compile(rb"(?:^|[;&|{]|(?<!\$)\(|\bthen|\bdo|\belse)\s*(?:echo|printf)\s[^;|&>`]*\Z", re.MULTILINE)
+_SENT: Final = re.compile(rb"\||>(?!\s*&\s*2\b)")
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -327,9 +331,16 @@ class _Work:
         self._given(use, value, f"{use.name} of {source.title} became {value.text}")
 
     def _is_label(self, use: Use) -> bool:
-        """Whether a name is a word that people read: ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, ``(PBS_ARRAYID)``."""
-        before, after = self.data[use.start - 1:use.start], self.data[use.end:use.end + 1]
-        return (after == b":" and before in (b"", b" ", b"\t", b'"', b"'")) or (before, after) == (b"(", b")")
+        """Whether a name is a word that people read: ``(PBS_ARRAYID)``, ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, or that
+        of a variable beside its value: ``--env SLURM_NTASKS=$SLURM_NTASKS``."""
+        data, before, after = self.data, self.data[use.start - 1:use.start], self.data[use.end:use.end + 1]
+        if (after == b":" and before in (b"", b" ", b"\t", b'"', b"'")) or (before, after) == (b"(", b")"):
+            return True
+        if (hit := _NAMED.match(data, use.end)) is not None and hit[1] == use.name.encode():
+            return True
+        line, end = data.rfind(b"\n", 0, use.start) + 1, data.find(b"\n", use.end)
+        return before not in (b"$", b"{") and _SHOWS.search(data, line, use.start) is not None and \
+            _SENT.search(data, use.end, len(data) if end < 0 else end) is None
 
     def _plain(self, use: Use, name: str) -> str:
         """``$NAME``, with braces where what follows would run into it."""

@@ -48,10 +48,10 @@ class _Submission:
 
 
 class Functions:
-    """The functions of one shim. program: the shell; known: what the job asks for."""
+    """The functions of one shim. program: the shell; job_values: what the job asks for."""
 
-    def __init__(self, program: str, known: Mapping[str, str]) -> None:
-        self.program, self.known = program, known
+    def __init__(self, program: str, job_values: Mapping[str, str]) -> None:
+        self.program, self.known = program, job_values
         self.refused: set[str] = set()                          # commands of which some call is left
         self._made: dict[str, dict[str, _Part]] = {}            # command -> second word -> what it calls
 

@@ -286,8 +286,11 @@ def _not_of_feature(term: Term) -> str:
 
 
 def _not_of_machine(term: Term) -> str:
-    """Why an expression cannot hold a name; a range of names stands there one by one."""
+    """Why an expression cannot hold a name; a range of names stands there one by one. A backslash before the quote that
+    ends a string makes it a part of the string unless nothing follows (seen with the 23.0 bindings)."""
     names = expanded([term])
+    if term.name.endswith("\\"):
+        return f"{term.name[:80]} ends in a backslash, which no string in an expression can"
     try:
         for name in names or ():
             condor_string(name, "Node")

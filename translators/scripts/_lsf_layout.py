@@ -252,10 +252,22 @@ def _amount(reading: Reading, option: Option, match: re.Match[str]) -> bool:
     if unit is None or (name == "tmp" and per not in (None, "host")):
         reading.tell(SITE, option, f"{name}={number}: the unit is the site's; kept as it is")
         return False
+    per = per if per or name == "tmp" else _per_task(reading, option, match[0].strip())
     disk = "Requested/Disk" if _is_one_slot(reading) else "Requested/Disk[metric=PerNode]"
     where = disk if name == "tmp" else _PLACES[per]
     reading.bytes(where, int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)), option)
     return True
+
+
+def _per_task(reading: Reading, option: Option, text: str) -> str | None:
+    """``task`` where the site says that memory of several slots counts for each of them; where it says nothing, LSF
+    takes it for each host (lsf.conf(5), RESOURCE_RESERVE_PER_TASK)."""
+    site = reading.context.site
+    per_task = None if site is None else site.lsf.reserve_per_task
+    if per_task is None and not _is_one_slot(reading):
+        reading.tell(SITE, option, f"{text} is taken for each host, as LSF does where the site says nothing "
+                     "(reserve_per_task in [lsf] of a site profile)", consequence="costs")
+    return "task" if per_task and not _is_one_slot(reading) else None
 
 
 def _assumed(reading: Reading, option: Option, text: str, unit: str) -> str:
@@ -545,7 +557,9 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
     if memory.value % 1024:
         asking.note(APPROXIMATED, memory.entry, "rounded up to whole KB")
     if memory.per in ("PerNode", "job", "task") and not (memory.per == "PerNode" and _is_uneven(part)):
-        return _number(asking, memory.value) + {"PerNode": "", "job": "/job", "task": "/task"}[memory.per]
+        site = asking.context.site
+        host = "/host" if site is not None and site.lsf.reserve_per_task else ""
+        return _number(asking, memory.value) + {"PerNode": host, "job": "/job", "task": "/task"}[memory.per]
     if memory.per == "PerProcessor":
         if cpus > 1:
             asking.note(APPROXIMATED, memory.entry, f"written for each task of {cpus} processors")

@@ -29,6 +29,7 @@ from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
     SCHEDULER,
+    WAIT,
     Written,
     array,
     dependencies,
@@ -51,6 +52,7 @@ from sssjob.translators.scripts.grammars import (
     PBS_TIME,
     YES,
     Grammar,
+    Kept,
     file_reader,
 )
 from sssjob.translators.scripts.raw import Option
@@ -141,8 +143,19 @@ def _write_files(asking: Asking) -> Written:
                     "-j oe says so", "info", "ErrorFile")
         join = "oe"
     options: Written = [("-j", join)] if join else []
-    options += [(name, text) for name, text in (("-o", output[0]), ("-e", error[0])) if text is not None]
+    options += [(name, _path_of(asking, tag, text)) for name, tag, text in (
+        ("-o", "OutputFile", output[0]), ("-e", "ErrorFile", error[0])) if text is not None]
     return options
+
+
+def _path_of(asking: Asking, tag: str, text: str) -> str:
+    """A file name of a manager that knows no hosts before them: what stands before a colon is one to qsub, unless the
+    name begins with a slash (prepare_path.c of OpenPBS and Torque)."""
+    if asking.source in ("", "sge", *_KIN) or ":" not in text or text.startswith("/"):
+        return text
+    asking.note(APPROXIMATED, None, f"{tag}: {asking.dialect.title} takes what stands before a colon for a host; it is "
+                "written as _", subject=tag)
+    return text.replace(":", "_")
 
 
 _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected)
@@ -290,6 +303,12 @@ def _write_destination(asking: Asking) -> Written:
     return [("-q", text)] if text else []
 
 
+def _waiting(text: str) -> str:
+    if text.lower() not in ("true", "t", "y", "1"):
+        raise Kept("what holds anyway")
+    return "true"
+
+
 ROWS: Final[tuple[AnyRow, ...]] = table((
     named(Row("-N", "Name")),
     Row("-A", "Project"),
@@ -309,6 +328,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
     Row("-S", "Shell"),
     Row("-W umask", SCHEDULER.format("Umask")),
+    Row("-W block", WAIT, Grammar(_waiting, str, "true")),
     Special(("-j", "-o", "-e"), _read_files, _write_files, of=OF_FILES),
     Special(("-V", "-v"), _read_environment, _write_environment),
     Special(("-m", "-M"), _read_mail, _write_mail, of=OF_MAIL),

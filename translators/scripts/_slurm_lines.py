@@ -162,12 +162,18 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
         """Report what sbatch refuses, at its word."""
         reading.refuse(message, at.line, at.column, at.text, texts.get(at.line, ""))
 
+    site = reading.context.site
+    of_plugins = () if site is None else site.slurm.plugin_options
     while queue:
         at = queue.pop()
         if isinstance(at, Option):
             options.append(at)
         elif at.text.startswith("--") and len(at.text) > 2:
             name_given, sign, value = at.text[2:].partition("=")
+            if name_given in of_plugins:
+                beside = _beside(at, queue) if not sign else None
+                add(name_given, value if sign else None if beside is None else beside.text, at)
+                continue
             name = _full(name_given, refuse, at)
             if name is None:
                 continue
@@ -186,6 +192,15 @@ def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, 
         else:
             refuse(f"{at.text!r} is no option", at)
     return options
+
+
+def _beside(at: Word, queue: list[Word | Option]) -> Word | None:
+    """The word behind an option of a plugin on its line, which is its value; only the plugin knows if it has one."""
+    following = queue[-1] if queue else None
+    if not isinstance(following, Word) or following.line != at.line or following.text.startswith("-"):
+        return None
+    queue.pop()
+    return following
 
 
 def _text(word: Word | Option) -> str:
@@ -220,7 +235,7 @@ def _full(prefix: str, refuse: Callable[[str, Word], None], at: Word) -> str | N
     if fits:
         refuse(f"--{prefix} may be {', '.join('--' + f for f in sorted(fits))}", at)
     else:
-        refuse(f"--{prefix}: no such option", at)
+        refuse(f"--{prefix}: no such option, unless plugin_options in [slurm] of a site profile name it", at)
     return None
 
 

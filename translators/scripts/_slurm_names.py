@@ -122,6 +122,8 @@ def write_nodelist(asking: Asking) -> Written:
 
 
 def _no_node(term: Term) -> str:
+    if "/" in term.name:
+        return f"{term.name[:80]} would be the file of a list to Slurm"
     if term.kind == "set":
         return ""
     return "" if term.kind == "name" and is_name(term.name) else "only lists of names can be said"

@@ -143,9 +143,9 @@ class Asking(Asked):
         meanings = {} if source is None else source.variables
         index = next((name for name, meaning in meanings.items() if meaning == "array_index"), "ARRAY_INDEX")
         span = one_range(entry.text.partition("%")[0])
-        indices = "INDICES" if span is None else f"$(seq {span[0]} {span[2]} {span[1]})"
-        return f"dropped, {self.dialect.title} has no arrays of jobs; one call for each element is: for i in " \
-            f"{indices}; do {self.dialect.each.format(index, '$i')} SCRIPT; done"
+        indices = "echo INDICES" if span is None else f"seq {span[0]} {span[2]} {span[1]}"
+        return f"dropped, {self.dialect.title} has no arrays of jobs, whose elements are submitted one by one: " \
+            f"{indices} | xargs -I@ {self.dialect.each.format(index, '@')} SCRIPT"
 
     def origin_of(self, entry: Entry) -> Option | None:
         """The directive that said an entry; None where the document came from no script."""
@@ -298,8 +298,10 @@ class Asking(Asked):
 
 
     def open(self) -> Iterator[tuple[str, str | None]]:
-        """Options of names that the dialect leaves open, as they were kept."""
-        begun = self.dialect.open
+        """Options of names that the dialect leaves open, or that plugins of the site add, as they were kept."""
+        site, begun, dash = self.context.site, self.dialect.open, "-"
+        if self.dialect.name == "slurm" and site is not None:
+            begun, dash = site.slurm.plugin_options, "--"
         if not begun or not any(name.startswith(begun) for name in self.own):
             return
         for e in self.said("Extension"):
@@ -308,7 +310,7 @@ class Asking(Asked):
             if name.startswith(begun):
                 e.used = True
                 e.understood |= {"name", "type"}
-                yield f"-{name}", None if e.text == f"-{name}" else e.text
+                yield f"{dash}{name}", None if e.text == f"{dash}{name}" else e.text
 
     def kept(self, row: AnyRow, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         """Options of a row that were kept as they are, but for those that are said already."""

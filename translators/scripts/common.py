@@ -28,12 +28,14 @@ from sssjob.translators.scripts.grammars import Grammar, file_writer
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.rows import STREAMS
 
-__all__ = ["MAIL", "OF_DEPENDENCIES", "OF_FILES", "OF_MAIL", "SCHEDULER", "array", "dependencies", "directory",
+__all__ = ["MAIL", "OF_DEPENDENCIES", "OF_FILES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
            "file_name", "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
            "read_variables", "rowed", "source_merges", "streams", "user_hold", "variables"]
 
 #: The place of an Extension that several resource managers know.
 SCHEDULER: Final = "Extension[name={},type=Scheduler]"
+#: Whether the submit command waits for the end of the job.
+WAIT: Final = SCHEDULER.format("Wait")
 
 Written = list[tuple[str, "str | None"]]
 _CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}

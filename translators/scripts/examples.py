@@ -231,7 +231,6 @@ GAPS: Final = {
     "sandbox": "a folder that PBS Pro makes",
     "checkpoint": "the names and words of the site's checkpointing",
     "warning signal": "fixed signals, or the one that ends the job",
-    "wait for the end": "says how the submit command behaves, nothing of the job",
     "limits": "how limits of the submitter go along, and sizes without a unit, which is the site's",
     "element by element": "Dependency has no elements; other dialects than Slurm keep it as it is",
     "not after": "Dependency has no negation",

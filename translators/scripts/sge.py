@@ -32,6 +32,7 @@ from sssjob.translators.scripts.common import (
     OF_FILES,
     OF_MAIL,
     SCHEDULER,
+    WAIT,
     Written,
     file_name,
     mail,
@@ -85,6 +86,12 @@ def _yes(text: str) -> bool:
     return text[0] == "y"
 
 
+def _synchronous(text: str) -> str:
+    if not _yes(text):
+        raise Kept("what holds anyway")
+    return "true"
+
+
 def _priority(text: str) -> int:
     value = INTEGER.read(text)
     if not isinstance(value, int) or not -1023 <= value <= 1024:
@@ -93,6 +100,7 @@ def _priority(text: str) -> int:
 
 
 _YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")
+_SYNC: Final = Grammar(_synchronous, lambda text: "y", "y or n")
 _PRIORITY: Final = Grammar(_priority, str, "-1023 to 1024")
 
 
@@ -403,18 +411,19 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-c"),
     Row("-notify", SCHEDULER.format("Signal"), fixed="B:USR2@60"),      # queue_conf(5): notify is 60 seconds
     Row("-S", "Shell"),
+    Row("-sync", WAIT, _SYNC),
     Special(("-cwd", "-wd"), _read_directory, _write_directory),
     Special(("-i", "-o", "-e", "-j"), _read_files, _write_files, of=OF_FILES),
     Special(("-V", "-v"), _read_environment, _write_environment),
     Special(("-m", "-M"), _read_mail, _write_mail, of=OF_MAIL),
     *(_adding(f"-{name}") for name in ("ac", "dc", "sc")),
-    *(Row(f"-{name}") for name in ("@", "b", "jsv", "now", "pty", "shell", "sync", "terse", "u", "verify", "w")),
+    *(Row(f"-{name}") for name in ("@", "b", "jsv", "now", "pty", "shell", "terse", "u", "verify", "w")),
 )
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
     costs="A R binding now pe soft w",
-    looks="b clear js jsv shell terse verify")
+    looks="b clear js jsv shell sync terse verify")
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
