@@ -66,6 +66,7 @@ def test_a_later_release_with_a_profile() -> None:
     <Resource name="GPU" metric="PerNode">4</Resource>
     <Feature aggregation="List">ib,zen</Feature>
     <Duration>3600</Duration>
+    <Extension type="Scheduler" name="NodeProcessors">8</Extension>
     <Node aggregation="Range">n[1,3]</Node>
   </Job>
 </JobGroup>
