@@ -61,6 +61,8 @@ valid_from = 2026-11-01
 rate = [{{ type = "VBR", name = "Processors", rate = {after}, per = "hour" }},
         {{ type = "NBM", name = "Queue", instance = "gpu", rate = 2 }}]
 """
+#: What staff does; what is there twice comes more often.
+STEPS: Final = ("read", "refund", "refund", "recharge", "recharge", "close", "hold", "expire", "pass")
 PROJECTS: Final = ("chem", "bio")
 PRICES: Final = ((Fraction(1, 2), Fraction(3, 4)), (Fraction(1), Fraction(1, 4)))
 RATES: Final = tuple(read_rates(_RATES.format(version=n, before=float(before), after=float(after)))
@@ -312,7 +314,7 @@ class Centre:
 def _act(centre: Centre, data: st.DataObject) -> None:
     """Do one thing that staff does."""
     draw = data.draw
-    what = draw(st.sampled_from(("read", "refund", "refund", "recharge", "recharge", "close", "hold", "expire", "pass")))
+    what = draw(st.sampled_from(STEPS))
     charged = sorted((run for run in centre.priced if centre.cost(run)), key=lambda run: run.key)
     if what == "read":
         source = draw(st.sampled_from(sorted(MACHINES)))
