@@ -100,7 +100,8 @@ class Sums:
     def add(self, other: Sums, *, users: bool = True) -> None:
         """Add another one's. users: whose they are too, which is of interest up to a number."""
         for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            if more := getattr(other, name):
+                setattr(self, name, getattr(self, name) + more)
         for step, count in other.waits.items():
             self.waits[step] = self.waits.get(step, 0) + count
         self.mem.add(other.mem)
