@@ -256,6 +256,11 @@ class Totals:
         """Add the sums of jobs of a period that were added up already."""
         self._into(period, key, sums)
 
+    def tell_again(self, records: int) -> None:
+        """Say that so many records were left out, because another one tells more of the same run."""
+        if records:
+            self._leave("another record tells more of the run", records)
+
     def _leave(self, why: str, jobs: int = 1) -> bool:
         self.left_out[why] = self.left_out.get(why, 0) + jobs
         return False
