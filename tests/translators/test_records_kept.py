@@ -3,6 +3,7 @@ are not said."""
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 from typing import Final
 
@@ -111,3 +112,17 @@ def test_a_history_without_states_lists_jobs_that_have_left() -> None:
     assert told == ["neither JobStatus nor CompletionDate is there; a history lists jobs that have left the queue: "
                     "they are taken as Completed at EnteredCurrentStatus"]
     assert read("htcondor-history", row)[1] == []
+
+
+def test_members_of_json_that_no_property_has_are_named() -> None:
+    """Once, with the number of records; those without a value, and those that say what others do, are not."""
+    job = {"id": 7, "jobid": "f8", "t_submit": 1.0, "t_run": 2.0, "t_cleanup": 9.0, "result": "COMPLETED", "foo": 7,
+           "bar": None, "dependencies": [],
+           "annotations": {"sched": {"resource_summary": "x", "note": 1}, "user": {"a": 1}}}
+    assert read("flux-jobs", json.dumps({"jobs": [job]}))[1][-1] == (
+        "attributes not carried over (in so many records): annotations.sched.note (1), annotations.user.a (1), foo (1)")
+    record = {"job_id": 1, "state": {"current": ["COMPLETED"]}, "time": {"start": 1000, "end": 4600, "elapsed": 3600},
+              "tres": {"allocated": [{"type": "cpu", "count": 4}], "max": [1]}, "licenses": "a:1", "container": "",
+              "priority": {"set": False, "number": 0}, "comment": {"job": "x", "administrator": "y"}, "nodes": "n1"}
+    assert read("sacct-json", json.dumps({"jobs": [record]}))[1][-1] == (
+        "attributes not carried over (in so many records): comment.administrator (1), licenses (1), tres.max (1)")

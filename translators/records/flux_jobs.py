@@ -35,6 +35,13 @@ __all__ = ["TRANSLATOR"]
 _CANCELLED: Final = -128        # returncode of a job that was cancelled before it ran
 
 
+#: Members that are read, and those that say what others do.
+_READ: Final = frozenset((
+    "id", "jobid", "name", "username", "userid", "bank", "queue", "cwd", "project", "urgency", "priority", "t_submit",
+    "t_sched", "t_run", "t_cleanup", "t_inactive", "runtime", "duration", "state", "result", "returncode", "exception",
+    "ncores", "nnodes", "ntasks", "nodelist", "success", "status", "ranks", "expiration", "waitstatus"))
+
+
 class _Members(Reading):
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
@@ -61,6 +68,7 @@ class _Members(Reading):
         self._times(r, fields)
         self._state(r, fields)
         self._amounts(r, fields)
+        self.unread.update(_rest(fields))
         return r
 
     def _times(self, r: Record, fields: dict[str, Any]) -> None:
@@ -113,6 +121,17 @@ class _Members(Reading):
             r.requested.append(leaf("Processors", cores))
         if tasks:
             r.more.append(("flux", "ntasks", str(tasks)))
+
+
+def _rest(fields: dict[str, Any]) -> Iterator[str]:
+    """The members that no property has; of annotations what each is called, but the scheduler's list of resources."""
+    for name, value in fields.items():
+        if name == "annotations" and isinstance(value, dict):
+            for kind, notes in value.items():
+                texts = [f".{key}" for key in notes if key != "resource_summary"] if isinstance(notes, dict) else [""]
+                yield from (f"annotations.{kind}{text}" for text in texts)
+        elif name not in _READ and value not in ([], {}):
+            yield name
 
 
 def _recognise(sample: Sample) -> Fit | None:
