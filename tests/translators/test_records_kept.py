@@ -121,6 +121,11 @@ def test_members_of_json_that_no_property_has_are_named() -> None:
            "annotations": {"sched": {"resource_summary": "x", "note": 1}, "user": {"a": 1}}}
     assert read("flux-jobs", json.dumps({"jobs": [job]}))[1][-1] == (
         "attributes not carried over (in so many records): annotations.sched.note (1), annotations.user.a (1), foo (1)")
+    ad = {"ClusterId": 9, "ProcId": 0, "JobStatus": 4, "JobStartDate": 1700000000, "CompletionDate": 1700000600,
+          "RemoteWallClockTime": 500.0, "Owner": ["ann"], "Foo": {"a": 1}, "Bar": [1], "Baz": [], "Qux": None}
+    text = json.dumps(ad)
+    assert read("htcondor-history", f"{text}\n")[1][-1] == (
+        "attributes not carried over (in so many records): bar (1), foo (1)")
     record = {"job_id": 1, "state": {"current": ["COMPLETED"]}, "time": {"start": 1000, "end": 4600, "elapsed": 3600},
               "tres": {"allocated": [{"type": "cpu", "count": 4}], "max": [1]}, "licenses": "a:1", "container": "",
               "priority": {"set": False, "number": 0}, "comment": {"job": "x", "administrator": "y"}, "nodes": "n1"}

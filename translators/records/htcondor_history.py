@@ -307,6 +307,8 @@ def _json_ad(ad: Any) -> _Ad:
                 '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         elif isinstance(value, (bool, int, float)):
             attributes[name.lower()] = str(value)
+        elif value:         # a list or an ad, which no property takes
+            attributes[name.lower()] = "undefined"
     return _Ad(attributes)
 
 
