@@ -66,9 +66,9 @@ class _Members(Rows):
             raise Rejected("json", f"a member of jobs is no object but {type(job).__name__}")
         steps = [("batch" if member(s, "step", "name") == "batch" else "step", _step(s)) for s in _list(job, "steps")]
         done = self.fold(self._job_row(job, number), number)
-        self.unread.update(_rest(job))
         assert self.run is not None
         part = next(reversed(self.run.parts.values()))
+        self.rest_of(part.record, dict(_rest(job)))
         for name, texts in steps:
             self.step(part, name, texts)
         for step in _list(job, "steps"):
@@ -106,13 +106,13 @@ class _Members(Rows):
                 row["start"] = str(back)
 
 
-def _rest(job: dict[str, Any]) -> Iterator[str]:
+def _rest(job: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The members that say something and that no property has."""
     for name, value in job.items():
         if name in _PARTS and isinstance(value, dict):
-            yield from (f"{name}.{key}" for key, text in value.items() if key not in _PARTS[name] and text)
+            yield from ((f"{name}.{key}", text) for key, text in value.items() if key not in _PARTS[name] and text)
         elif name not in _READ and value and not (isinstance(value, dict) and not any(value.values())):
-            yield name
+            yield name, value
 
 
 def _list(value: Any, *keys: str) -> list[Any]:
