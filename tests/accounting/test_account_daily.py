@@ -64,7 +64,7 @@ def test_each_run_counts_once(capsys: pytest.CaptureFixture[str], more: tuple[st
     (whole,) = [line for line in lines if line["type"] == "whole"]
     used = sum((min(run.end, last) - run.start) * run.cpus for run in seen if min(run.end, last) > run.start)
     assert status == 0 and abs(whole["processor_h"] - used / 3600) < 0.001
-    assert whole["jobs"] == len(seen) - (sum(run.start == last for run in seen) if "--spread" in more else 0)
+    assert whole["jobs"] == len(seen)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
