@@ -22,6 +22,7 @@ from sssjob.accounting.dimensions import ABSENT, size_class, value_of, wait_clas
 from sssjob.accounting.efficiency import Efficiency
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.totals import Sums, Totals, step_of
+from sssjob.accounting.unended import Ended
 from sssjob.document.endings import failed
 from sssjob.document.model import Job
 from sssjob.findings import Findings
@@ -55,6 +56,7 @@ class SacctTotals:
 
     def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
         self.totals, self.rates, self.uncharged = totals, rates, uncharged
+        self.ended = Ended()        # of all logs
         self._known: dict[tuple[str, ...], _LearnedColumns] = {}
         self.names = {name for total in totals for name in (*total.by, *(condition.name for condition in total.where))}
 
@@ -133,6 +135,10 @@ class _Log:
         charges, reasons = ([0] * len(read.plain), list[str | None]()) if rates is None else charges_of(read, rates)
         if not read.plain:
             return
+        machines = read.column("cluster") if "cluster" in names else pc.if_else(read.fits, "", "")
+        machines = pc.if_else(pc.equal(machines, ""), self._blocks.reading.machine or "", machines)
+        self._whole.ended.add(*(array.filter(read.fits) for array in (read.column("jobid"), read.arrays["start"],
+                                                                     machines)))
         ends = self._said_of(read, _FAILED)
         odd = (names & {"usercpu", "systemcpu"} and "totalcpu" not in names) or _too_large(read) or (
             max(charges, default=0) * len(charges) >= _WORD)

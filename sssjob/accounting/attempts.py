@@ -84,8 +84,9 @@ class LastRuns:
     def __init__(self, file: IO[bytes]) -> None:
         self._runs, self._count, self._file = _Runs(), 0, file
 
-    def add(self, job: Job, defaults: JobDefaults | None) -> None:
-        """Take the next job."""
+    def add(self, pair: tuple[Job, JobDefaults | None]) -> None:
+        """Take the next job with the defaults beside it."""
+        job, defaults = pair
         view = effective(job, defaults)
         self._runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
         pickle.dump((job, defaults), self._file, pickle.HIGHEST_PROTOCOL)

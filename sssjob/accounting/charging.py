@@ -85,8 +85,8 @@ class _Record:
 
     __slots__ = ("account", "content", "job", "read", "said", "text")
 
-    def __init__(self, said: Said, account: str, text: str, read: Sequence[str] | None = None) -> None:
-        self.said, self.job, self.account, self.text, self.read = said, said.job, account, text, read
+    def __init__(self, statement: Said, account: str, text: str, read: Sequence[str] | None = None) -> None:
+        self.said, self.job, self.account, self.text, self.read = statement, statement.job, account, text, read
         self.content = content_of(account, text)        # what tells whether another record says the same
 
     @classmethod

@@ -326,7 +326,7 @@ class Ledger(Charging):
                 since: int | None = None, until: int | None = None) -> Iterator[Entry]:
         """Entries in their order; job: about a job of that id; since, until: epoch seconds, until not included."""
         conditions = [("account = ?", account), ("currency = ?", currency), ("job = ?", job), ("time >= ?", since),
-                 ("time < ?", until)]
+                      ("time < ?", until)]
         where = " AND ".join(sql for sql, value in conditions if value is not None) or "1 = 1"
         values = [value for _, value in conditions if value is not None]
         return map(entry_of, self.store.execute(f"SELECT {COLUMNS} FROM entries WHERE {where} ORDER BY number", values))

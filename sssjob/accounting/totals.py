@@ -10,6 +10,7 @@ that there is, and what is hidden cannot be had by taking the one from the other
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -61,6 +62,7 @@ FIGURES: Final = {
     "charge": "Charge, where one stands in the jobs",
 }
 _GROUPS: Final = 100_000            # that are kept apart
+_SPANS: Final = 100_000             # of which the period is remembered
 _LONGEST: Final = 50 * 366 * 86400  # seconds of a job that are spread
 _STEP: Final = log(1.02)            # of how long jobs waited
 _LAST: Final = LIMITS.moment
@@ -98,7 +100,8 @@ class Sums:
     def add(self, other: Sums, *, users: bool = True) -> None:
         """Add another one's. users: whose they are too, which is of interest up to a number."""
         for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            if more := getattr(other, name):
+                setattr(self, name, getattr(self, name) + more)
         for step, count in other.waits.items():
             self.waits[step] = self.waits.get(step, 0) + count
         self.mem.add(other.mem)
@@ -209,7 +212,8 @@ class Totals:
         self.bounded = since is not None or until is not None
         self.left_out: dict[str, int] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
-        self._periods: dict[int, str] = {}
+        self._begins: list[int] = []                # of spans of seconds, in their order ...
+        self._spans: list[tuple[int, str]] = []     # ... the second behind each, and its period
         self._ends: tuple[int, int] | None = None       # the first and the last moment that a period was asked for
 
     def add(self, job: Job, user: str | None = None, jobs: int = 1) -> bool:
@@ -252,6 +256,11 @@ class Totals:
         """Add the sums of jobs of a period that were added up already."""
         self._into(period, key, sums)
 
+    def tell_again(self, records: int) -> None:
+        """Say that so many records were left out, because another one tells more of the same run."""
+        if records:
+            self._leave("another record tells more of the run", records)
+
     def _leave(self, why: str, jobs: int = 1) -> bool:
         self.left_out[why] = self.left_out.get(why, 0) + jobs
         return False
@@ -285,14 +294,24 @@ class Totals:
             return ""
         first, last = self._ends or (at, at)
         self._ends = min(first, at), max(last, at)
-        hour = at - at % 900            # borders lie on quarters of an hour in every zone
-        period = self._periods.get(hour)
-        if period is None:
-            if len(self._periods) > 1_000_000:
-                self._periods.clear()
-            floor = self._floor(hour)
-            period = self._periods[hour] = _named(floor, self.every)
-            self._bounds[period] = int(floor.timestamp()), self._next(hour)
+        place = bisect(self._begins, at) - 1
+        if place >= 0 and at < self._spans[place][0]:
+            return self._spans[place][1]
+        return self._learned(at - at % 900)     # borders lie on quarters of an hour in every zone
+
+    def _learned(self, at: int) -> str:
+        """The period of a moment that lies in no span of seconds of which it is known."""
+        floor = self._floor(at)
+        period, begin, end = _named(floor, self.every or ""), int(floor.timestamp()), self._next(at)
+        self._bounds[period] = begin, end
+        if len(self._begins) > _SPANS:
+            self._begins.clear()
+            self._spans.clear()
+        if _named(self._floor(begin), self.every or "") != period:    # clocks were set back within an hour
+            begin = at
+        place = bisect(self._begins, begin)
+        self._begins.insert(place, begin)
+        self._spans.insert(place, (end, period))
         return period
 
     def _floor(self, at: int) -> datetime:

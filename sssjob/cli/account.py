@@ -78,6 +78,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.accounting.cube import CELLS, CUBE, cube_of
     from sssjob.accounting.plans import Plans
     from sssjob.accounting.totals import Totals
+    from sssjob.accounting.unended import Unended
     from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
@@ -102,17 +103,20 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     columns = whole if whole.suits and not privacy else None
     adding = _Adding(sums, None if rates is None else Plans(rates), privacy, uncharged,
                      lambda: _refuse_of_sums(every, spread, rates_file, privacy_file, cube))
-    last = rates is not None and rates.attempts == "last"
+    last, unended = rates is not None and rates.attempts == "last", Unended(whole.ended)
     with last_runs() as waiting:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
                 for job_or_sum in jobs_of(session, source, name, read_options, read, None if last else columns):
-                    if last and not isinstance(job_or_sum, Summary):
-                        waiting.add(*job_or_sum)
-                    else:
+                    if isinstance(job_or_sum, Summary):
                         adding.add(job_or_sum)
+                    elif not unended.takes(*job_or_sum):
+                        (waiting if last else adding).add(job_or_sum)
+        for pair in unended.rest():
+            (waiting if last else adding).add(pair)
         for job, defaults, earlier in waiting:
             adding.add((job, defaults), earlier=earlier)
+    totals.tell_again(unended.again)
     if session.errors:
         return session.status()
     if source == AUTO:

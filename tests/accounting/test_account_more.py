@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sssjob.accounting.totals import Totals
 from tests.accounting.conftest import Command
+from tests.strategies import examples
 
 HEADER = "JobID|User|Account|Partition|Cluster|State|Start|End|ElapsedRaw|AllocTRES\n"
 CAPACITY = "[[capacity]]\nfrom = 2026-01-01\nprocessors = 10\ngpus = 4\n[[capacity]]\nfrom = 2026-01-02T12:00:00\n" \
@@ -111,3 +118,20 @@ def test_only_the_last_attempt_is_charged(sssjob: Command, tmp_path: Path, order
     assert whole["not_charged"] == {"earlier-attempt": 2}
     charges = [group["charge"] for group in groups if "charge" in group]
     assert sum(Decimal(charge[""]) for charge in charges if isinstance(charge, dict)) == 20
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu"])
+@settings(max_examples=examples(20), deadline=None)
+@given(every=st.sampled_from(("hour", "day", "week", "month", "year")),
+       moments=st.lists(st.one_of(st.integers(0, 2**31), st.integers(1_774_000_000, 1_776_500_000)), max_size=30))
+def test_periods_are_those_of_the_clocks_of_the_zone(zone: str, every: Literal["hour", "day", "week", "month", "year"],
+                                                     moments: list[int]) -> None:
+    """In whatever order moments come, also where clocks are set back by half an hour, or a day is left out: each lies
+    between the borders of its period, and has the name that the zone's calendar gives it."""
+    totals, clock = Totals(["Project"], every, ZoneInfo(zone)), ZoneInfo(zone)
+    forms = {"hour": "%Y-%m-%dT%H:00%z", "year": "%Y", "month": "%Y-%m"}
+    for moment in [*moments, *reversed(moments)]:
+        local = datetime.fromtimestamp(moment, clock)
+        if every == "week":
+            local = local.replace(hour=0, minute=0, fold=0) - timedelta(days=local.weekday())
+        assert totals.period(moment) == local.strftime(forms.get(every, "%Y-%m-%d"))

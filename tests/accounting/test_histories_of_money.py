@@ -61,6 +61,8 @@ valid_from = 2026-11-01
 rate = [{{ type = "VBR", name = "Processors", rate = {after}, per = "hour" }},
         {{ type = "NBM", name = "Queue", instance = "gpu", rate = 2 }}]
 """
+#: What staff does; what is there twice comes more often.
+STEPS: Final = ("read", "refund", "refund", "recharge", "recharge", "close", "hold", "expire", "pass")
 PROJECTS: Final = ("chem", "bio")
 PRICES: Final = ((Fraction(1, 2), Fraction(3, 4)), (Fraction(1), Fraction(1, 4)))
 RATES: Final = tuple(read_rates(_RATES.format(version=n, before=float(before), after=float(after)))
@@ -222,6 +224,12 @@ class Centre:
             if over:
                 self.priced.setdefault(run, prices)
 
+    def read_all(self, which: int) -> None:
+        """Charge the logs of all managers, whole."""
+        for source in sorted(MACHINES):
+            both = [(run, over) for run in self.runs if run.source == source for over in (False, True)]
+            self.read(source, _in_order(both), which, False, 0)
+
     @staticmethod
     def fail() -> NoReturn:
         raise _Died
@@ -306,7 +314,7 @@ class Centre:
 def _act(centre: Centre, data: st.DataObject) -> None:
     """Do one thing that staff does."""
     draw = data.draw
-    what = draw(st.sampled_from(("read", "read", "read", "refund", "recharge", "close", "hold", "expire", "pass")))
+    what = draw(st.sampled_from(STEPS))
     charged = sorted((run for run in centre.priced if centre.cost(run)), key=lambda run: run.key)
     if what == "read":
         source = draw(st.sampled_from(sorted(MACHINES)))
@@ -316,8 +324,9 @@ def _act(centre: Centre, data: st.DataObject) -> None:
     elif what == "refund" and charged:
         centre.refund(draw(st.sampled_from(charged)), draw(st.integers(1, 3)))
     elif what == "recharge":
-        prices, queue = draw(st.integers(0, 1)), draw(st.sampled_from(("", "gpu")))
-        centre.recharge(prices, draw(st.sampled_from(PROJECTS)), queue, RATES[prices])
+        prices, queue = draw(st.integers(0, 1)), draw(st.sampled_from(("", "", "gpu")))
+        for project in draw(st.sampled_from((PROJECTS, PROJECTS[:1], PROJECTS[1:]))):
+            centre.recharge(prices, project, queue, RATES[prices])
     elif what == "close":
         centre.close()
     elif what == "hold":
@@ -352,9 +361,9 @@ def test_whatever_the_staff_does(place: Callable[[Path], str], jobs: list[Run], 
                 amount = data.draw(st.integers(1, 400))
                 one.deposit(project, Decimal(amount), until=TERM)
                 centre.granted[project] = amount
-            for _ in range(data.draw(st.integers(0, 9))):
+            if data.draw(st.sampled_from((True, True, False))):
+                centre.read_all(0)
+            for _ in range(data.draw(st.integers(4, 16))):
                 _act(centre, data)
-            for source in sorted(MACHINES):
-                centre.read(source, _in_order([(run, over) for run in jobs if run.source == source
-                                               for over in (False, True)]), 1, False, 0)
+            centre.read_all(1)
             centre.check()

@@ -3,12 +3,14 @@ are not said."""
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 from typing import Final
 
 import pytest
 
 from sssjob.document.model import Job
+from sssjob.errors import UsageError
 from sssjob.translators import ReadContext, get
 from sssjob.translators.records.base import RecordTranslator
 
@@ -111,3 +113,54 @@ def test_a_history_without_states_lists_jobs_that_have_left() -> None:
     assert told == ["neither JobStatus nor CompletionDate is there; a history lists jobs that have left the queue: "
                     "they are taken as Completed at EnteredCurrentStatus"]
     assert read("htcondor-history", row)[1] == []
+
+
+def test_members_of_json_that_no_property_has_are_named() -> None:
+    """Once, with the number of records; those without a value, and those that say what others do, are not."""
+    job = {"id": 7, "jobid": "f8", "t_submit": 1.0, "t_run": 2.0, "t_cleanup": 9.0, "result": "COMPLETED", "foo": 7,
+           "bar": None, "dependencies": [],
+           "annotations": {"sched": {"resource_summary": "x", "note": 1}, "user": {"a": 1}}}
+    assert read("flux-jobs", json.dumps({"jobs": [job]}))[1][-1] == (
+        "attributes not carried over (in so many records): annotations.sched.note (1), annotations.user.a (1), foo (1)")
+    ad = {"ClusterId": 9, "ProcId": 0, "JobStatus": 4, "JobStartDate": 1700000000, "CompletionDate": 1700000600,
+          "RemoteWallClockTime": 500.0, "Owner": ["ann"], "Foo": {"a": 1}, "Bar": [1], "Baz": [], "Qux": None}
+    text = json.dumps(ad)
+    assert read("htcondor-history", f"{text}\n")[1][-1] == (
+        "attributes not carried over (in so many records): bar (1), foo (1)")
+    record = {"job_id": 1, "state": {"current": ["COMPLETED"]}, "time": {"start": 1000, "end": 4600, "elapsed": 3600},
+              "tres": {"allocated": [{"type": "cpu", "count": 4}], "max": [1]}, "licenses": "a:1", "container": "",
+              "priority": {"set": False, "number": 0}, "comment": {"job": "x", "administrator": "y"}, "nodes": "n1"}
+    assert read("sacct-json", json.dumps({"jobs": [record]}))[1][-1] == (
+        "attributes not carried over (in so many records): comment.administrator (1), licenses (1), tres.max (1)")
+
+
+COBALT: Final = "03/01/2026 10:00:00;E;5;ctime=1000 etime=1000 start=2000 end=5600 user=ann Exit_status=0 " \
+                "resources_used.walltime=01:00:00 new.key=a_b\n"
+
+
+@pytest.mark.parametrize(("name", "text", "kind", "expected"), [
+    ("pbs-acct", PBS.format('Resource_List.foo=bar x.y="two words"'), "pbs",
+     {"Resource_List.foo": "bar", "x.y": "two words"}),
+    ("cobalt-acct", COBALT, "cobalt", {"new.key": "a_b"}),
+    ("htcondor-history", AD.format('Foo = 3\nBar = "x"\nBaz = {1,2}\nGone = undefined'), "htcondor",
+     {"foo": "3", "bar": "x", "baz": "{1,2}"}),
+    ("htcondor-history", json.dumps({"ClusterId": 9, "ProcId": 0, "JobStatus": 4, "Foo": {"a": [1]}}) + "\n",
+     "htcondor", {"foo": '{"a": [1]}'}),
+    ("flux-jobs", json.dumps({"jobs": [{"id": 7, "jobid": "f8", "t_submit": 1.0, "foo": 7,
+                                        "annotations": {"user": {"a": "b"}}}]}), "flux",
+     {"foo": "7", "annotations.user.a": "b"}),
+    ("sacct-json", json.dumps({"jobs": [{"job_id": 1, "licenses": "a:1", "tres": {"max": [1]}}]}), "slurm",
+     {"licenses": "a:1", "tres.max": "[1]"}),
+    ("sacct", "JobID|Start|AdminComment|End|ElapsedRaw|State|Layout\n1|1000|hello there|4600|3600|COMPLETED|\n"
+              "1.batch|1000|no|4600|3600|COMPLETED|x\n", "slurm", {"AdminComment": "hello there"}),
+])
+def test_all_is_kept_where_that_is_asked_for(name: str, text: str, kind: str, expected: dict[str, str]) -> None:
+    """The same attributes that are named else: as Extensions, in the manager's words, and nothing is told of them."""
+    named, findings = read(name, text)
+    kept, none = read(name, text, keep="all")
+    more = [p for p in kept.all("Extension") if p.get("type") == kind and p.get("name") in expected]
+    assert {str(p.get("name")): p.text for p in more} == expected and len(more) == len(expected)
+    assert any("not carried over" in f for f in findings) and not any("not carried over" in f for f in none)
+    assert len(kept.items) == len(named.items) + len(expected)
+    with pytest.raises(UsageError, match="option keep is all, not 'some'"):
+        read(name, text, keep="some")

@@ -7,6 +7,7 @@ What is not measured is absent, never zero.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, TypeVar
 
 from sssjob.document.element import Property
 from sssjob.document.model import Document, Job, JobGroup
@@ -122,8 +123,11 @@ _Value = TypeVar("_Value")
 class Reading:
     """One pass over one input: ``take`` gives the jobs that a line completes, ``rest`` those at the end.
 
-    Options of every format: timezone, for times that name no zone; machine, where the records name none.
+    Options of every format: timezone, for times that name no zone; machine, where the records name none. keeps: the
+    type of the Extensions that option keep makes of attributes that no property has; empty where it has none.
     """
+
+    keeps: ClassVar[str] = ""
 
     def __init__(self, context: ReadContext) -> None:
         self.context = context
@@ -135,6 +139,10 @@ class Reading:
         self.keeping = False            # whether the log goes on another time
         self.kept: list[str] = []       # then: what has to come again before its next part
         self.unread: Counter[str] = Counter()       # attributes that no record carries over, and in how many they are
+        keep = context.options.get("keep") if self.keeps else None
+        if keep not in (None, "all"):
+            raise UsageError(f"option keep is all, not {escape(str(keep), 40)!r}")
+        self.keep_all = keep is not None
         self._nameless = False
         self._epochs: dict[str, tuple[int, bool]] = {}
         self._days: dict[str, int | None] = {}  # day, as YYYY-MM-DDT -> its first second, where its clocks go on evenly
@@ -165,6 +173,15 @@ class Reading:
             self.findings.add("SSS501", "attributes", "attributes not carried over (in so many records): "
                               f"{escape(named, 2000)}", severity="info")
             self.unread.clear()
+
+    def rest_of(self, r: Record, attributes: Mapping[str, Any]) -> None:
+        """Keep attributes that no property has as Extensions where option keep asks for it, else count them."""
+        if not self.keep_all:
+            self.unread.update(attributes.keys())
+            return
+        texts = ((name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+                 for name, value in sorted(attributes.items()))
+        r.more += [(self.keeps, name, text) for name, text in texts if text]
 
     def asked(self, read: Callable[[str, str], _Value | None], text: str, name: str) -> _Value | None:
         """A value that was only asked for, not delivered: an odd one is reported and left out, and its record stays."""

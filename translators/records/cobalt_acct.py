@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
+from typing import ClassVar, Final
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
@@ -72,6 +72,8 @@ _READ: Final = frozenset((
 
 
 class _Reading(Reading):
+    keeps: ClassVar[str] = "cobalt"
+
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.open = Waiting[str, _Pending]()
@@ -157,7 +159,7 @@ class _Reading(Reading):
         for name in ("mode", "priority_core_hours", "exe", "args", "session"):
             if text := get(name):
                 r.more.append(("cobalt", name, text))
-        self.unread.update(facts.keys() - _READ)
+        self.rest_of(r, {name: facts[name] for name in facts.keys() - _READ})
         return r
 
     def _exact(self, text: str, name: str) -> Decimal | None:

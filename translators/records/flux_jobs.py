@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 from sssjob.document.model import Job
 from sssjob.lrm.flux import HOLD, STATES
@@ -35,7 +35,16 @@ __all__ = ["TRANSLATOR"]
 _CANCELLED: Final = -128        # returncode of a job that was cancelled before it ran
 
 
+#: Members that are read, and those that say what others do.
+_READ: Final = frozenset((
+    "id", "jobid", "name", "username", "userid", "bank", "queue", "cwd", "project", "urgency", "priority", "t_submit",
+    "t_sched", "t_run", "t_cleanup", "t_inactive", "runtime", "duration", "state", "result", "returncode", "exception",
+    "ncores", "nnodes", "ntasks", "nodelist", "success", "status", "ranks", "expiration", "waitstatus"))
+
+
 class _Members(Reading):
+    keeps: ClassVar[str] = "flux"
+
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
         return taken(self, members(file, "jobs", self.context.limits.child_bytes, self.tell), self._record)
@@ -61,6 +70,7 @@ class _Members(Reading):
         self._times(r, fields)
         self._state(r, fields)
         self._amounts(r, fields)
+        self.rest_of(r, dict(_rest(fields)))
         return r
 
     def _times(self, r: Record, fields: dict[str, Any]) -> None:
@@ -113,6 +123,20 @@ class _Members(Reading):
             r.requested.append(leaf("Processors", cores))
         if tasks:
             r.more.append(("flux", "ntasks", str(tasks)))
+
+
+def _rest(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The members that no property has; of annotations each of its own, but the scheduler's list of resources."""
+    for name, value in fields.items():
+        if name == "annotations" and isinstance(value, dict):
+            for kind, notes in value.items():
+                if not isinstance(notes, dict):
+                    yield f"annotations.{kind}", notes
+                    continue
+                yield from ((f"annotations.{kind}.{key}", note) for key, note in notes.items()
+                            if key != "resource_summary")
+        elif name not in _READ and value not in ([], {}):
+            yield name, value
 
 
 def _recognise(sample: Sample) -> Fit | None:

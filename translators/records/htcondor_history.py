@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, ClassVar, Final, cast
 
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
@@ -60,6 +60,8 @@ _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 
 class _Reading(Reading):
+    keeps: ClassVar[str] = "htcondor"
+
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.said: dict[str, str] = {}
@@ -186,7 +188,7 @@ class _Reading(Reading):
         for name in _COMMITTED:
             if text := ad.text(name):
                 r.more.append(("htcondor", name, text))
-        self.unread.update(ad.said.keys() - ad.read)
+        self.rest_of(r, {name: ad.nested.get(name) or ad.text(name) or "" for name in ad.said.keys() - ad.read})
         return r
 
     def _state(self, r: Record, ad: _Ad) -> NativeState | None:
@@ -263,6 +265,7 @@ class _Ad:
     def __init__(self, said: dict[str, str]) -> None:
         self.said = said
         self.read: set[str] = set()         # names that somebody has asked for
+        self.nested: dict[str, Any] = {}    # of JSON: lists and ads, which no property takes
 
     def text(self, name: str) -> str | None:
         """A string without its quotes, or what else stands there; None for undefined."""
@@ -299,7 +302,7 @@ def _json_ad(ad: Any) -> _Ad:
         raise Rejected("json", f"an ad is no object but {type(ad).__name__}")
     if len(ad) > _FIELDS:
         raise Rejected("too-long", f"more than {_FIELDS} attributes")
-    attributes: dict[str, str] = {}
+    attributes, nested = dict[str, str](), dict[str, Any]()
     for name, value in ad.items():
         if isinstance(value, str):
             match = _EXPRESSION.fullmatch(value)
@@ -307,7 +310,11 @@ def _json_ad(ad: Any) -> _Ad:
                 '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         elif isinstance(value, (bool, int, float)):
             attributes[name.lower()] = str(value)
-    return _Ad(attributes)
+        elif value:
+            attributes[name.lower()], nested[name.lower()] = "undefined", value
+    json_ad = _Ad(attributes)
+    json_ad.nested = nested
+    return json_ad
 
 
 def _of_global(global_id: str | None) -> str | None:

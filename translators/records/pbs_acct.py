@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
@@ -138,6 +138,8 @@ class _Caches:
 
 
 class _Reading(Reading):
+    keeps: ClassVar[str] = "pbs"
+
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.open: dict[str, _Open] = {}
@@ -177,13 +179,14 @@ class _Reading(Reading):
                 self.open[ident].texts.append((line.number, line.text))
             return done
         old = self.open.get(ident, _NEW)
-        if cut is not None and (not old.facts or all(facts.keys <= form.keys for facts in old.facts)):
+        if cut is not None and not self.keep_all and (
+                not old.facts or all(facts.keys <= form.keys for facts in old.facts)):
             record = self._record(ident, kind, old, form.said(values), self.runs, stamp, line.number)
             self.unread.update(form.unread)
         else:
             facts = Facts(rest if cut is None else text.split(";", 3)[3]).over(old.facts)
             record = self._record(ident, kind, old, facts.said(), self.texts, stamp, line.number)
-            self.unread.update(facts.keys - READ)
+            self.rest_of(record, {name: facts.named[name] for name in facts.keys - READ})
         if old is not _NEW:
             self._left(ident)
         if kind == "R":
@@ -261,9 +264,9 @@ class _Reading(Reading):
         """The job of one that has no E."""
         try:
             facts = Facts("").over(job.facts)
-            jobs = [self.given(self._record(ident, "", job, facts.said(), self.texts, "", job.line))]
-            self.unread.update(facts.keys - READ)
-            return jobs
+            record = self._record(ident, "", job, facts.said(), self.texts, "", job.line)
+            self.rest_of(record, {name: facts.named[name] for name in facts.keys - READ})
+            return [self.given(record)]
         except Rejected as why:
             self.reject(job.line, why.reason, str(why), taken=job.records)
             return []

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
@@ -93,6 +93,8 @@ _KEPT: Final = 100_000          # rows of the last run of a log that is read in 
 class Rows(Reading):
     """Rows of text by column, as they come from sacct, to jobs."""
 
+    keeps: ClassVar[str] = "slurm"
+
     def __init__(self, context: ReadContext) -> None:
         super().__init__(context)
         self.delimiter = context.options.get("delimiter", "|")
@@ -100,6 +102,7 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free = -1
+        self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
         self.who = Once(self._names)
@@ -141,7 +144,9 @@ class Rows(Reading):
         self.rows = Columns(tuple(self.columns))
         lost = [n.strip() for n, low in zip(names, self.columns, strict=True)
                 if low not in COLUMNS and low not in EXTENSIONS]
-        if lost:
+        if self.keep_all:
+            self.others = [(at, n.strip()) for at, n in enumerate(names) if n.strip() in lost]
+        elif lost:
             self.tell("SSS501", "columns", f"columns not carried over: {escape(', '.join(lost), 600)}")
 
     def take(self, line: Line) -> Iterable[Job]:
@@ -236,6 +241,9 @@ class Rows(Reading):
         if first or two or three or four:
             r.more += [("LRM", name, text) for name, text in zip(
                 EXTENSIONS.values(), (first, two, three, four), strict=True) if text and text != "0:0"]
+        for at, other in self.others if columns is self.rows else ():
+            if row[at]:
+                r.more.append((self.keeps, other, row[at]))
         if (text := planned or reserved)[:1].isdigit():
             r.more.append(("LRM", "Planned", str(rounded(micros(text, "Planned")))))
         return r

@@ -40,6 +40,14 @@ _NUMBERS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+#: Members of which others than those above are read, or which say what these do.
+_READ: Final = frozenset((
+    *(keys[0] for keys in (*_TEXTS.values(), *_NUMBERS.values())), "job_id", "array", "het", "exit_code",
+    "derived_exit_code", "tres", "steps", "kill_request_user", "association"))
+#: Members of which not all is read.
+_PARTS: Final = {"comment": ("job",), "tres": ("allocated", "requested")}
+
+
 class _Members(Rows):
     def jobs(self, file: BinaryIO) -> Iterator[Job]:
         """The jobs of the member ``jobs``; what breaks the document itself ends the reading."""
@@ -60,6 +68,7 @@ class _Members(Rows):
         done = self.fold(self._job_row(job, number), number)
         assert self.run is not None
         part = next(reversed(self.run.parts.values()))
+        self.rest_of(part.record, dict(_rest(job)))
         for name, texts in steps:
             self.step(part, name, texts)
         for step in _list(job, "steps"):
@@ -95,6 +104,15 @@ class _Members(Rows):
                 self.tell("SSS541", "StartTime", f"StartTime: time.start is the eligible time {start}; {back}, the "
                           "end less the elapsed time, is taken", line)
                 row["start"] = str(back)
+
+
+def _rest(job: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The members that say something and that no property has."""
+    for name, value in job.items():
+        if name in _PARTS and isinstance(value, dict):
+            yield from ((f"{name}.{key}", text) for key, text in value.items() if key not in _PARTS[name] and text)
+        elif name not in _READ and value and not (isinstance(value, dict) and not any(value.values())):
+            yield name, value
 
 
 def _list(value: Any, *keys: str) -> list[Any]:
