@@ -149,7 +149,7 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
     """``--sites``, ``--offers`` and ``--starts``."""
     sites = click.option("--sites", metavar="SITE,SITE...", default="",
                          help="Sites whose managers are asked what they offer: the names or files of their profiles.")
-    offers = click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
+    offers = click.option("--offers", "offer_files", multiple=True, metavar="SITE=FILE",
                           help="What a site offers (may repeat): the name or file of its profile, and its offers in "
                                "any format.")
     starts = click.option("--starts", is_flag=True,
@@ -161,13 +161,13 @@ class Choice:
     """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
     documents."""
 
-    def __init__(self, session: Session, sites: str, given: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
-        """sites: names with commas between them; given: ``SITE=FILE`` each; asked: further names. Raises UsageError,
-        AccessError, SiteError."""
-        sources: Mapping[str, str] = pairs(given, "--offers")
+    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
+        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names. Raises
+        UsageError, AccessError, SiteError."""
+        sources: Mapping[str, str] = pairs(offer_files, "--offers")
         named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
         self.files: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
-        if len(self.files) < len(given) + len(named):
+        if len(self.files) < len(offer_files) + len(named):
             raise UsageError("a site is named twice")
         if not self.files:
             raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one "
