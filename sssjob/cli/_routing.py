@@ -28,6 +28,7 @@ from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.request import Offer, Offers, Verdict, requests_in, verdicts
 from sssjob.request.changing import smallest_change
+from sssjob.request.offers import ESTIMATED_WAIT
 from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed_s
 from sssjob.request.ranking import values as values_of
 
@@ -321,12 +322,15 @@ def settings_at(place: Place) -> Settings:
 
 def _started(session: Session, place: Place, idle: Document | None) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
-    now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked."""
+    now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
+    itself may say when jobs start."""
     from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
     if idle is None:
-        return replace(place, why_no_start="its manager is not asked")
+        wait = place.verdict.offer.total(ESTIMATED_WAIT)
+        return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
+            place, start=time.time() + float(wait))
     try:
         start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
     except NoEstimateError as error:
@@ -380,6 +384,7 @@ def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tu
     with opened(retries=terms.retries, max_queued=terms.max_queued) as client:
         if not terms.dry_run:
             client.take_steps()
+            session.report(client.findings)
         for first in range(0, len(requests), _TOGETHER):
             worst = max(worst, _submit_some(session, client, requests[first:first + _TOGETHER], choice, terms))
             if client.stopped:

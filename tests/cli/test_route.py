@@ -172,3 +172,21 @@ def test_when_it_would_start(sssjob: Command, sites: Path, monkeypatch: pytest.M
     # without preferences the earlier one of equals, and those of which nothing is known last
     lines = meeting("", "")
     assert lines[0].startswith("1. beta, all.q") and "start not known" in lines[-1]
+
+
+def test_a_start_that_the_offer_states(sssjob: Command, sites: Path) -> None:
+    """As a site that publishes GLUE 2.0 does; files without one have no start."""
+    glue2 = (Path(__file__).parents[1] / "fixtures" / "arc-constructed" / "machine" / "glue2.xml").read_text()
+    (sites / "glue2.xml").write_text(glue2.replace(
+        "<FreeSlots>40", "<EstimatedAverageWaitingTime>600</EstimatedAverageWaitingTime><FreeSlots>40"))
+    (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Processors>1</Processors><Duration>60</Duration>"
+                                   "</Requested></Job>")
+    answer = sssjob("route", "-q", "job.xml", "--starts", "--offers", "alpha.toml=alpha.xml", "--offers",
+                    "beta.toml=glue2.xml")
+    lines = answer.out.splitlines()
+    assert re.fullmatch(r"1\. beta, main: met, preference 1, .*, starts in (599|600) s", lines[0]), lines
+    assert "alpha, batch: met" in lines[1] and "start not known (its manager is not asked)" in lines[1]
+    (sites / "glue2.xml").write_text(glue2.replace(
+        "<FreeSlots>40", "<EstimatedAverageWaitingTime>soon</EstimatedAverageWaitingTime><FreeSlots>40"))
+    assert "EstimatedAverageWaitingTime 'soon' is no number" in sssjob(
+        "route", "job.xml", "--offers", "beta.toml=glue2.xml").err

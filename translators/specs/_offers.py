@@ -18,7 +18,7 @@ from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.nodes import ANYWHERE, UNKNOWN, Limits, Node, Pool, pools
-from sssjob.request.offers import NODE_PROCESSORS
+from sssjob.request.offers import ESTIMATED_WAIT, NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
         *([("Duration", longest, {})] if longest is not None else []),
         *([("Extension", shape.processors, {"type": "Scheduler", "name": NODE_PROCESSORS})] if count > 1 else []),
+        *([("Extension", limits.wait, {"type": "Scheduler", "name": ESTIMATED_WAIT})] if limits.wait is not None else []),
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
