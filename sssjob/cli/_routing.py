@@ -461,20 +461,24 @@ def _routed_now(session: Session, client: Client, file: str, choice: Choice, ter
 def _candidates(places: list[Place]) -> Iterator[Candidate]:
     """The places in which a document is tried, each queue of a site once. Raises UsageError for a site of which nobody
     knows who manages it."""
-    from sssjob.run.choosing import placed
     from sssjob.run.routing import Candidate
     from sssjob.xml.writer import write_document
 
     seen = set()
+    texts: dict[int, str] = {}          # by identity of the document, which several places share
+    executors: dict[str, str] = {}      # by profile
     now = time.time()
     for rank, place in enumerate(places, 1):
         if place.site.manager is None and "executor" not in place.site.run:
             raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
         if (place.site.name, place.queue) not in seen:
             seen.add((place.site.name, place.queue))
-            text = write_document(placed(place.wanted, place.queue), findings=Findings())
-            yield Candidate(place.site.name, os.path.abspath(place.path),
-                            str(settings_at(place).get("executor").value), place.queue, text,
+            if id(place.wanted) not in texts:
+                texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
+            if place.path not in executors:
+                executors[place.path] = str(settings_at(place).get("executor").value)
+            yield Candidate(place.site.name, os.path.abspath(place.path), executors[place.path], place.queue,
+                            texts[id(place.wanted)],
                             f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
                             tuple(None if price is None else money(price, place.currency) for price in place.prices))
 
