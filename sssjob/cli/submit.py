@@ -61,7 +61,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     if sites or offer_files:
         if executor or session.site:
             raise UsageError("--sites and --offers say where jobs go, and go without --site and --executor")
-        from sssjob.cli._routing import Terms, submit_routed
+        from sssjob.cli._sending import Terms, submit_routed
 
         terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, end_hooks,
                       lambda document, name: shaped(session, document, name, fail_fast, expand_arrays))

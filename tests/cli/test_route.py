@@ -190,3 +190,18 @@ def test_a_start_that_the_offer_states(sssjob: Command, sites: Path) -> None:
         "<FreeSlots>40", "<EstimatedAverageWaitingTime>soon</EstimatedAverageWaitingTime><FreeSlots>40"))
     assert "EstimatedAverageWaitingTime 'soon' is no number" in sssjob(
         "route", "job.xml", "--offers", "beta.toml=glue2.xml").err
+
+
+def test_sites_that_read_it_otherwise_are_asked_for_what_they_read(sssjob: Command, sites: Path) -> None:
+    """Sites that read the document alike share one reading; a map, a unit or a zone makes another one."""
+    (sites / "job.sh").write_text("#!/bin/sh\n#BSUB -n 4 -q batch -M 2000 -W 10\ndate\n")
+    offer = ("<Job><Id>{0}</Id><Queue>{0}</Queue><NodeCount>1</NodeCount><Processors>4</Processors>"
+             "<Memory units='MB'>100</Memory><Duration>3600</Duration></Job>")
+    words = []
+    for name, more in (("a", ""), ("b", ""), ("c", "[lsf]\nunit_for_limits = 'MB'\n"),
+                       ("d", "[map.Queue]\nbatch = 'x'\n")):
+        (sites / f"{name}.toml").write_text(f"name = '{name}'\nmanager = 'lsf'\nmachine = '{name}'\n{more}")
+        (sites / f"{name}.xml").write_text(offer.format("x" if name == "d" else "batch"))
+        words += ["--offers", f"{name}.toml={name}.xml"]
+    records = [json.loads(line) for line in sssjob("route", "-q", "--json", "job.sh", *words).out.splitlines()]
+    assert {one["site"]: one["met"] for one in records} == {"a": True, "b": True, "c": False, "d": True}
