@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sssjob.cli._dry_run import print_rehearsal
-from sssjob.cli._files import emit, read_bytes
+from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session, pairs
-from sssjob.cli._prices import load, money, quoted, rates_of
+from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli.match import Offered, offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
-from sssjob.errors import SSSJobError, UsageError
-from sssjob.findings import Findings, Policy, escape
-from sssjob.request import Offer, Offers, Verdict, requests_in, verdicts
+from sssjob.errors import UsageError
+from sssjob.findings import Findings, escape
+from sssjob.request import Offer, Offers, Request, Verdict, requests_in, verdicts
 from sssjob.request.changing import smallest_change
+from sssjob.request.offers import ESTIMATED_WAIT
 from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed_s
 from sssjob.request.ranking import values as values_of
 
@@ -37,16 +33,12 @@ if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
-    from sssjob.run.client import Client
-    from sssjob.run.on_end import Hook
-    from sssjob.run.routing import Candidate
-    from sssjob.run.standing import Submission
 
 
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32
-#: Documents that are submitted together.
-_TOGETHER: Final = 64
+#: What a profile says of other things than how a document is read.
+_ELSEWHERE: Final = ("name", "manager", "machine", "ssh", "rates", "queues", "run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +141,7 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
     """``--sites``, ``--offers`` and ``--starts``."""
     sites = click.option("--sites", metavar="SITE,SITE...", default="",
                          help="Sites whose managers are asked what they offer: the names or files of their profiles.")
-    offers = click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
+    offers = click.option("--offers", "offer_files", multiple=True, metavar="SITE=FILE",
                           help="What a site offers (may repeat): the name or file of its profile, and its offers in "
                                "any format.")
     starts = click.option("--starts", is_flag=True,
@@ -157,17 +149,22 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
     return sites(offers(starts(function)))
 
 
+def _reads(site: Site) -> str:
+    """All that a profile says of how a document is read which is no record: two sites with the same read it alike."""
+    return repr([(name, getattr(site, name)) for name in type(site).model_fields if name not in _ELSEWHERE])
+
+
 class Choice:
     """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
     documents."""
 
-    def __init__(self, session: Session, sites: str, given: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
-        """sites: names with commas between them; given: ``SITE=FILE`` each; asked: further names. Raises UsageError,
-        AccessError, SiteError."""
-        sources: Mapping[str, str] = pairs(given, "--offers")
+    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
+        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names. Raises
+        UsageError, AccessError, SiteError."""
+        sources: Mapping[str, str] = pairs(offer_files, "--offers")
         named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
         self.files: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
-        if len(self.files) < len(given) + len(named):
+        if len(self.files) < len(offer_files) + len(named):
             raise UsageError("a site is named twice")
         if not self.files:
             raise UsageError("no site to choose from: --sites SITE,SITE asks them, --offers SITE=FILE says what one "
@@ -176,6 +173,7 @@ class Choice:
         session.anew = True         # each document is read for each site, with its maps of names
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
+        self.reads = {name: name if site is None else _reads(site) for name, (site, _) in self.sites.items()}
         self._offers: dict[str, tuple[list[Offered], Offers]] = {}
         self._rates: dict[str, RateSet | None] = {}
 
@@ -211,9 +209,22 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     UsageError, AccessError."""
     routing = Routing()
     places: list[Place] = []
+    readings: dict[str, tuple[Document, tuple[Request, ...]]] = {}
+
+    def read(name: str) -> tuple[Document, tuple[Request, ...]] | None:
+        """The document as it is read for a site, and what it asks for, once for all sites that read it alike; None
+        where findings reject it."""
+        key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
+        if key not in readings:
+            document = shaped(session.swept(session.read(file, data)), file)
+            if session.errors:
+                return None
+            readings[key] = document, tuple(requests_in(document))
+        return readings[key]
+
     for name in choice.files:
         try:
-            places += _places(session, file, data, name, choice, starts, failures, shaped)
+            places += _places(session, read, name, choice, starts, failures)
         except SilentError as error:
             problem(str(error), as_json=session.as_json, status=4)
             routing.silent = True
@@ -236,22 +247,23 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _places(session: Session, file: str, data: bytes, name: str, choice: Choice, starts: bool,
-            failures: Mapping[str, float], shaped: Callable[[Document, str], Document]) -> list[Place]:
-    """The offers of one site."""
+def _places(session: Session, read: Callable[[str], tuple[Document, tuple[Request, ...]] | None], name: str,
+            choice: Choice, starts: bool, failures: Mapping[str, float]) -> list[Place]:
+    """The offers of one site. read: gives the document as it is read for it."""
     there = choice.offers(name)
     if there is None:
         return []
     offers_there, offers = there
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
-    document = shaped(session.swept(session.read(file, data)), file)
-    if session.errors:
+    reading = read(name)
+    if reading is None:
         return []
+    document, requests = reading
     rates = choice.rates(name)
     prices, currency, why = _prices(rates, document)
     findings = Findings(document.path)
-    answers = verdicts(document, offers, findings=findings)
+    answers = verdicts(requests, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
     places = [Place(site, path, offer.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer),
                     document,
@@ -321,12 +333,15 @@ def settings_at(place: Place) -> Settings:
 
 def _started(session: Session, place: Place, idle: Document | None) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
-    now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked."""
+    now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
+    itself may say when jobs start."""
     from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
     if idle is None:
-        return replace(place, why_no_start="its manager is not asked")
+        wait = place.verdict.offer.total(ESTIMATED_WAIT)
+        return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
+            place, start=time.time() + float(wait))
     try:
         start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
     except NoEstimateError as error:
@@ -352,145 +367,3 @@ def tell(session: Session, routing: Routing, explain: bool) -> None:
     change = explain or not routing.places
     emit("".join(f"{line}\n" for place, rank in ranks
                  for line in place.lines(rank, explain=explain, change=change, now=now)))
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How documents are submitted to one of several sites. starts: the managers are asked when they would start.
-    patience: seconds that each may wait at a site, None for ever. token: what the user calls the request; of several
-    files each has a number in it. hooks: what is done at the end of each job. shaped: gives a document, of a file of
-    that name, as it is to be submitted."""
-
-    starts: bool
-    patience: float | None
-    dry_run: bool
-    retries: int | None
-    max_queued: int | None
-    token: str | None
-    hooks: Sequence[Hook]
-    shaped: Callable[[Document, str], Document]
-
-
-def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tuple[str, ...], terms: Terms) -> int:
-    """Submit each document to the best of several sites; the exit status."""
-    choice = Choice(session, sites, offers)
-    worst = 0
-    requests = [(file, terms.token if terms.token is None or len(files) == 1 else f"{terms.token} {number}")
-                for number, file in enumerate(files, 1)]
-    with opened(retries=terms.retries, max_queued=terms.max_queued) as client:
-        if not terms.dry_run:
-            client.take_steps()
-        for first in range(0, len(requests), _TOGETHER):
-            worst = max(worst, _submit_some(session, client, requests[first:first + _TOGETHER], choice, terms))
-            if client.stopped:
-                break
-    return worst
-
-
-@dataclass(slots=True)
-class _OnItsWay:
-    """A document that has a route. errors: that were told of it; findings: what is to be told of its submission."""
-
-    token: str
-    errors: int
-    findings: Findings
-
-
-def _submit_some(session: Session, client: Client, requests: Sequence[tuple[str, str | None]], choice: Choice,
-                 terms: Terms) -> int:
-    """Submit some documents to the best place of each, those of one site together, or go on with the requests of these
-    names; the exit status. Where one cannot be read those before it are submitted. requests: files and names."""
-    from sssjob.run.routing import advance_all
-
-    worst = 0
-    failure: SSSJobError | None = None
-    documents: list[_OnItsWay] = []
-    for file, request in requests:
-        session.errors = 0
-        findings = Findings(file)
-        try:
-            token = _routed_now(session, client, file, choice, terms, request)
-        except SSSJobError as error:
-            failure = error
-            break
-        if isinstance(token, int):
-            worst = max(worst, token)
-        else:
-            documents.append(_OnItsWay(token, session.errors, findings))
-    client.findings = Findings()
-    submissions = advance_all(client, [document.token for document in documents],
-                              {document.token: document.findings for document in documents})
-    session.report(client.findings)
-    for document in documents:
-        session.errors = document.errors
-        session.report(document.findings)
-        worst = max(worst, _told(session, client, document.token, submissions[document.token]))
-    if failure is not None:
-        raise failure
-    return worst
-
-
-def _routed_now(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None
-                ) -> str | int:
-    """The token of the route of a document, which is in the journal; the exit status where there is none."""
-    from sssjob.run.choosing import placed
-    from sssjob.run.routing import Promise, begin, known, refusals
-
-    data = read_bytes(file)
-    promise = Promise(request, sha256(data).hexdigest(), tuple(hook.promise() for hook in terms.hooks))
-    if (earlier := known(client.journal, promise)) is not None:
-        return earlier.token
-    routing = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.shaped)
-    if routing is None:
-        return session.status()
-    if not routing.places:
-        tell(session, routing, False)
-        return 4 if routing.silent else 1
-    if terms.dry_run:
-        best = routing.places[0]
-        return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    return begin(client.journal, list(_candidates(routing.places)), policy=session.policy or Policy.REJECT,
-                 directory=Path.cwd(), patience=terms.patience, promise=promise).token
-
-
-def _candidates(places: list[Place]) -> Iterator[Candidate]:
-    """The places in which a document is tried, each queue of a site once. Raises UsageError for a site of which nobody
-    knows who manages it."""
-    from sssjob.run.choosing import placed
-    from sssjob.run.routing import Candidate
-    from sssjob.xml.writer import write_document
-
-    seen = set()
-    now = time.time()
-    for rank, place in enumerate(places, 1):
-        if place.site.manager is None and "executor" not in place.site.run:
-            raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
-        if (place.site.name, place.queue) not in seen:
-            seen.add((place.site.name, place.queue))
-            text = write_document(placed(place.wanted, place.queue), findings=Findings())
-            yield Candidate(place.site.name, os.path.abspath(place.path),
-                            str(settings_at(place).get("executor").value), place.queue, text,
-                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
-                            tuple(None if price is None else money(price, place.currency) for price in place.prices))
-
-
-def _told(session: Session, client: Client, token: str, submission: Submission | None) -> int:
-    """Print the ids of a submission that was routed, and why it is not at the places before; the exit status."""
-    from sssjob.run.routing import is_refused, state_of
-
-    route = state_of(client.journal, token)
-    entry = client.journal.requested(route.request)
-    if entry is None and route.phase == "going":
-        problem("it is in the journal, and the next client submits it", as_json=session.as_json, status=0)
-        return stopped(client, 7)
-    rows = [] if entry is None else client.journal.rows_of(entry.number)
-    nowhere = all(map(is_refused, rows))
-    for reason in route.reasons if nowhere or not session.quiet else ():
-        problem(reason, as_json=session.as_json, status=0)
-    if nowhere:
-        problem("no site took it", as_json=session.as_json, status=5)
-        return 5
-    emit(lines([row.record() for row in rows]) if session.as_json
-         else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
-    badly = 0 if submission is None else ended_badly([submission], session.as_json)
-    return stopped(client, badly) or session.status()

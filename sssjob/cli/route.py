@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option("--dry-run", is_flag=True, help="Print what would go out to the best of them, byte for byte.")
 @routing_options
 @common
-def command(session: Session, file: str, sites: str, given: tuple[str, ...], asked: tuple[str, ...], starts: bool,
+def command(session: Session, file: str, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...], starts: bool,
             source: str, explain: bool, dry_run: bool) -> int:
     """Say of every offer of every site whether it meets what FILE requests, the best one first.
 
@@ -41,7 +41,7 @@ def command(session: Session, file: str, sites: str, given: tuple[str, ...], ask
     from sssjob.run.choosing import placed
 
     session.source = source
-    choice = Choice(session, sites, given, asked)
+    choice = Choice(session, sites, offer_files, asked)
     once([file, *filter(None, choice.files.values())])
     routing = routed(session, file, read_bytes(file), choice, starts, _refusals())
     if routing is None:

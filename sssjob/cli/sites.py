@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from sssjob.cli._complete import executors, files
-from sssjob.cli._files import emit
+from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._options import output_option
 from sssjob.cli._profiles import load_site
@@ -98,11 +99,18 @@ def command(context: click.Context, timeout: float, as_json: bool) -> int:
               help="The longest to wait for the manager (default: 10).")
 @click.option("--json", "as_json", is_flag=True, help="A record a thing that is missing.")
 def check(name: str, timeout: float, as_json: bool) -> int:
-    """Test a profile (its name, or a file) and say what is missing, one thing a line; exit status 1 where anything is.
+    """Test a profile (its name, or a file) and say what is missing or wrong, one thing a line; exit status 1 where
+    anything is.
+
+    Rates that cannot be read, a further profile of the same cluster, and queues that the manager does not have are
+    told too.
     """
     site, path = load_site(name)
     assert site is not None
-    missing = [*_missing(site), *filter(None, [_unreachable(site, timeout) if site.manager else ""])]
+    missing = [*_missing(site), *_wrong(site, path)]
+    if site.manager:
+        away = _unreachable(site, timeout)
+        missing += [away] if away else _strangers(site, timeout)
     if as_json:
         emit("".join(json.dumps({"site": site.name, "file": path, "missing": fault}) + "\n" for fault in missing))
     else:
@@ -237,6 +245,44 @@ def _missing(site: Site) -> Iterator[str]:
         yield "lsf.unit_for_limits is missing: memory without a suffix is not understood"
     if site.manager == "sge" and not site.sge.pe:
         yield "sge.pe is missing: jobs of several slots name no parallel environment"
+
+
+def _wrong(site: Site, path: str) -> Iterator[str]:
+    """What is wrong with what a profile names: its rates, and its cluster, which another profile has too."""
+    from sssjob.accounting.rates import RatesError, read_rates
+    from sssjob.conversion.settings import site_files
+    from sssjob.conversion.site import SiteError
+
+    if site.rates is not None:
+        file = os.path.join(os.path.dirname(path), site.rates)
+        try:
+            read_rates(read_bytes(file), file)
+        except RatesError as error:
+            yield f"rates: {escape(site.rates)}: {'; '.join(map(escape, error.problems))}"
+        except AccessError as error:
+            yield f"rates: {error}"
+    for name, file in site_files().items():
+        with suppress(SiteError, AccessError):      # `sssjob sites` tells of those
+            other, _ = load_site(file)
+            if os.path.abspath(file) != os.path.abspath(path) and other is not None and site.machine is not None and (
+                    (other.manager, other.machine) == (site.manager, site.machine)):
+                yield f"the site {escape(name)} is the same cluster, machine {escape(site.machine)}"
+
+
+def _strangers(site: Site, seconds: float) -> list[str]:
+    """Queues that a profile names and the manager does not have, where it can be asked."""
+    from sssjob.cli.offers import SilentError, ask_machine, askable
+
+    if site.manager not in askable():
+        return []
+    try:
+        _, queues = ask_machine(site, site.name, seconds)
+    except SilentError as error:
+        return [str(error).removeprefix(f"{escape(site.name)}: ")]
+    named = {f"queues.{queue}": queue for queue in site.queues}
+    named |= {f"map.Queue.{other}": queue for other, queue in site.map.get("Queue", {}).items() if queue}
+    return [f"{escape(key)}: there is no queue {escape(queue)}" for key, queue in named.items()
+            if queues and queue not in queues]
 
 
 def _doubles(sites: dict[str, Site]) -> Iterator[str]:

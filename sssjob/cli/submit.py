@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option("--sites", metavar="SITE,SITE...", default="",
               help="Submit each FILE to the best of these sites, whose managers are asked what they offer, and to the "
                    "next one where that refuses it.")
-@click.option("--offers", "given", multiple=True, metavar="SITE=FILE",
+@click.option("--offers", "offer_files", multiple=True, metavar="SITE=FILE",
               help="A further site with what it offers (may repeat), as of `route`.")
 @click.option("--starts", is_flag=True, help="With --sites: ask the managers when it would start, as `route` does.")
 @click.option("--reroute-after", type=MORE_THAN_NONE, metavar="SECONDS",
@@ -41,7 +41,7 @@ __all__ = ["command"]
 @submitting
 @common
 @reading
-def command(session: Session, names: tuple[str, ...], executor: str | None, sites: str, given: tuple[str, ...],
+def command(session: Session, names: tuple[str, ...], executor: str | None, sites: str, offer_files: tuple[str, ...],
             starts: bool, reroute_after: float | None, token: str | None, retries: int | None, fail_fast: bool,
             max_queued: int | None, expand_arrays: bool, dry_run: bool, on_end: tuple[str, ...]) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
@@ -54,18 +54,18 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     from sssjob.run.configuring import complete
 
     once(names)
-    if token is not None and ((len(names) > 1 and not (sites or given)) or not token or dry_run):
+    if token is not None and ((len(names) > 1 and not (sites or offer_files)) or not token or dry_run):
         raise UsageError("--token names the submission of one FILE, with --sites of all: it has to be a text, and goes "
                          "without --dry-run")
     end_hooks = hooks(on_end)
-    if sites or given:
+    if sites or offer_files:
         if executor or session.site:
             raise UsageError("--sites and --offers say where jobs go, and go without --site and --executor")
-        from sssjob.cli._routing import Terms, submit_routed
+        from sssjob.cli._sending import Terms, submit_routed
 
         terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, end_hooks,
                       lambda document, name: shaped(session, document, name, fail_fast, expand_arrays))
-        return submit_routed(session, names, sites, given, terms)
+        return submit_routed(session, names, sites, offer_files, terms)
     if starts or reroute_after is not None:
         raise UsageError("--starts and --reroute-after go with --sites")
     settings = settings_of(session, executor)

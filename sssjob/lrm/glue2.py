@@ -60,7 +60,8 @@ def _nodes(environment: _Element, queues: list[str]) -> Iterator[Node]:
 
 def _limits(share: _Element) -> Limits:
     state = (_value(share, "ServingState") or "production").lower()
-    return Limits(state in _OPEN, _number(share, "MaxWallTime"), None, _number(share, "MaxSlotsPerJob"))
+    return Limits(state in _OPEN, _number(share, "MaxWallTime"), None, _number(share, "MaxSlotsPerJob"),
+                  _number(share, "EstimatedAverageWaitingTime"))
 
 
 def _all(scope: _Element, name: str) -> Iterator[_Element]:

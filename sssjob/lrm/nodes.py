@@ -21,12 +21,14 @@ TEN_YEARS_S: Final = 10 * 365 * 86400
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a queue allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes,
-    processors: that a job may have; None where that is not known."""
+    processors: that a job may have; wait: seconds after which a new job is expected to start; None where that is not
+    known."""
 
     open: bool
     duration: int | None = None
     nodes: int | None = None
     processors: int | None = None
+    wait: int | None = None
 
 
 #: The queue of nodes that are asked for without one, or of which nobody says to which queues they belong.

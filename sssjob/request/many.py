@@ -26,7 +26,7 @@ from sssjob.request.offers import Offer
 from sssjob.request.totals import Total
 from sssjob.request.tree import NEGATED, AllOf, Expression, Node, Not, Predicate, Preferred, number_of, per_of
 from sssjob.request.verdict import counts_of, match, total_held, ways_of
-from sssjob.request.widest import node_counts, node_held, on_one_node
+from sssjob.request.widest import Need, node_counts, node_held, on_nodes
 
 __all__ = ["Offers", "Verdict", "verdicts"]
 
@@ -300,22 +300,31 @@ class _Columns:
                 column = [True] * len(self.met)
                 for total in totals.all():
                     if not total.plain:
-                        column = list(map(and_, column, self._total("in all", total, total_held)))
-                for total in on_one_node(request, totals):
-                    column = list(map(and_, column, self._total("on one node", total, node_held)))
+                        column = list(map(and_, column, self._total(total)))
+                for need in on_nodes(request, totals):
+                    column = list(map(and_, column, self._need(need)))
                 enough = list(map(or_, enough, column))
             if all(enough):
                 break
         return enough
 
-    def _total(self, where: str, total: Total, hold: Callable[[Total, Offer], Explanation | None]) -> list[bool]:
-        """Whether each offer is enough for one amount, of the whole request or on one node. hold: whether one is."""
+    def _total(self, total: Total) -> list[bool]:
+        """Whether each offer is enough for one amount of the whole request."""
         tag = total.identity[0]
-        kinds = self.offers.kinds(tag, self._needed(tag, None) if hold is total_held else node_counts(tag))
-        key = (where, total.identity, total.value, total.units)
+        return self._held(self.offers.kinds(tag, self._needed(tag, None)),
+                          ("in all", total.identity, total.value, total.units), lambda offer: total_held(total, offer))
+
+    def _need(self, need: Need) -> list[bool]:
+        """Whether the nodes of each offer have room for some places."""
+        tag = need.identity[0]
+        return self._held(self.offers.kinds(tag, node_counts(tag)),
+                          ("on nodes", need.identity, need.value, need.units, need.places, need.stated),
+                          lambda offer: node_held(need, offer))
+
+    def _held(self, kinds: _Kinds, key: tuple[object, ...], hold: Callable[[Offer], Explanation | None]) -> list[bool]:
+        """Whether each offer is enough. kinds: those that decide; key: what is asked; hold: whether one is."""
         answers = self.offers.answers(key)
         if answers is None:
-            answers = kinds.answers(lambda number: (held := hold(total, self.offers.offers[number])) is None
-                                    or held.met, True)
+            answers = kinds.answers(lambda number: (held := hold(self.offers.offers[number])) is None or held.met, True)
             self.offers.keep(key, answers)
         return list(map(answers.__getitem__, kinds.of))

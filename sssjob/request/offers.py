@@ -22,6 +22,8 @@ from sssjob.request.tree import NAMED, names_of, number_of
 
 #: Name of the Extension that says how many processors a node of an offer has, where the totals do not.
 NODE_PROCESSORS: Final = "NodeProcessors"
+#: Name of the Extension that says after how many seconds a new job is expected to start.
+ESTIMATED_WAIT: Final = "EstimatedWait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Offer:
         return tuple((name, count_of(p)) for p in self.properties.get(tag, ()) for name in _offered_names(p))
 
     def total(self, what: str) -> Decimal | None:
-        """How many nodes, processors, GPUs or chunks are offered, or processors on each node (NODE_PROCESSORS); None
-        where the offer does not say so."""
+        """How many nodes, processors, GPUs or chunks are offered, or processors on each node (NODE_PROCESSORS), or
+        after how many seconds a job is expected to start (ESTIMATED_WAIT); None where the offer does not say so."""
         if what == "nodes":
             stated = _first_number(self.properties.get("NodeCount", ()))
             if stated is not None or "Node" not in self.properties:
@@ -87,7 +89,7 @@ class Offer:
             return Decimal(self._node_count())
         if what == "processors":
             return self._processors()
-        if what in ("chunks", NODE_PROCESSORS):
+        if what in ("chunks", NODE_PROCESSORS, ESTIMATED_WAIT):
             return _first_number(self.all("Extension", "ChunkCount" if what == "chunks" else what))
         return _first_number([p for p in self.properties.get("Resource", ())
                               if str(p.get("name")).lower() in ("gpu", "gpus")])

@@ -60,12 +60,6 @@ class Total:
     known: bool = True
     plain: bool = False
 
-    @property
-    def shown(self) -> str:
-        """The value for people."""
-        value = self.value
-        return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
-
 
 @dataclass(slots=True)
 class Part:
@@ -457,6 +451,11 @@ def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> 
 def _of(count: Fraction | int, what: str) -> str:
     """``2 nodes of``, ``1 node of``."""
     return f"{count} {what.removesuffix('s') if count == 1 else what} of"
+
+
+def number_shown(value: Fraction) -> str:
+    """A number for people."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
 
 
 def shown(p: Property) -> str:

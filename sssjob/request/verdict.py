@@ -19,9 +19,9 @@ from sssjob.request.least import least_request
 from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount
 from sssjob.request.offers import Offer
-from sssjob.request.totals import Total, Totals, base_amount, is_gpu, totals_from
+from sssjob.request.totals import Total, Totals, base_amount, is_gpu, number_shown, totals_from
 from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
-from sssjob.request.widest import node_held, on_one_node
+from sssjob.request.widest import node_held, on_nodes
 
 __all__ = ["counts_of", "match", "total_held", "ways_of"]
 
@@ -160,7 +160,7 @@ def _held(request: Request, totals: Totals, offer: Offer) -> Explanation | None:
     if not totals.possible:
         return Explanation("the conditions contradict each other", "not")
     held = [*(total_held(total, offer) for total in totals.all() if not total.plain),
-            *(node_held(total, offer) for total in on_one_node(request, totals))]
+            *(node_held(need, offer) for need in on_nodes(request, totals))]
     parts = [explanation for explanation in held if explanation is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
@@ -170,7 +170,7 @@ def _held(request: Request, totals: Totals, offer: Offer) -> Explanation | None:
 def total_held(total: Total, offer: Offer) -> Explanation | None:
     """One amount of a whole request against what is offered of it in all; None where every offer is enough."""
     tag, name, kind = total.identity
-    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {total.shown}" + (
+    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {number_shown(total.value)}" + (
         f" {total.units}" if total.units else "")
     why = total.origin if total.known else f"at least {total.origin}"
     if tag in ("Processors", "NodeCount"):
@@ -182,7 +182,7 @@ def total_held(total: Total, offer: Offer) -> Explanation | None:
         offered = _offered(total, offer)
     if offered is None:
         return Explanation(text, "absent", "", f"{why}; nothing offered")
-    return Explanation(text, "met" if offered >= total.value else "not", Total(total.identity, offered).shown, why)
+    return Explanation(text, "met" if offered >= total.value else "not", number_shown(offered), why)
 
 
 def _offered(total: Total, offer: Offer) -> Fraction | None:

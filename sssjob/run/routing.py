@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
+from sssjob.run.choosing import placed
 from sssjob.run.facts import tell_place
 from sssjob.run.journal import ROUTED, Entry, Event, Journal
 from sssjob.run.on_end import kept
@@ -49,8 +50,9 @@ _OURS: Final = "route"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One place. site: the name of the profile; profile: its file; queue: of the offer; document: its text as it goes
-    there; why: its rank, in words; prices: what each of its jobs is to cost there, None where nobody can say it."""
+    """One place. site: the name of the profile; profile: its file; queue: of the offer; document: its text as it is
+    read for the site, which asks for the queue when it goes there (``placed``); why: its rank, in words; prices: what
+    each of its jobs is to cost there, None where nobody can say it."""
 
     site: str
     profile: str
@@ -106,7 +108,10 @@ def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, 
     AccessError, UsageError for a request of another document."""
     promise = promise or Promise()
     token = promise.token
-    record = {"candidates": [asdict(candidate) for candidate in candidates], "promise": asdict(promise)}
+    texts = list(dict.fromkeys(candidate.document for candidate in candidates))
+    record = {"candidates": [{**asdict(candidate), "document": texts.index(candidate.document)}
+                             for candidate in candidates],
+              "documents": texts, "promise": asdict(promise)}
     with journal.changing() as connection:
         connection.execute(
             "INSERT OR IGNORE INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
@@ -137,13 +142,15 @@ def state_of(journal: Journal, token: str) -> Route:
     if isinstance(record, list):        # of a client that knew of no requests
         record = {"candidates": record, "promise": {}}
     promise = Promise(**{**record["promise"], "hooks": tuple(record["promise"].get("hooks", ()))})
-    return Route(token, tuple(_candidate(candidate) for candidate in record["candidates"]), step, phase,
+    return Route(token, tuple(_candidate(candidate, record) for candidate in record["candidates"]), step, phase,
                  tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise)
 
 
-def _candidate(record: dict[str, Any]) -> Candidate:
-    """A candidate as the journal has it."""
-    return Candidate(**{**record, "prices": tuple(record.get("prices", ()))})
+def _candidate(record: dict[str, Any], route: dict[str, Any]) -> Candidate:
+    """A candidate as the journal has it. route: its record, which has the texts that several candidates share."""
+    document = record["document"]
+    return Candidate(**{**record, "prices": tuple(record.get("prices", ())),
+                        "document": document if isinstance(document, str) else route["documents"][document]})
 
 
 def open_routes(journal: Journal) -> list[str]:
@@ -317,7 +324,7 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
     findings = Findings()
     try:
         with _as_there(client, route, findings) as settings:
-            document = read_document(candidate.document.encode())
+            document = placed(read_document(candidate.document.encode()), candidate.queue)
             _tell_place(document, route)
             complete(document, candidate.executor, settings, findings)
             prepared = client.prepare(document, candidate.executor, policy=route.policy, cwd=route.directory,

@@ -172,3 +172,36 @@ def test_when_it_would_start(sssjob: Command, sites: Path, monkeypatch: pytest.M
     # without preferences the earlier one of equals, and those of which nothing is known last
     lines = meeting("", "")
     assert lines[0].startswith("1. beta, all.q") and "start not known" in lines[-1]
+
+
+def test_a_start_that_the_offer_states(sssjob: Command, sites: Path) -> None:
+    """As a site that publishes GLUE 2.0 does; files without one have no start."""
+    glue2 = (Path(__file__).parents[1] / "fixtures" / "arc-constructed" / "machine" / "glue2.xml").read_text()
+    (sites / "glue2.xml").write_text(glue2.replace(
+        "<FreeSlots>40", "<EstimatedAverageWaitingTime>600</EstimatedAverageWaitingTime><FreeSlots>40"))
+    (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Processors>1</Processors><Duration>60</Duration>"
+                                   "</Requested></Job>")
+    answer = sssjob("route", "-q", "job.xml", "--starts", "--offers", "alpha.toml=alpha.xml", "--offers",
+                    "beta.toml=glue2.xml")
+    lines = answer.out.splitlines()
+    assert re.fullmatch(r"1\. beta, main: met, preference 1, .*, starts in (599|600) s", lines[0]), lines
+    assert "alpha, batch: met" in lines[1] and "start not known (its manager is not asked)" in lines[1]
+    (sites / "glue2.xml").write_text(glue2.replace(
+        "<FreeSlots>40", "<EstimatedAverageWaitingTime>soon</EstimatedAverageWaitingTime><FreeSlots>40"))
+    assert "EstimatedAverageWaitingTime 'soon' is no number" in sssjob(
+        "route", "job.xml", "--offers", "beta.toml=glue2.xml").err
+
+
+def test_sites_that_read_it_otherwise_are_asked_for_what_they_read(sssjob: Command, sites: Path) -> None:
+    """Sites that read the document alike share one reading; a map, a unit or a zone makes another one."""
+    (sites / "job.sh").write_text("#!/bin/sh\n#BSUB -n 4 -q batch -M 2000 -W 10\ndate\n")
+    offer = ("<Job><Id>{0}</Id><Queue>{0}</Queue><NodeCount>1</NodeCount><Processors>4</Processors>"
+             "<Memory units='MB'>100</Memory><Duration>3600</Duration></Job>")
+    words = []
+    for name, more in (("a", ""), ("b", ""), ("c", "[lsf]\nunit_for_limits = 'MB'\n"),
+                       ("d", "[map.Queue]\nbatch = 'x'\n")):
+        (sites / f"{name}.toml").write_text(f"name = '{name}'\nmanager = 'lsf'\nmachine = '{name}'\n{more}")
+        (sites / f"{name}.xml").write_text(offer.format("x" if name == "d" else "batch"))
+        words += ["--offers", f"{name}.toml={name}.xml"]
+    records = [json.loads(line) for line in sssjob("route", "-q", "--json", "job.sh", *words).out.splitlines()]
+    assert {one["site"]: one["met"] for one in records} == {"a": True, "b": True, "c": False, "d": True}

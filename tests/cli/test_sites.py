@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from sssjob.conversion.site import read_site
 from sssjob.conversion.site_drafting import SiteFacts, draft_site
 from tests.cli.conftest import Command
+
+MACHINE = Path(__file__).parents[1] / "fixtures" / "slurm-22.05.8" / "machine"
 
 
 @pytest.fixture
@@ -91,7 +95,32 @@ def test_check(sssjob: Command, sites: Path) -> None:
         "bare: rates is missing: quote and charge need --rates\n"))
     (sites / "full.toml").write_text(
         "name = 'full'\nmanager = 'local'\nmachine = 'm'\ntimezone = 'UTC'\nrates = 'rates.toml'\n")
+    (sites / "rates.toml").write_text("name = 'r'\nversion = '1'\ncurrency = 'EUR'\nprecision = 2\n")
     assert (sssjob("sites", "check", "full").code, sssjob("sites", "check", "full", "--json").out) == (0, "")
+
+
+def test_what_a_profile_names_is_looked_for(sssjob: Command, sites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rates, its queues at the manager, and whether another profile has its cluster."""
+    commands = sites.parent / "commands"
+    commands.mkdir()
+    (commands / "scontrol").write_text(f"#!/bin/sh\ncat {shlex.quote(str(MACHINE))}/show-$3.txt\n")
+    for name in ("sbatch", "squeue", "sacct", "scancel"):
+        (commands / name).write_text("#!/bin/sh\n")
+    for command in commands.iterdir():
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+    head = "manager = 'slurm'\nmachine = 'm'\ntimezone = 'UTC'\n"
+    (sites / "one.toml").write_text(f"name = 'one'\nrates = 'gone.toml'\n{head}[queues.bacth]\nduration = 5\n"
+                                    "[queues.batch]\nduration = 9\n[map.Queue]\nlong = 'batch'\ngpu = 'gpuq'\nx = ''\n")
+    (sites / "two.toml").write_text(f"name = 'two'\nrates = 'prices.toml'\n{head}")
+    (sites / "prices.toml").write_text("name = 'r'\n")
+    lines = sssjob("sites", "check", "one").out.splitlines()
+    assert [line for line in lines if "queue" in line] == [
+        "one: queues.bacth: there is no queue bacth", "one: map.Queue.gpu: there is no queue gpuq"]
+    assert "one: the site two is the same cluster, machine m" in lines
+    assert any(line.startswith("one: rates: ") and "gone.toml: No such file" in line for line in lines)
+    answer = sssjob("sites", "check", "two")
+    assert answer.code == 1 and "two: rates: prices.toml: " in answer.out and "one is the same cluster" in answer.out
 
 
 def test_rates_of_a_site(sssjob: Command, sites: Path, tmp_path: Path) -> None:

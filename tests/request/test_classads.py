@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from sssjob.document.model import Property, Requested, new_property
+from sssjob.document.model import Job, Property, Requested, new_property
 from sssjob.request import Offer, match, parse
 from sssjob.request.tree import NEGATED
+from sssjob.xml.reader import read_document
 
 classad: Any = pytest.importorskip("classad2", reason="HTCondor's bindings (htcondor) have no wheel for this Python")
 
@@ -134,3 +135,69 @@ def test_as_htcondor_matches(capacity: bool) -> None:
         assert verdict.met is bool(ad.symmetricMatch(request)), (requirements(tree, capacity), str(ad))
         outcomes[verdict.met] += 1
     assert sum(outcomes) > PAIRS * 0.8 and min(outcomes) > PAIRS * 0.1
+
+
+# --- what has to be on one node
+PER_NODE: Final = ("Processors", "Memory", "GPU")
+
+
+@dataclass(frozen=True)
+class Places:
+    """So many nodes, chunks or tasks, and what each of them needs: processors, MiB, GPUs."""
+
+    what: str
+    count: int
+    each: dict[str, int]
+    units: str
+    spread: bool                # GPUs in all instead of for each
+
+    def job(self) -> Job:
+        """The same as a job."""
+        text, requested = "", [f"<Processors>{self.count * self.each['Processors']}</Processors>"]
+        metric = {"node": "PerNode", "chunk": "PerChunk", "task": "PerProcessor"}[self.what]
+        memory = self.each["Memory"] * (1024 if self.units == "KB" else 1)
+        gpus, gpu_metric = self.each["GPU"], metric
+        if self.what == "node":
+            requested.append(f"<NodeCount>{self.count}</NodeCount>")
+            if self.spread:
+                gpus, gpu_metric = gpus * self.count, "Total"
+        elif self.what == "chunk":
+            text = f"<Extension type='Scheduler' name='ChunkCount'>{self.count}</Extension>"
+        if memory:
+            requested.append(f"<Memory units='{self.units}' metric='{metric}'>{memory}</Memory>")
+        if gpus:
+            requested.append(f"<Resource name='GPU' metric='{gpu_metric}'>{gpus}</Resource>")
+        return next(iter(read_document(f"<Job>{text}<Requested>{''.join(requested)}</Requested></Job>".encode())
+                         .jobs()))[0]
+
+    def classad(self) -> str:
+        """The same in the language of ClassAds: each place on one node, and room for all of them."""
+        if self.what == "node":
+            return " && ".join(f"TARGET.{name} >= {amount}" for name, amount in self.each.items()) + (
+                f" && TARGET.Nodes >= {self.count}")
+        return " && ".join(f"TARGET.Nodes * (TARGET.{name} / {amount}) >= {self.count}"     # whole numbers
+                           for name, amount in self.each.items() if amount)
+
+
+def test_places_as_htcondor_matches() -> None:
+    """Nodes, chunks and single tasks with processors, memory in several units, and GPUs."""
+    draw, outcomes = random.Random(31), [0, 0]
+    for _ in range(PAIRS):
+        what = draw.choice(("node", "chunk", "task"))
+        each = {"Processors": 1 if what == "task" else draw.randint(1, 9), "Memory": draw.randint(0, 9),
+                "GPU": 0 if what == "task" else draw.randint(0, 3)}
+        asked = Places(what, draw.randint(1, 6), each, draw.choice(("KB", "MB")), draw.random() < 0.5)
+        nodes, has = draw.randint(1, 6), {name: draw.randint(1, 12) for name in PER_NODE}
+        offer = [new_property("NodeCount", nodes), new_property("Processors", has["Processors"], {"metric": "PerNode"}),
+                 new_property("Memory", has["Memory"] * 1024, {"metric": "PerNode", "units": "KB"}),
+                 new_property("Resource", has["GPU"], {"name": "GPU", "metric": "PerNode"})]
+        ad = classad.ClassAd()
+        for name, amount in {"Nodes": nodes, **has}.items():
+            ad[name] = amount
+        ad["Requirements"] = classad.ExprTree("true")
+        request = classad.ClassAd()
+        request["Requirements"] = classad.ExprTree(asked.classad())
+        verdict = match(asked.job(), Offer.of(offer))
+        assert verdict.met is bool(ad.symmetricMatch(request)), (asked, str(ad), "\n".join(verdict.lines()))
+        outcomes[verdict.met] += 1
+    assert min(outcomes) > PAIRS * 0.1

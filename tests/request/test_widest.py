@@ -36,6 +36,16 @@ def job(text: str, requested: str = "") -> Job:
     (CHUNKS.format(2), "<Memory units='GB' metric='PerChunk'>200</Memory>", False),
     (CHUNKS.format(2), "<Resource name='GPU' metric='PerChunk'>4</Resource>", True),
     (CHUNKS.format(2), "<Resource name='GPU' metric='PerChunk'>5</Resource>", False),
+    (CHUNKS.format(10), "<Processors>250</Processors>", True),
+    (CHUNKS.format(11), "<Processors>275</Processors>", False),      # 25 on each: one on a node
+    (CHUNKS.format(11), "<Processors>274</Processors>", True),       # ten of 25, and one of 24
+    (CHUNKS.format(21), "<Memory units='GB' metric='PerChunk'>90</Memory>", False),
+    (CHUNKS.format(10), "<Resource name='GPU' metric='PerChunk'>3</Resource>", True),
+    (CHUNKS.format(11), "<Resource name='GPU' metric='PerChunk'>3</Resource>", False),
+    ("<TaskDistribution type='ProcessorsPerTask'>25</TaskDistribution>", "<Processors>250</Processors>", True),
+    ("<TaskDistribution type='ProcessorsPerTask'>25</TaskDistribution>", "<Processors>275</Processors>", False),
+    ("", "<Processors>20</Processors><Memory units='GB' metric='PerProcessor'>90</Memory>", True),
+    ("", "<Processors>20</Processors><Memory units='GB' metric='PerProcessor'>90.5</Memory>", False),
     ("", "<NodeCount>1</NodeCount><Resource name='GPU'>4</Resource>", True),
     ("", "<NodeCount>1</NodeCount><Resource name='GPU'>5</Resource>", False),
     ("", "<NodeCount>3</NodeCount><Resource name='GPU'>10</Resource>", True),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,19 @@ def test_what_was_submitted_stays_whatever_fails_after_it(tmp_path: Path, monkey
         client.wait(["@1"], 60)
         assert [(row.site, row.outcome) for row in journal.rows()] == [("alpha", "done")]
         assert state_of(journal, route.token).reasons == ()
+
+
+def test_places_share_the_text_of_a_document(tmp_path: Path) -> None:
+    """A hundred places of one document are no hundred documents in the journal; routes of older clients are read."""
+    places = [Candidate(f"s{number}", "s.toml", "local", f"q{number}", "<Job/>" if number else "<JobGroup/>", "",
+                        ("1 EUR",)) for number in range(100)]
+    with open_journal(tmp_path / "journal.db") as journal:
+        route = begin(journal, places, policy=Policy.WARN, directory=tmp_path)
+        assert route.candidates == tuple(places)
+        ((record,),) = journal.ask("SELECT candidates FROM routes", {})
+        assert record.count("<Job/>") == 1
+        older = {**json.loads(record), "candidates": [{**asdict(place), "prices": []} for place in places]}
+        del older["documents"]
+        with journal.changing() as connection:
+            connection.execute("UPDATE routes SET candidates = ?", (json.dumps(older),))
+        assert state_of(journal, route.token).candidates == tuple(replace(place, prices=()) for place in places)

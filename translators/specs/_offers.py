@@ -18,7 +18,7 @@ from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.nodes import ANYWHERE, UNKNOWN, Limits, Node, Pool, pools
-from sssjob.request.offers import NODE_PROCESSORS
+from sssjob.request.offers import ESTIMATED_WAIT, NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
         *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
         *([("Duration", longest, {})] if longest is not None else []),
-        *([("Extension", shape.processors, {"type": "Scheduler", "name": NODE_PROCESSORS})] if count > 1 else []),
+        *(("Extension", amount, {"type": "Scheduler", "name": title}) for title, amount in (
+            (NODE_PROCESSORS, shape.processors if count > 1 else None), (ESTIMATED_WAIT, limits.wait))
+          if amount is not None),
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
