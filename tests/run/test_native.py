@@ -284,7 +284,7 @@ _OF_JOBS = st.lists(st.tuples(requests(wide=True), st.sampled_from((
 def test_jobs_that_ask_for_the_same_are_planned_as_if_alone(executor: str, asked: list[tuple[str, str]],
                                                             order: list[int]) -> None:
     """What a request means for a manager is worked out once for all jobs of a document; each has the specification that
-    it has alone, and the same findings, at its own lines."""
+    it has alone, and the findings, at its own items, that it has where it is worked out for each."""
     texts = [f"<Job><Id>j{n}</Id><Executable>/bin/echo</Executable><Arguments>{n}</Arguments>"
              f"{''.join(asked[one % len(asked)])}</Job>" for n, one in enumerate(order)]
     backend = executor_of(executor)
@@ -297,7 +297,8 @@ def test_jobs_that_ask_for_the_same_are_planned_as_if_alone(executor: str, asked
         return ([part.spec for job in plan.jobs for part in job.parts],
                 [(f.rule, f.severity, f.message, f.line, f.column) for f in findings])
 
-    alone = [planned_jobs([text if n == line else "" for line, text in enumerate(texts)]) for n in range(len(texts))]
     specs, findings = planned_jobs(texts)
-    assert specs == [spec for some, _ in alone for spec in some]
-    assert findings == [finding for _, some in alone for finding in some]
+    assert specs == [spec for text in texts for spec in planned_jobs([text])[0]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sssjob.run.native._request_of", lambda scope: None)
+        assert (specs, findings) == planned_jobs(texts)
