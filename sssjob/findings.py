@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sssjob.document.element import Container, Item
     from sssjob.xml.places import Place
 
-__all__ = ["RULES", "Finding", "Findings", "Kind", "Locator", "Policy", "Rule", "Severity", "escape"]
+__all__ = ["RULES", "Finding", "Findings", "Kind", "Locator", "Policy", "Rule", "Severity", "escape", "joined"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -53,6 +53,11 @@ def escape(text: str, most: int = 200) -> str:
     """The text on one line, safe for a terminal or a log: control and invisible characters as ``\\u{XXXX}``."""
     shown = "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text[: most + 1])
     return shown if len(text) <= most else shown[:most] + "…"
+
+
+def joined(text: str) -> str:
+    """The lines in which a resource manager speaks, as parts of one sentence."""
+    return "; ".join(filter(None, map(str.strip, text.split("\n"))))
 
 
 @dataclass(slots=True)      # frozen, it would take four times as long to make, and there are many of them

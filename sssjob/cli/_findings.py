@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import IO, Any, Final
 
 from sssjob.cli._tables import cells
-from sssjob.findings import Finding, escape
+from sssjob.findings import Finding, escape, joined
 
 #: Names of variables whose values are not shown unless asked for.
 SECRET: Final = "pass|secret|token|credential|api_?key|private"
@@ -63,8 +63,7 @@ def problem(message: str, *, as_json: bool = False, status: int = 0) -> None:
     if as_json:
         record({"type": "error", "status": status, "message": message})
     else:
-        text = "; ".join(filter(None, map(str.strip, message.split("\n"))))     # resource managers speak in lines
-        say(f"sssjob: {escape(text, 2000)}")
+        say(f"sssjob: {escape(joined(message), 2000)}")
 
 
 def show(finding: Finding, *, as_json: bool = False, brief: bool = False) -> None:

@@ -372,10 +372,10 @@ class Container:
     def set_as_is(self, tag: str, value: Value | Property | None, /) -> None:
         """Put one property in place of all of that name, unchecked; None takes them away."""
         new = value if isinstance(value, Property) or value is None else new_property(tag, value)
-        if new is not None and tag not in map(_TAG, self.items):
+        if tag in map(_TAG, self.items):
+            self._replace(tag, () if new is None else (new,))
+        elif new is not None:
             self._take([*self.items, new])
-            return
-        self._replace(tag, () if new is None else (new,))
 
     def put_as_is(self, tag: str, values: Iterable[Property], /) -> None:
         """Put these properties behind all others in place of all of that name, unchecked."""

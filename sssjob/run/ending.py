@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import psij
+from sssjob.findings import joined
 from sssjob.run.abilities import CancelsMany
 from sssjob.run.standing import Running
 
@@ -46,7 +47,7 @@ class Ending:
                 job = made_of[psij_job]
                 label = job.plan.label
                 place = job.plan.path if job.of.entry is None else job.row.key
-                self.engine.findings.add("SSS602", label, f"{label} could not be cancelled: {error}",
+                self.engine.findings.add("SSS602", label, f"{label} could not be cancelled: {joined(str(error))}",
                                          severity="warning", path=place)
         return done
 

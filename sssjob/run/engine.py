@@ -21,7 +21,7 @@ from typing import Final
 import psij
 from psij.job import JobNewsCallback
 from sssjob.errors import AccessError
-from sssjob.findings import Findings
+from sssjob.findings import Findings, joined
 from sssjob.run import facts
 from sssjob.run.abilities import Tidies
 from sssjob.run.adopting import Adopting
@@ -516,7 +516,7 @@ class Engine:
 
     def tell(self, job: Running, message: str) -> None:
         """Tell something of a job, once."""
-        text = f"{job.plan.label}: {message}"
+        text = f"{job.plan.label}: {joined(message)}"
         if text not in self.told:
             self.told.add(text)
             self.findings.add("SSS602", job.plan.label, text, severity="warning", path=job.place)

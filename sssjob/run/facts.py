@@ -181,18 +181,15 @@ def _native(job: Job, parts: Sequence[Seen]) -> None:
 
 def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
     """Put Extensions of a resource manager's in place of those of that name; the order of all others is kept."""
-    def is_old(item: object) -> bool:
-        """Whether an item is an Extension of that name which is to be replaced."""
-        return (isinstance(item, Property) and item.tag == "Extension" and item.get("name") == name
-                and item.get("type") == "LRM")
-
-    before = [item for item in scope.items if is_old(item)]
-    if [item.text for item in before if isinstance(item, Property)] == list(values):
+    before = [item for item in scope.items if item.tag == "Extension" and isinstance(item, Property)
+              and item.get("name") == name and item.get("type") == "LRM"]
+    if [item.text for item in before] == list(values):
         return
+    old = {id(item) for item in before}
     at = scope.items.index(before[0]) if before else len(scope.items)
     new_items = [new_property("Extension", v, {"type": "LRM", "name": name}) for v in values]
-    scope.items = [*(i for i in scope.items[:at] if not is_old(i)), *new_items,
-                   *(i for i in scope.items[at:] if not is_old(i))]
+    kept = [item for item in scope.items if id(item) not in old]        # the first old one has only kept ones before it
+    scope.items = [*kept[:at], *new_items, *kept[at:]]
 
 
 def _tasks(parts: Sequence[Seen]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import calendar
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
 from psij.executors.batch._options import RESOURCES
@@ -76,6 +76,79 @@ class Stated:
         return self.parts[number if number < len(self.parts) else 0]
 
 
+class _Heard(Findings):
+    """Findings that remember what they were told. like: those that they are for."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, like: Findings) -> None:
+        super().__init__(like.file, like.limits)
+        self.places = like.places
+        self.calls: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+
+    def add(self, *words: str, **about: Any) -> Finding | None:
+        """As of Findings."""
+        self.calls.append((words, about))
+        return super().add(*words, **about)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the manager is told of all jobs of a document that ask for the same, and what there is to tell of it: the
+    items that are taken, and those that findings are about (None: the job), by their numbers. The document is kept
+    because its identity is that of the answer."""
+
+    document: Document
+    stated: Stated
+    taken: tuple[int, ...]
+    calls: tuple[tuple[tuple[str, ...], dict[str, Any], dict[str, int | None]], ...]
+
+    @classmethod
+    def to(cls, asked: Job, document: Document, stated: Stated, heard: _Heard) -> _Answer | None:
+        """The answer to what a job asks; None where a finding is about something else than its items."""
+        number_of: dict[int, int | None] = {id(item): n for n, item in enumerate(_items(asked))} | {id(asked): None}
+        calls = []
+        for words, about in heard.calls:
+            numbers = {name: number_of.get(id(about[name]), -1) for name in ("item", "within")
+                       if about.get(name) is not None}
+            if -1 in numbers.values() or about.keys() & {"place", "line"}:
+                return None
+            calls.append((words, about, numbers))
+        if not stated.taken <= number_of.keys():
+            return None
+        taken = tuple(n for key in stated.taken if (n := number_of[key]) is not None)
+        return cls(document, stated, taken, tuple(calls))
+
+    def of(self, asked: Job, findings: Findings) -> Stated:
+        """The answer for one of these jobs, with its findings."""
+        items = list(_items(asked))
+        for words, about, numbers in self.calls:
+            own = {name: asked if n is None else items[n] for name, n in numbers.items()}
+            findings.add(*words, **about | own)
+        return replace(self.stated, taken=frozenset(id(items[n]) for n in self.taken))
+
+
+def _items(scope: Container) -> Iterator[Item]:
+    """Everything below a container, in the order of the document."""
+    for item in scope.items:
+        yield item
+        if isinstance(item, Container):
+            yield from _items(item)
+
+
+def _request_of(scope: Container) -> object:
+    """What a container asks for, as a value that is equal for containers that ask for the same; None for one that holds
+    elements of another vocabulary, or a deadline, for which the clock counts."""
+    parts: list[object] = [scope.tag, scope.reference, tuple((scope.attributes or {}).items())]
+    for item in scope.items:
+        part = _request_of(item) if isinstance(item, Container) else (
+            item.tag, item.spelling, item.text, tuple(item.attributes.items())) if isinstance(item, Property) else None
+        if part is None or item.tag == "DeadlineTime":
+            return None
+        parts.append(part)
+    return tuple(parts)
+
+
 def native_of(backend: object) -> Native | None:
     """What asks the writer of an executor's dialect; None for an executor that has none."""
     if not isinstance(backend, LrmExecutor) or not backend.SCRIPT_FORMAT:
@@ -91,11 +164,31 @@ class Native:
         self.backend, self.dialect = backend, dialect
         self._refusals: dict[OptionPair, str | None] = {}
         self._asked: tuple[Job, Document] | None = None     # whose options are looked at
+        self._answers: dict[object, _Answer] = {}           # by what is asked for
 
     def of(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
         """The custom attributes of a job with its defaults. document: the one that it comes from; policy: its
-        awarenessPolicy. What the manager cannot be told is in findings, with paths that begin with ``/Job``."""
+        awarenessPolicy. What the manager cannot be told is in findings, with paths that begin with ``/Job``.
+
+        Jobs of a document that ask for the same have the same answer, each with findings about its own items; those of
+        scripts have their own, for the lines of a script may say more than its document."""
         asked = without(job, self._is_own)
+        request = None if isinstance(document, ScriptDocument) else _request_of(asked)
+        if request is None:
+            return self._written(asked, document, findings, policy)
+        key = id(document), policy, request
+        if (answer := self._answers.get(key)) is not None:
+            return answer.of(asked, findings)
+        heard = _Heard(findings)
+        stated = self._written(asked, document, heard, policy)
+        findings.extend(heard)
+        findings.told += heard.told
+        if (answer := _Answer.to(asked, document, stated, heard)) is not None:
+            self._answers[key] = answer
+        return stated
+
+    def _written(self, asked: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
+        """What the writer of the dialect says of a job without what is said elsewhere."""
         self._asked = asked, document
         context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
         result = options_of(self.dialect, asked, document, context, policy)

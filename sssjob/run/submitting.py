@@ -296,7 +296,6 @@ class Submitting:
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
         """A part has a native id."""
         job.references[part], job.seen[part].native_id = reference, native_id
-        job.record()
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
         place(job.of.entry, job.of.executor())
         self.engine.write_soon()

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from psij import ResourceSpecV1
+from psij import JobSpec, ResourceSpecV1
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Document, Job
@@ -21,6 +23,7 @@ from sssjob.run.running import executor_of
 from sssjob.translators.base import ReadContext
 from sssjob.translators.registry import get
 from sssjob.xml.reader import read_document
+from tests.strategies import FIXED, examples, requests
 
 SCRIPTS = Path(__file__).parents[1] / "fixtures" / "scripts"
 #: The format of a manager's scripts -> its executor.
@@ -267,3 +270,35 @@ def test_the_document_is_left_as_it_was() -> None:
     before = repr(document.root)
     planned(document, "slurm")
     assert repr(document.root) == before and isinstance(document.root, Job)
+
+
+_OF_JOBS = st.lists(st.tuples(requests(wide=True), st.sampled_from((
+    "", "<Queue>batch</Queue>", "<Extension type='slurm' name='overcommit'>true</Extension>",
+    "<Extension type='lsf' name='R'>rusage[mem=1]</Extension>", "<Feature awarenessPolicy='Warn'>fast</Feature>",
+    "<Notify>x</Notify>", "<DeadlineTime>2000000000</DeadlineTime>"))), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("executor", ["slurm", "sge", "lsf", "pbs", "flux", "cobalt", "htcondor"])
+@settings(max_examples=examples(12), deadline=None, derandomize=FIXED)
+@given(asked=_OF_JOBS, order=st.lists(st.integers(0, 2), min_size=2, max_size=6))
+def test_jobs_that_ask_for_the_same_are_planned_as_if_alone(executor: str, asked: list[tuple[str, str]],
+                                                            order: list[int]) -> None:
+    """What a request means for a manager is worked out once for all jobs of a document; each has the specification that
+    it has alone, and the findings, at its own items, that it has where it is worked out for each."""
+    texts = [f"<Job><Id>j{n}</Id><Executable>/bin/echo</Executable><Arguments>{n}</Arguments>"
+             f"{''.join(asked[one % len(asked)])}</Job>" for n, one in enumerate(order)]
+    backend = executor_of(executor)
+
+    def planned_jobs(lines: list[str]) -> tuple[list[JobSpec], list[tuple[str, str, str, int, int]]]:
+        """The specifications, and what is told where."""
+        document, findings = read_document("\n".join(["<JobGroup>", *lines, "</JobGroup>"]).encode()), Findings("f")
+        plan = make_plan(document, findings, executor=executor, backend=backend, policy=Policy.WARN)
+        plan.close()
+        return ([part.spec for job in plan.jobs for part in job.parts],
+                [(f.rule, f.severity, f.message, f.line, f.column) for f in findings])
+
+    specs, findings = planned_jobs(texts)
+    assert specs == [spec for text in texts for spec in planned_jobs([text])[0]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sssjob.run.native._request_of", lambda scope: None)
+        assert (specs, findings) == planned_jobs(texts)

@@ -184,6 +184,18 @@ def test_a_manager_that_falls_silent(desk: Desk, capfd: pytest.CaptureFixture[st
     assert len(desk.events("a", "silent", "answers")) == 2
 
 
+def test_what_a_manager_says_in_lines_is_told_in_one(desk: Desk) -> None:
+    """Why a job cannot be cancelled: nobody knows whether it is still the same one."""
+    running(desk)
+    assert desk.lab is not None
+    desk.lab.fault("squeue", times=-1, exit=1, stderr="slurm_load_jobs error: it is away\nsqueue: try later\n")
+    client = desk.client()
+    client.cancel(["a"], 2)
+    (finding,) = [f for f in client.findings if "could not be cancelled" in f.message]
+    assert finding.message.endswith("exit code 1: slurm_load_jobs error: it is away; squeue: try later")
+    desk.lab.heal("squeue")
+
+
 # --- what follows what
 
 def _running(*statuses: JobStatus) -> Running:
