@@ -463,4 +463,4 @@ def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
 
 def warn_unknown(kind: str, state: str) -> None:
     """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
-    warn_once(state, "%s %r is not known; jobs in it keep their last state", kind, state)
+    warn_once((kind, state), "%s %r is not known; jobs in it keep their last state", kind, state)
