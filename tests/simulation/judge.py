@@ -67,7 +67,8 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
 
 
 def _depending(jobs: Sequence[Any], history: Sequence[Event], natives: dict[str, _Made]) -> Iterator[str]:
-    """Jobs that ran although the one that they wait for had not ended as it should, by what happened to it."""
+    """Jobs that ran although the one that they wait for had not ended as it should, by what happened to it. A manager
+    that waits itself (``after``) lets them run at once when it has forgotten that one: nobody is asked."""
     lives: dict[int, list[NativeJob]] = {}
     for event in history:
         if event.kind == "intent":
@@ -77,6 +78,8 @@ def _depending(jobs: Sequence[Any], history: Sequence[Event], natives: dict[str,
             continue
         for need in running.plan.needs:
             others = [job for number in need.on for job in lives.get(number, ())]
+            if any(job.gone for job in others) and any(job.after for job in lives[running.number] if job.runs):
+                continue
             succeeded = [job.state == "COMPLETED" for job in others]
             may = {"OnSuccess": any(succeeded), "OnFailure": not succeeded or not all(succeeded)}
             if not may.get(need.condition, True):
