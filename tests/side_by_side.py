@@ -42,7 +42,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     from tests import forks
 
-    forks.shared()          # the servers are those of all
+    forks.shared()          # the servers are those of all,
+    forks.command()         # and so is the program, which none may write while another runs it
     _Run(session, count).to_the_end()
     return True
 
