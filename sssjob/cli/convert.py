@@ -17,6 +17,7 @@ from sssjob.cli._options import Session, bounded, common, fail_on_option, output
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_ids, load_site, site_option
 from sssjob.cli._recognised import recognised
+from sssjob.cli._verify import Proof, verify_options
 from sssjob.conversion.converting import AUTO, Conversion, Options, singles
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
@@ -63,10 +64,11 @@ __all__ = ["command"]
 @output_option
 @common
 @fail_on_option
+@verify_options
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
             overrides: tuple[str, ...], body: str | None, layout: str | None, comments: bool, id_map: str | None,
             privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,
-            queue: str | None, jobs: int | None, report: str | None, output: str) -> int:
+            queue: str | None, jobs: int | None, report: str | None, output: str, proof: Proof | None) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
     What does not carry over is reported; where the policy is to reject it, nothing is written.
@@ -90,6 +92,8 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     if privacy_file is not None and (directory is not None or explain):
         raise UsageError(f"--privacy is for one file of records, without {'--explain' if explain else '--out'}")
     if _is_tree(file):
+        if proof is not None:
+            raise UsageError("--verify is for one script")
         if queue is not None:
             raise UsageError("--queue is for one file")
         if explain:
@@ -101,7 +105,7 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
         return convert_tree(session, Tree(Path(file), Path(directory or file), how, diff=diff), jobs, report)
     if jobs is not None or report is not None:
         raise UsageError(f"{'--jobs' if jobs is not None else '--report'} is for a directory")
-    conversion = _One(session, how, file, explain, load_privacy(privacy_file), diff)
+    conversion = _One(session, how, file, explain, load_privacy(privacy_file), diff, proof)
     return conversion.run(directory, output) if queue is None else _queued(conversion, queue)
 
 
@@ -151,6 +155,7 @@ class _One:
     explain: bool
     privacy: Privacy | None
     diff: bool = False
+    proof: Proof | None = None
     reported: bool = False      # whether the findings of reading are told already
 
     def run(self, directory: str | None, output: str) -> int:
@@ -158,7 +163,8 @@ class _One:
         if self.how.source != AUTO:
             self.how.reader(b"", self.name)         # an unknown format is told before a file that is not there
         with opened(self.name) as file:
-            return self._run(Source(file, self.name), directory, output)
+            status = self._run(Source(file, self.name), directory, output)
+        return status if status or self.proof is None else self.proof.status(self.session)
 
     def _run(self, source: Source, directory: str | None, output: str) -> int:
         how, session = self.how, self.session
@@ -167,6 +173,8 @@ class _One:
         how.options.bodies(reader, how.writer)
         if self.diff:
             wants_scripts(reader, how.writer)
+        if self.proof is not None:
+            self.proof.wants_scripts(reader, how.writer)
         if reader.kind == "record" and directory is None and not self.explain:
             status = self._streamed(reader, source, context, output)
             if status is not None:
@@ -188,6 +196,8 @@ class _One:
         if session.errors:
             return 1
         policy = how.carrying(reader)
+        if self.proof is not None:
+            self.proof.prepare(session, how, reader, (self.name, data), document, policy)
         if directory is not None:
             return self._each(document, policy, directory, findings_read if by_line else None)
         findings = Findings(document.path)

@@ -34,7 +34,8 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
         sys.stderr.write("Unable to run job: job rejected: only 2 jobs are allowed per user (current job count: 2)\n"
                          "Exiting.\n")
         return 1
-    about: Record = {"name": values["-N"], "options": options, "context": values["-ac"], "held": "-h" in values,
+    about: Record = {"name": values.get("-N", script.name), "options": options, "held": "-h" in values,
+             "context": values.get("-ac", "NONE"),
              "after": [("any", one) for one in values.get("-hold_jid", "").split(",") if one],
              "slots": int(values.get("-pe", "x 1").split()[-1]), "pe": values.get("-pe", "NONE").split()[0]}
     if "-t" not in values:
