@@ -64,14 +64,18 @@ class Proof:
         say_line = _silent if session.quiet or session.as_json else _say
         self.verification = Verification((original, converted), self.parent, self.seconds, say_line)
 
-    def status(self, session: Session) -> int:
-        """Run both, tell what differs, and give the exit status."""
+    def status(self, session: Session, converted: int) -> int:
+        """Run both, tell what differs, and give the exit status. converted: that of the conversion; unless it is 0
+        nothing runs."""
         from psij import SubmitException
         from sssjob.run.signals import STOPS
         from sssjob.run.verifying import Stopped
 
         verification = self.verification
-        assert verification is not None
+        if converted or verification is None:
+            problem("--verify ran nothing, for the conversion was not as it should be", as_json=session.as_json,
+                    status=converted)
+            return converted
         verification.sides[1].files = self.texts()
         try:
             all_differences = verification.run()

@@ -164,7 +164,7 @@ class _One:
             self.how.reader(b"", self.name)         # an unknown format is told before a file that is not there
         with opened(self.name) as file:
             status = self._run(Source(file, self.name), directory, output)
-        return status if status or self.proof is None else self.proof.status(self.session)
+        return status if self.proof is None else self.proof.status(self.session, status)
 
     def _run(self, source: Source, directory: str | None, output: str) -> int:
         how, session = self.how, self.session

@@ -18,6 +18,7 @@ __all__ = ["Difference", "Leavings", "differences"]
 
 _WHOLE: Final = 4 << 20         # bytes of a file up to which ids in it are looked for; larger ones are equal or not
 _LINES: Final = 20              # lines that are shown of one difference
+_DIRECTORY: Final = b"\0directory"      # stands for the directory of either run
 _BOTH: Final = "standard output and errors"
 _ROLES: Final = ("standard output", "standard errors")
 #: Grid Engine makes these of a job in a parallel environment: what starting and ending the environment puts out.
@@ -41,16 +42,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Leavings:
-    """Where a job has run. title: of its manager; ids: the spellings of its id, the longest first; given: the names of
-    the files that were there before; streams: what the manager calls output and errors where no option names them
-    (``{name}.o{jobid}``), errors none where they go into the same file; home: another directory where these may be."""
+    """Where a job has run. title: of its manager; ids: the spellings of its id, the longest first; scripts: the names
+    of the files that were there before; streams: what the manager calls output and errors where no option names them
+    (``{name}.o{jobid}``), errors none where they go into the same file; home: another directory where these may be,
+    changed no earlier than since (seconds since the epoch), for an old job may have had the same id."""
 
     title: str
     directory: Path
     ids: Sequence[str]
-    given: frozenset[str] = frozenset()
+    scripts: frozenset[str] = frozenset()
     streams: Sequence[str] = ()
     home: Path | None = None
+    since: float = 0.0
 
     def files(self) -> dict[str, Path]:
         """The files and links in the directory by relative name, without those that were there and empty ones of a
@@ -61,7 +64,7 @@ class Leavings:
             links = [name for name in folders if Path(folder, name).is_symlink()]
             for path in (Path(folder, name) for name in (*names, *links)):
                 name = str(path.relative_to(self.directory))
-                if name not in self.given and not (own.fullmatch(name) and path.lstat().st_size == 0):
+                if name not in self.scripts and not (own.fullmatch(name) and path.lstat().st_size == 0):
                     paths[name] = path
         return paths
 
@@ -70,7 +73,8 @@ class Leavings:
         streams = dict(self._outputs_among(files))
         if not streams and self.home is not None:
             listed = os.listdir(self.home) if self.home.is_dir() else []
-            streams = dict(self._outputs_among({name: self.home / name for name in listed}))
+            outputs = dict(self._outputs_among({name: self.home / name for name in listed}))
+            streams = {stream: path for stream, path in outputs.items() if path.stat().st_mtime >= self.since}
         return streams
 
     def _outputs_among(self, files: Mapping[str, Path]) -> Iterator[tuple[_Stream, Path]]:
@@ -94,7 +98,7 @@ class Leavings:
     def plain(self, content: bytes) -> bytes:
         """Bytes with the directory of the run, as it was named or without links, as a word."""
         for directory in sorted({self.directory, self.directory.resolve()}, key=lambda path: -len(str(path))):
-            content = content.replace(os.fsencode(directory), b"\0directory")
+            content = content.replace(os.fsencode(directory), _DIRECTORY)
         return content
 
     def words(self, content: bytes) -> list[bytes | None]:
@@ -154,6 +158,9 @@ def _of_texts(original: Leavings, converted: Leavings, subject: str, text: bytes
               converted_text: bytes) -> Iterator[Difference]:
     if _alike(original, converted, text, converted_text):
         return
+    if not (_is_text(text) and _is_text(converted_text)):
+        yield Difference(subject, f"it differs, and is no text ({len(text)} and {len(converted_text)} bytes)")
+        return
     lines, converted_lines = text.splitlines(), converted_text.splitlines()
     if len(lines) == len(converted_lines):          # a line that differs by its id alone is not shown
         lines = [changed if _alike(original, converted, line, changed) else line
@@ -172,8 +179,16 @@ def _alike(original: Leavings, converted: Leavings, text: bytes, converted_text:
     return original.words(text) == converted.words(converted_text)
 
 
+def _is_text(content: bytes) -> bool:
+    """Whether lines of a content can be shown."""
+    try:
+        return "\0" not in content.replace(_DIRECTORY, b"").decode()
+    except UnicodeDecodeError:
+        return False
+
+
 def _readable(line: bytes) -> str:
-    return line.replace(b"\0directory", b"DIRECTORY").decode("utf-8", "backslashreplace")
+    return line.replace(_DIRECTORY, b"DIRECTORY").decode("utf-8", "backslashreplace")
 
 
 def _of_streams(original: Leavings, converted: Leavings, outputs: Mapping[_Stream, Path],

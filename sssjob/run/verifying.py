@@ -46,7 +46,7 @@ class Stopped(Exception):
 @dataclass(slots=True)
 class Side:
     """One of the two scripts. name: its directory; files: what is put there, the script first; native_id: empty until
-    it was submitted."""
+    it was submitted; since: when the directory was made, by the clock of its file system."""
 
     name: str
     dialect: Dialect
@@ -54,6 +54,7 @@ class Side:
     files: Mapping[str, bytes]
     directory: Path = Path()
     native_id: str = ""
+    since: float = 0.0
     job: psij.Job = field(default_factory=lambda: psij.Job(psij.JobSpec("/bin/true")))
 
     @property
@@ -67,6 +68,7 @@ class Side:
         self.executor.config.work_directory = root / _WORK
         self.directory = root / self.name
         self.directory.mkdir(0o700)
+        self.since = self.directory.stat().st_mtime
         for name, content in self.files.items():
             (self.directory / name).write_bytes(content)
             (self.directory / name).chmod(0o700)
@@ -89,7 +91,7 @@ class Side:
             ids |= {write_id(int(number), form) for form in ("f58", "f58plain")}
         home = None if self.dialect.starts_in == "submit" else Path.home()
         return Leavings(self.title, self.directory, sorted(ids, key=len, reverse=True), frozenset(self.files),
-                        self.dialect.files, home)
+                        self.dialect.files, home, self.since)
 
 
 def side_of(name: str, format: str, files: Mapping[str, bytes]) -> Side:
@@ -144,7 +146,12 @@ class Verification:
             self._await()
         for side in self.sides:
             self.say(f"{side.title}: job {side.native_id} {side.ended()}")
-        all_differences = [*_ends(*self.sides), *differences(*(side.leavings() for side in self.sides))]
+        leavings = [side.leavings() for side in self.sides]
+        for files in leavings:
+            for path in files.outputs(files.files()).values():
+                if path.parent == files.home:
+                    self.say(f"{files.title}: some of its output is in {path}, and stays there")
+        all_differences = [*_ends(*self.sides), *differences(*leavings)]
         if not all_differences:
             self._remove()
         return all_differences

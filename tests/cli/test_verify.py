@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 
 from tests.cli.conftest import Command
-from tests.fakes import sge, slurm
+from tests.fakes import cobalt, flux, htcondor, lsf, pbs, pbs_classic, sge, slurm
 from tests.fakes.lab import Lab, install
 
 HEAD = "#!/bin/bash\n#SBATCH --time=00:05:00\n"
@@ -48,6 +49,7 @@ def managers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manage
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     yield Managers(labs[0], labs[1], folder)
     for lab in labs:
         lab.close()
@@ -95,6 +97,26 @@ def test_the_first_is_cancelled_where_the_second_is_refused(managers: Managers, 
     assert [job["end"] is None for job in managers.slurm.jobs() if job["id"] == other["id"]] == [True]
     (kept,) = managers.kept()
     assert f"their files are kept in {kept}" in done.err
+
+
+@pytest.mark.parametrize(("target", "fake", "command", "files"), [
+    ("pbspro", pbs, "qsub job.sh", {"job.sh"}), ("torque", pbs_classic, "qsub job.sh", {"job.sh"}),
+    ("lsf", lsf, "env LSB_NTRIES=1 /bin/sh -c 'exec bsub <\"$1\"' sh job.sh", {"job.sh"}),
+    ("cobalt", cobalt, "qsub job.sh", {"job.sh"}), ("flux", flux, "flux batch job.sh", {"job.sh"}),
+    ("htcondor", htcondor, "condor_submit -terse job.sub", {"job.sub", "job.sh"}),
+])
+def test_each_manager_has_its_own_command(managers: Managers, sssjob: Command, target: str, fake: ModuleType,
+                                          command: str, files: set[str]) -> None:
+    """It is called where the script and what belongs to it lie; here it refuses the job."""
+    managers.script("sleep 60")
+    lab = install(str(fake.__file__), fake.COMMANDS, managers.folder.parent / "other", managers.folder.parent / "bin")
+    name = {"lsf": "bsub", "htcondor": "condor_submit", "flux": "flux-batch"}.get(target, "qsub")
+    lab.fault(name, exit=1, stderr="not today\n")
+    done = sssjob("convert", "-t", target, "job.sh", "--verify")
+    (kept,) = managers.kept()
+    assert f"/converted && {command}\n" in done.err and "not today; their files are kept" in done.err
+    assert {path.name for path in (kept / "converted").iterdir()} == files and len(lab.calls(name)) == 1
+    assert managers.slurm.calls("scancel") == [["1"]] and done.code in (4, 5)
 
 
 @pytest.mark.parametrize("answer", ["", "no number\n"])
@@ -204,3 +226,4 @@ def test_nothing_runs_where_the_conversion_is_refused(managers: Managers, sssjob
     managers.script("true").write_text(f"{HEAD}#SBATCH --qos=high\ntrue\n")
     done = sssjob("convert", "-t", "sge", "job.sh", "--verify", "--policy", "reject")
     assert (done.code, managers.slurm.all_calls(), managers.kept()) == (1, [], [])
+    assert done.err.endswith("sssjob: --verify ran nothing, for the conversion was not as it should be\n")

@@ -68,6 +68,17 @@ def test_elements_of_an_array_are_compared_one_by_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_output_in_the_home_directory_is_compared_and_stays(tmp_path: Path) -> None:
+    """Where a job of Grid Engine starts that says nothing of a directory."""
+    home, name = Path(pwd.getpwuid(os.getuid()).pw_dir), f"home{os.getpid()}"
+    done = verified(f"#!/bin/bash\n#$ -S /bin/bash -N {name}\necho out; echo error >&2\n", "sge", "slurm", tmp_path)
+    written = list(home.glob(f"{name}.*"))
+    for path in written:
+        path.unlink()
+    assert done.returncode == 0, done.stderr
+    assert len(written) == 2 and all(f"some of its output is in {path}, and stays" in done.stderr for path in written)
+
+
 def test_what_differs_is_told_and_kept(tmp_path: Path) -> None:
     """The commands are not touched, so they find nothing of Slurm on Grid Engine."""
     text = SLURM.format(more="", last="exit ${SLURM_NTASKS:-5}")

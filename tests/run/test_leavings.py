@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,15 @@ def test_streams_in_the_home_directory_are_compared_and_stay(tmp_path: Path) -> 
     assert sorted(path.name for path in home.iterdir()) == ["x.o906", "x.o907"]
 
 
+def test_an_old_job_of_that_id_has_left_its_streams_in_the_home_directory(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "old.o907").write_text("hello\n")
+    job = left(tmp_path, "sge", {}, home)
+    assert job.outputs({}).keys() == {("standard output", "")}
+    assert replace(job, since=(home / "old.o907").stat().st_mtime + 1).outputs({}) == {}
+
+
 def test_links_and_what_is_no_file(tmp_path: Path) -> None:
     """A link is where it leads, and is not followed: one that leads nowhere too."""
     one, other = left(tmp_path, "slurm", {}), left(tmp_path, "sge", {})
@@ -94,6 +104,14 @@ def test_a_large_file_is_compared_as_it_is(tmp_path: Path) -> None:
     assert [subject for subject, _ in told(one, other)] == ["f"]
     (other.directory / "f").write_bytes((one.directory / "f").read_bytes())
     assert told(one, other) == []
+
+
+def test_what_is_no_text_is_not_shown(tmp_path: Path) -> None:
+    one, other = left(tmp_path, "slurm", {}), left(tmp_path, "sge", {})
+    for side, octets in ((one, b"\xff\xfe"), (other, b"a\0b")):
+        (side.directory / "f").write_bytes(octets)
+    assert [(difference.message, difference.lines) for difference in differences(one, other)] == [
+        ("it differs, and is no text (2 and 3 bytes)", ())]
 
 
 def test_a_diff_is_short_and_a_line_that_has_only_another_id_is_not_in_it(tmp_path: Path) -> None:
