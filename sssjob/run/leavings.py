@@ -60,7 +60,7 @@ class Leavings:
         parallel environment."""
         paths: dict[str, Path] = {}
         own = re.compile(_OF_ENVIRONMENTS.format(id=self._id))
-        for folder, folders, names in os.walk(self.directory):
+        for folder, folders, names in os.walk(self.directory, onerror=_unless_gone):
             links = [name for name in folders if Path(folder, name).is_symlink()]
             for path in (Path(folder, name) for name in (*names, *links)):
                 name = str(path.relative_to(self.directory))
@@ -83,7 +83,7 @@ class Leavings:
             expression = re.escape(pattern).replace(r"\{name\}", "[^/]+").replace(r"\{jobid\}", (
                 rf"{self._id}(?:[._[-](?P<element>\d+)\]?)?"))
             for name, path in files.items():
-                if match := re.fullmatch(rf"{expression}(?:[.-](?P<last>\d+))?", name):
+                if (match := re.fullmatch(rf"{expression}(?:[.-](?P<last>\d+))?", name)) and path.is_file():
                     yield (role, match["element"] or match["last"] or ""), path
 
     @property
@@ -106,6 +106,12 @@ class Leavings:
         ids = [os.fsencode(ident) for ident in self.ids]
         words = rb"((?:%s)(?!\d)|\d+)" % b"|".join(map(re.escape, ids))      # 123 is no id in 41234
         return [None if number % 2 and part in ids else part for number, part in enumerate(re.split(words, content))]
+
+
+def _unless_gone(error: OSError) -> None:
+    """Raise an error of a directory, but for one that a job has removed."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def differences(original: Leavings, converted: Leavings) -> Iterator[Difference]:

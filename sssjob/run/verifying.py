@@ -146,21 +146,32 @@ class Verification:
             self._await()
         for side in self.sides:
             self.say(f"{side.title}: job {side.native_id} {side.ended()}")
+        try:
+            all_differences = [*_ends(*self.sides), *self._differences()]
+        except OSError as error:
+            raise AccessError(str(error.filename or self.root), "what the jobs have left cannot be read: "
+                              f"{error.strerror or error}") from error
+        if not all_differences:
+            self._remove()
+        return all_differences
+
+    def _differences(self) -> Iterator[Difference]:
+        """What differs in what they have left, once it is told which of it is not in their directories."""
         leavings = [side.leavings() for side in self.sides]
         for files in leavings:
             for path in files.outputs(files.files()).values():
                 if path.parent == files.home:
                     self.say(f"{files.title}: some of its output is in {path}, and stays there")
-        all_differences = [*_ends(*self.sides), *differences(*leavings)]
-        if not all_differences:
-            self._remove()
-        return all_differences
+        return differences(*leavings)
 
     def _remove(self) -> None:
         """Remove the directory with all that the jobs have left."""
         if self.root is not None:
             shutil.rmtree(self.root, ignore_errors=True)
-            self.root = None
+            if self.root.exists():
+                self.say(f"{self.root} could not be removed")
+            else:
+                self.root = None
 
     def _submit(self, side: Side, submission: ScriptSubmission) -> None:
         self._look_for_stops()

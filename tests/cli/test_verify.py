@@ -155,6 +155,28 @@ def test_jobs_that_both_fail_are_equal_and_prove_little(managers: Managers, sssj
     assert done.code == 0 and "both failed, so nothing is proved" in done.err and managers.kept() == []
 
 
+def test_a_job_may_remove_its_directory(managers: Managers, sssjob: Command) -> None:
+    managers.script('rm -r "$PWD"')
+    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify")
+    assert (done.code, managers.kept()) == (0, []), done.err
+
+
+def test_what_cannot_be_read_or_removed_is_told(managers: Managers, sssjob: Command,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    managers.script("echo > f")
+    monkeypatch.setattr("sssjob.run.verifying.shutil.rmtree", lambda path, ignore_errors: None)
+    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify")
+    assert done.code == 0 and f"\n{managers.kept()[0]} could not be removed\n" in done.err
+    monkeypatch.setattr("sssjob.run.leavings.Path.read_bytes", refuse)
+    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify", "-q")
+    assert (done.code, done.err) == (3, "sssjob: f: what the jobs have left cannot be read: Permission denied\n")
+
+
+def refuse(path: Path) -> bytes:
+    """In place of reading a file: root may read all."""
+    raise PermissionError(13, "Permission denied", path.name)
+
+
 def test_a_time_limit_cancels_what_goes_on(managers: Managers, sssjob: Command) -> None:
     managers.script('[ -n "$JOB_ID" ] || sleep 60')
     done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--body", "keep", "--verify", "--verify-timeout",
