@@ -61,8 +61,8 @@ class Proof:
         original = side_of("original", reader.name, {_stored(reader, name): script[1]})
         converted = side_of("converted", how.target, {})
         self.texts = functools.partial(_texts, how, name, document, policy)
-        say_line = _silent if session.quiet or session.as_json else _say
-        self.verification = Verification((original, converted), self.parent, self.seconds, say_line)
+        self.verification = Verification((original, converted), self.parent, self.seconds, _teller(session),
+                                         functools.partial(problem, as_json=session.as_json))
 
     def status(self, session: Session, converted: int) -> int:
         """Run both, tell what differs, and give the exit status. converted: that of the conversion; unless it is 0
@@ -134,8 +134,15 @@ def _say(text: str) -> None:
     say(escape(text, 2000))
 
 
-def _silent(text: str) -> None:
-    """Nothing is told."""
+def _teller(session: Session) -> Callable[[str], None]:
+    """What tells how the runs go on, unless ``-q`` asks for silence."""
+    def tell(text: str) -> None:
+        """Print a line, or a record."""
+        if session.as_json and not session.quiet:
+            record({"type": "progress", "message": text})
+        elif not session.quiet:
+            _say(text)
+    return tell
 
 
 def verify_options(function: Callable[..., int]) -> Callable[..., int]:

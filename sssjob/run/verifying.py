@@ -118,12 +118,13 @@ def side_of(name: str, format: str, files: Mapping[str, bytes]) -> Side:
 @dataclass(slots=True)
 class Verification:
     """Both runs. parent: the directory in which theirs is made, which the nodes of both managers have to see; say: is
-    given each line that people may want to read at once."""
+    given each line that people may want to read at once; warn: of something that is left to them."""
 
     sides: tuple[Side, Side]
     parent: Path
     seconds: float
     say: Callable[[str], None]
+    warn: Callable[[str], None]
     root: Path | None = None
     events: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
     stops: list[str] = field(default_factory=list)
@@ -169,7 +170,7 @@ class Verification:
         if self.root is not None:
             shutil.rmtree(self.root, ignore_errors=True)
             if self.root.exists():
-                self.say(f"{self.root} could not be removed")
+                self.warn(f"{self.root} could not be removed")
             else:
                 self.root = None
 
@@ -222,7 +223,7 @@ class Verification:
             side.executor.cancel(side.job)
             self.say(f"{side.title}: job {side.native_id} is cancelled")
         except (psij.SubmitException, psij.InvalidStateException) as error:
-            self.say(f"{side.title}: job {side.native_id} could not be cancelled and may go on: {error}")
+            self.warn(f"{side.title}: job {side.native_id} could not be cancelled and may go on: {error}")
 
 
 def _ends(original: Side, converted: Side) -> Iterator[Difference]:

@@ -140,13 +140,24 @@ def test_what_differs_is_shown_and_kept(managers: Managers, sssjob: Command) -> 
     assert (kept / "converted" / "text").read_text() == "1 of here\n"
 
 
-def test_json_is_one_record(managers: Managers, sssjob: Command) -> None:
+def test_json_is_records(managers: Managers, sssjob: Command) -> None:
     managers.script("echo > ${JOB_ID-x}")
-    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--body", "keep", "--verify", "--json", "-q")
-    record = json.loads(done.err.splitlines()[-1])
+    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--body", "keep", "--verify", "--json")
+    *steps, record = [json.loads(line) for line in done.err.splitlines()]
+    messages = [step["message"] for step in steps if step["type"] == "progress"]
+    assert len(messages) == 4 and messages[0].endswith("/original && sbatch --parsable job.sh")
     assert (record["type"], record["equal"], record["kept"]) == ("verified", False, str(managers.kept()[0]))
     assert record["converted"] == {"manager": "sge", "native_id": "1", "state": "COMPLETED", "exit_code": 0}
     assert [one["subject"] for one in record["differences"]] == ["x", "1"]
+
+
+def test_a_job_that_cannot_be_cancelled_is_told_also_with_q(managers: Managers, sssjob: Command) -> None:
+    managers.script("sleep 60")
+    managers.slurm.fault("scancel", exit=1, stderr="scancel: error: Access denied\n", times=-1)
+    managers.sge.fault("qsub", exit=1, stderr="no\n")
+    done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify", "-q")
+    assert done.code == 5
+    assert "sssjob: original (Slurm): job 1 could not be cancelled and may go on: " in done.err, done.err
 
 
 def test_jobs_that_both_fail_are_equal_and_prove_little(managers: Managers, sssjob: Command) -> None:
@@ -166,7 +177,7 @@ def test_what_cannot_be_read_or_removed_is_told(managers: Managers, sssjob: Comm
     managers.script("echo > f")
     monkeypatch.setattr("sssjob.run.verifying.shutil.rmtree", lambda path, ignore_errors: None)
     done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify")
-    assert done.code == 0 and f"\n{managers.kept()[0]} could not be removed\n" in done.err
+    assert done.code == 0 and f"{managers.kept()[0]} could not be removed\n" in done.err
     monkeypatch.setattr("sssjob.run.leavings.Path.read_bytes", refuse)
     done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify", "-q")
     assert (done.code, done.err) == (3, "sssjob: f: what the jobs have left cannot be read: Permission denied\n")
