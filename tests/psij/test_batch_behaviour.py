@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import stat
 import threading
+from copy import copy
 from pathlib import Path
 from uuid import uuid4
 
@@ -299,6 +300,26 @@ def test_attach(manager: Manager, quick: Stand) -> None:
     quick.executor.attach(late, first.native_id or "")
     assert (ended(late).state, late.status.exit_code) == (F, 6 if manager.remembers else None)
     assert known(late).get("reason") == (None if manager.remembers else "lost")
+
+
+def test_an_exit_file_that_is_older_than_an_attached_job(manager: Manager, quick: Stand, tmp_path: Path) -> None:
+    """Native ids come round: what an earlier job of that number has left in the work directory is not this job's. NQSV
+    does not say when a job was submitted."""
+    first, second = a_job("sleep 0.3; exit 6"), Job()
+    quick.executor.submit(first)
+    other = manager.executor(config=copy(quick.executor.config))
+    other.work_directory = tmp_path / "elsewhere"
+    other.work_directory.mkdir()
+    earlier = "00000000-0000-4000-8000-000000000001"
+    (other.work_directory / f"{first.native_id}.{earlier}.ec").write_text(f"0\n{earlier}\n1000\n1001\n")
+    other.attach(second, first.native_id or "")
+    status = ended(second)
+    if other.name == "nqsv":
+        return
+    assert status.exit_code != 0 and (known(second).get("sources") or {}).get("exit_code") != "exit-file"
+    if manager.remembers:
+        assert status.state is F
+    assert ended(first).exit_code == 6
 
 
 # --- texts ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psij.executors.batch._files import ExitFile
+from psij.executors.batch._identity import SKEW_S
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
@@ -89,6 +90,14 @@ def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus 
         lost = JobStatus(JobState.FAILED, message=_FINALLY_UNKNOWN, metadata={"reason": "lost", "end_unknown": True})
         return _complete(lost, "queue", evidence)
     return None
+
+
+def is_earlier(exit: ExitFile, statuses: Iterable[JobStatus | None]) -> bool:
+    """Whether an exit file was written before a job was submitted, as far as statuses tell when that was: of a job
+    whose tag is not known the name of the file says only the native id, which may have come round."""
+    submitted = [time for status in statuses if status is not None
+                 and isinstance(time := (status.metadata or {}).get("submit_time"), int | float)]
+    return exit.end_time is not None and bool(submitted) and exit.end_time < min(submitted) - SKEW_S
 
 
 def _by_code(exit: ExitFile) -> JobStatus:

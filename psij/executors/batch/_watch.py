@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from psij.executors.batch._asking import reason
 from psij.executors.batch._budget import Budget, spending
-from psij.executors.batch._evidence import Evidence, decide
+from psij.executors.batch._evidence import Evidence, decide, is_earlier
 from psij.executors.batch._files import exit_file, node_names, starts
 from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
@@ -576,6 +576,9 @@ class Watcher:
         executor = item.executor
         host = executor.host
         end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag, host)
+        if end is not None and item.tag is None and is_earlier(end, (*records.values(), item.queue)):
+            item.left_out["the exit file of that number is older than its submission"] = None
+            end = None
         ours = item.tag or (end.job_id if end is not None else None)
         began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
         item.starts = max(item.starts, len(began))
