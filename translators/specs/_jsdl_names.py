@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Final
 
-from lxml import etree
-
-from sssjob.translators.scripts.base import (
-    Dialect,
-    Scan,
-)
+from sssjob.translators.specs._elements import description
 
 JSDL: Final = "http://schemas.ggf.org/jsdl/2005/11/jsdl"
 POSIX: Final = "http://schemas.ggf.org/jsdl/2005/11/jsdl-posix"
 HPCPA: Final = "http://schemas.ggf.org/jsdl/2006/07/jsdl-hpcpa"
 SPMD: Final = "http://schemas.ogf.org/jsdl/2007/02/jsdl-spmd"
-DEFAULT: Final[Any] = {None: JSDL}
 APPLICATIONS: Final = {f"{{{POSIX}}}POSIXApplication": POSIX, f"{{{HPCPA}}}HPCProfileApplication": HPCPA,
                         f"{{{SPMD}}}SPMDApplication": SPMD}
-SAFE: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 #: Element of an application -> property.
 TEXTS: Final = {"Executable": "Executable", "Input": "InputFile", "Output": "OutputFile", "Error": "ErrorFile",
@@ -48,10 +40,4 @@ ORDER: Final = ("CandidateHosts", "FileSystem", "ExclusiveExecution", "Operating
                  "IndividualPhysicalMemory", "IndividualVirtualMemory", "IndividualDiskSpace", "TotalCPUTime",
                  "TotalCPUCount", "TotalPhysicalMemory", "TotalVirtualMemory", "TotalDiskSpace", "TotalResourceCount")
 
-FORMAT: Final = Dialect("jsdl", "JSDL", "", (), lambda reading, lines: Scan(), lambda name, value: "",
-                         lambda reading, text: [], {}, (), lambda lines: [])
-
-
-def local(node: Any) -> str:
-    """The name of an element without its namespace."""
-    return str(etree.QName(node).localname)
+FORMAT: Final = description("jsdl", "JSDL")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -11,8 +10,6 @@ from typing import Any
 from lxml import etree
 
 from sssjob.document.element import Property
-from sssjob.errors import RejectedError
-from sssjob.findings import Findings
 from sssjob.request import request_of
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, NEAREST, TASK
 from sssjob.translators.scripts.base import (
@@ -20,11 +17,11 @@ from sssjob.translators.scripts.base import (
     DROPPED,
     Asking,
     Entry,
-    script_of,
 )
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
 from sssjob.translators.scripts.common import file_name, named_variables
 from sssjob.translators.scripts.writing import words_of
+from sssjob.translators.specs._elements import ElementWriter, in_order
 from sssjob.translators.specs._jsdl_names import (
     FILES,
     HPCPA,
@@ -33,20 +30,18 @@ from sssjob.translators.specs._jsdl_names import (
     NUMBERS,
     ORDER,
     POSIX,
-    SAFE,
     SPMD,
     TEXTS,
-    local,
 )
-from sssjob.xml.xmlio import parse_tree
 
 
-class Writer:
+class Writer(ElementWriter):
     """One job on its way into a JobDefinition."""
 
+    space = JSDL
+
     def __init__(self, asking: Asking) -> None:
-        self.asking = asking
-        self.scripts: dict[str, str] = {}
+        super().__init__(asking)
         self.spaces: Any = {None: JSDL, "jsdl-posix": POSIX}
 
     def definition(self) -> Any:
@@ -58,32 +53,6 @@ class Writer:
             if len(part):
                 description.append(part)
         return root
-
-    def add(self, into: Any, element: str, text: str, entry: Entry | None = None, space: str = JSDL,
-            **more: str) -> None:
-        """One element with text; a character that XML cannot hold is told."""
-        if SAFE.search(text) or any(map(SAFE.search, more.values())):
-            if entry is not None:
-                self.asking.dropped(entry, "a character in it cannot stand in XML")
-            return
-        node = etree.SubElement(into, f"{{{space}}}{element}", more)
-        node.text = text
-
-    def kept(self, into: Any, name: str, space: str = JSDL) -> None:
-        """What was kept of an element: its text or XML."""
-        for e in self.asking.find("Extension", NEAREST, name=name, type="jsdl"):
-            if not e.text.startswith("<"):
-                self.add(into, name, e.text, e, space)
-                continue
-            try:
-                node = parse_tree(e.text.encode(), findings=Findings("jsdl"), repairs=False)
-            except (RejectedError, UnicodeEncodeError):
-                self.asking.dropped(e, "is no XML")
-                continue
-            if node.tag != f"{{{space}}}{name}":
-                self.asking.dropped(e, f"is no element {name}")
-            else:
-                into.append(node)
 
     def identification(self) -> Any:
         """JobIdentification, in the order of its schema."""
@@ -188,14 +157,7 @@ class Writer:
 
     def command(self, run: Any, space: str) -> None:
         """Executable and Argument; a script of the document becomes a file of its own."""
-        entry, arguments = self.asking.one("Executable"), self.asking.one("Arguments")
-        text = "" if entry is None else entry.text
-        if text.startswith("#") and text[1:] in self.asking.document.files:
-            job = self.asking.job
-            stem = self.asking.context.name or str(job.value("Name") or job.value("Id") or "job")
-            name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem).strip('.')[:100] or 'job'}.sh"
-            self.scripts[name] = script_of(self.asking)
-            text = name
+        (text, entry), arguments = self.executable(), self.asking.one("Arguments")
         if text:
             self.add(run, "Executable", text, entry, space)
         for word in words_of(self.asking, arguments):
@@ -238,8 +200,7 @@ class Writer:
             self.number(part, name, tag, metric, in_bytes)
         for name in ("FileSystem", "IndividualCPUSpeed", "IndividualCPUTime", "TotalCPUTime"):
             self.kept(part, name)
-        part[:] = sorted(part, key=lambda node: ORDER.index(local(node)))
-        return part
+        return in_order(part, ORDER)
 
     def hosts(self, part: Any) -> None:
         """CandidateHosts: names alone, of which any will do."""
@@ -297,22 +258,14 @@ class Writer:
 
     def staging(self) -> Iterable[Any]:
         """A DataStaging for each copy, and those that were kept whole."""
-        for kind, name in (("StageIn", "Source"), ("StageOut", "Target")):
-            for e in self.asking.find("Extension", NEAREST, name=kind, type="PSIJ"):
-                try:
-                    staging = json.loads(e.text)
-                    source, target = str(staging["source"]), str(staging["target"])
-                except (ValueError, LookupError, TypeError):
-                    self.asking.dropped(e, "is no file to transfer")
-                    continue
-                if set(staging) - {"source", "target"}:
-                    self.asking.dropped(e, f"{source}: the file is copied, whatever becomes of the job")
-                    continue
-                part = etree.Element(f"{{{JSDL}}}DataStaging")
-                self.add(part, "FileName", target if kind == "StageIn" else source, e)
-                self.add(part, "CreationFlag", "overwrite")
-                self.add(etree.SubElement(part, f"{{{JSDL}}}{name}"), "URI", source if kind == "StageIn" else target, e)
-                yield part
+        for kind, source, target, e in self.copies():
+            part = etree.Element(f"{{{JSDL}}}DataStaging")
+            inward = kind == "StageIn"
+            self.add(part, "FileName", target if inward else source, e)
+            self.add(part, "CreationFlag", "overwrite")
+            self.add(etree.SubElement(part, f"{{{JSDL}}}{'Source' if inward else 'Target'}"), "URI",
+                     source if inward else target, e)
+            yield part
         holder = etree.Element("holder")
         self.kept(holder, "DataStaging")
         yield from list(holder)

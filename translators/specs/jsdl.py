@@ -7,8 +7,6 @@ number is exact, or lies in ranges, several of which are alternatives.
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -17,20 +15,17 @@ from typing import Any
 
 from lxml import etree
 
-from sssjob.document.element import Container
 from sssjob.document.model import Document, Job
 from sssjob.document.units import from_bytes
-from sssjob.findings import Policy
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.translators.scripts.base import Reading, asking_for, leftovers
 from sssjob.translators.scripts.grammars import literal_name
-from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
+from sssjob.translators.specs._elements import ElementReader, local, text_of
 from sssjob.translators.specs._jsdl_names import (
     APPLICATIONS,
-    DEFAULT,
     FILES,
     FORMAT,
     HPCPA,
@@ -42,7 +37,6 @@ from sssjob.translators.specs._jsdl_names import (
     POSIX,
     SPMD,
     TEXTS,
-    local,
 )
 from sssjob.translators.specs._jsdl_to import Writer
 from sssjob.xml.xmlio import parse_tree
@@ -83,55 +77,8 @@ write, files = with_scripts(_written, ".jsdl")
 TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, write, (".jsdl",), _recognise, files)
 
 
-def _text(node: Any) -> str:
-    return (node.text or "").strip()
-
-
-def _plain(node: Any, copy: Any) -> Any:
-    """A copy whose prefixes do not depend on the document that it stands in."""
-    copy.attrib.update(node.attrib)
-    copy.text = node.text
-    for inner in node:
-        _plain(inner, etree.SubElement(copy, inner.tag))
-    return copy
-
-
-class JobReader:
+class JobReader(ElementReader):
     """One JobDefinition on its way into a job."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-
-    # -- telling
-    def unknown(self, node: Any, why: str = "is not known") -> None:
-        """An element that is not carried; the policy decides."""
-        self.reading.findings.add("SSS301", local(node), f"{local(node)}: {why}", line=node.sourceline or 0,
-                                  policy=self.reading.context.policy or Policy.WARN)
-
-    def option(self, node: Any) -> Option:
-        """What findings name as the origin of a value."""
-        return Option(local(node), _text(node)[:200], node.sourceline or 0, 0, "")
-
-    def keep(self, node: Any) -> None:
-        """An element that only JSDL has, as its text or XML."""
-        value = node.text or ""
-        if len(node) or node.attrib:
-            value = etree.tostring(_plain(node, etree.Element(node.tag, nsmap=DEFAULT)), encoding="unicode")
-        self.reading.put("Extension", value, self.option(node), type="jsdl", name=local(node))
-
-    def put(self, where: str, node: Any, **more: str) -> None:
-        """Put the text of an element into a place of the job; an empty one is nothing."""
-        text = _text(node)
-        if text:
-            self.reading.put(where, text, self.option(node), **more)
-
-    def attributes(self, node: Any, *names: str) -> None:
-        """Tell of attributes that are not among the known ones (SSS302)."""
-        for name in node.attrib:
-            if name not in names:
-                self.reading.findings.add("SSS302", f"{local(node)}/@{name}", f"{local(node)}: attribute {name} is "
-                                          "not carried", policy=self.reading.context.policy or Policy.WARN,
-                                          line=node.sourceline or 0)
 
     # -- elements
     def definition(self, root: Any) -> Job:
@@ -151,9 +98,8 @@ class JobReader:
                 self.unknown(node)
             else:
                 handler(node)
-        job = self.reading.job
-        job.items.sort(key=lambda item: isinstance(item, Container))
-        return job
+        self.sorted_items()
+        return self.reading.job
 
     def identification(self, part: Any) -> None:
         """JobIdentification: name, description, the first project; the rest is kept."""
@@ -184,7 +130,7 @@ class JobReader:
             elif name == "ApplicationName":
                 self.put("Application", node)
             elif name in ("ApplicationVersion", "Description"):
-                self.reading.put("Extension", _text(node), self.option(node), type="jsdl",
+                self.reading.put("Extension", text_of(node), self.option(node), type="jsdl",
                                  name="ApplicationDescription" if name == "Description" else name)
             else:
                 self.unknown(node)
@@ -201,9 +147,9 @@ class JobReader:
                 self.parallel(node)
             elif of not in (POSIX, HPCPA):
                 self.unknown(node)
-            elif name in FILES and _text(node):
+            elif name in FILES and text_of(node):
                 self.attributes(node)
-                self.reading.put(TEXTS[name], literal_name(_text(node)), self.option(node))
+                self.reading.put(TEXTS[name], literal_name(text_of(node)), self.option(node))
             elif name in TEXTS:
                 self.attributes(node)
                 self.put(TEXTS[name], node)
@@ -236,15 +182,6 @@ class JobReader:
         else:
             self.unknown(node)
 
-    def count(self, where: str, node: Any) -> None:
-        """Put a whole number into a place; anything else is refused."""
-        text = _text(node)
-        if re.fullmatch(r"\+?\d{1,15}", text, re.ASCII):
-            self.reading.put(where, int(text), self.option(node))
-        elif text:
-            self.reading.refuse(f"{local(node)}: {text[:80]!r} is no whole number", node.sourceline or 0, 0,
-                                local(node))
-
     def resources(self, part: Any) -> None:
         """Resources: ranges of numbers, hosts, system, architecture; the rest is kept."""
         for node in part:
@@ -254,12 +191,12 @@ class JobReader:
             elif name in NUMBERS:
                 self.number(node, *NUMBERS[name])
             elif name == "CandidateHosts":
-                hosts = [_text(h) for h in node if local(h) == "HostName" and _text(h)]
+                hosts = [text_of(h) for h in node if local(h) == "HostName" and text_of(h)]
                 if hosts:
                     more = {"aggregation": "List"} if len(hosts) > 1 else {}
                     self.reading.put("Requested/Node", ",".join(hosts), self.option(node), **more)
             elif name == "ExclusiveExecution":
-                exclusive = "true" if _text(node) in ("true", "1") else "false"
+                exclusive = "true" if text_of(node) in ("true", "1") else "false"
                 self.reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", exclusive, self.option(node))
             elif name == "OperatingSystem":
                 self.system(node)
@@ -334,7 +271,7 @@ class JobReader:
         name = local(node)
         if name == "Exact":
             self.attributes(node, "epsilon")
-            value, tolerance = _number(_text(node)), _number(node.get("epsilon") or "0")
+            value, tolerance = _number(text_of(node)), _number(node.get("epsilon") or "0")
             if value is None or tolerance is None:
                 pairs = None
             elif tolerance:
@@ -345,31 +282,30 @@ class JobReader:
             inner = [self.bounds(n) for n in node if local(n) in ("LowerBound", "UpperBound")]
             pairs = None if len(inner) != 2 or None in inner else [pair for part in inner if part for pair in part]
         elif name in OPS:
-            value = _number(_text(node))
+            value = _number(text_of(node))
             exclusive = node.get("exclusiveBound") in ("true", "1")
             pairs = None if value is None else [(OPS[name][exclusive], value)]
         else:
             pairs = None
         if pairs is None:
-            self.reading.refuse(f"{name}: {_text(node)[:80]!r} is no range of numbers", node.sourceline or 0, 0, name)
+            self.reading.refuse(f"{name}: {text_of(node)[:80]!r} is no range of numbers", node.sourceline or 0, 0, name)
         return pairs
 
     def staging(self, part: Any) -> None:
         """DataStaging: a copy from or to a URI that overwrites; any other is kept whole."""
         parts = {local(n): n for n in part}
         simple = {"FileName", "Source", "Target", "CreationFlag"}
-        uris = {name: _text(next((u for u in parts[name] if local(u) == "URI"), parts[name]))
+        uris = {name: text_of(next((u for u in parts[name] if local(u) == "URI"), parts[name]))
                 for name in ("Source", "Target") if name in parts}
-        flag = _text(parts["CreationFlag"]) if "CreationFlag" in parts else "overwrite"
+        flag = text_of(parts["CreationFlag"]) if "CreationFlag" in parts else "overwrite"
         if "FileName" not in parts or not uris or set(parts) - simple or flag != "overwrite" or not all(uris.values()):
             self.keep(part)
             return
-        file = _text(parts["FileName"])
-        for name, kind in (("Source", "StageIn"), ("Target", "StageOut")):
-            if name in uris:
-                pair = (uris[name], file) if name == "Source" else (file, uris[name])
-                text = json.dumps({"source": pair[0], "target": pair[1]}, ensure_ascii=False)
-                self.reading.put(f"Extension[name={kind},type=PSIJ]", text, self.option(part))
+        file = text_of(parts["FileName"])
+        if "Source" in uris:
+            self.copy(part, "StageIn", uris["Source"], file)
+        if "Target" in uris:
+            self.copy(part, "StageOut", file, uris["Target"])
 
 
 def _number(text: str) -> Decimal | None:
