@@ -31,13 +31,16 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "Extension MailEvents": ("looks", "looks"), "Extension MailUser": ("looks", "looks"),
     "Extension Comment": ("looks", "looks"), "comments": ("looks", "looks"), "JobGroup": ("looks", "looks"),
     "Requested": ("looks", "looks"), "Application": ("looks", "looks"), "Extension JobAnnotation": ("looks", "looks"),
-    "Extension ApplicationVersion": ("looks", "looks"),
+    "Extension ApplicationVersion": ("looks", "looks"), "Extension Annotation": ("looks", "looks"),
+    "Extension ActivityOldID": ("looks", "looks"), "Extension RemoteLogging": ("looks", "looks"),
+    "Extension LoggingDirectory": ("looks", "looks"), "Extension Notification": ("looks", "looks"),
     # where, when and at what price the same is done
     "Priority": ("costs", "costs"), "Extension Nice": ("costs", "costs"), "QualityOfService": ("costs", "costs"),
     "Project": ("costs", "costs"), "EligibleTime": ("costs", "costs"), "DeadlineTime": ("costs", "costs"),
     "Extension MinDuration": ("costs", "costs"), "Extension Switches": ("costs", "costs"),
     "Extension ExclusiveNodeUse": ("costs", "costs"), "TaskDistribution": ("costs", "costs"),
-    "Extension ThreadsPerCore": ("costs", "costs"), "Restartable": ("costs", "costs"),
+    "Extension SlotsPerHost": ("costs", "costs"), "Extension ThreadsPerCore": ("costs", "costs"),
+    "Restartable": ("costs", "costs"),
     # what a job finds around it
     "Environment": ("breaks", "looks"), "InitialWorkingDirectory": ("breaks", "breaks"), "Shell": ("breaks", "looks"),
     "Extension Array": ("breaks", "looks"), "Extension LoginShell": ("looks", "looks"), "directive": ("looks", "looks"),

@@ -27,6 +27,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "psij": "sssjob.translators.specs.psij",
     "flux-jobspec": "sssjob.translators.specs.flux_jobspec",
     "jsdl": "sssjob.translators.specs.jsdl",
+    "adl": "sssjob.translators.specs.adl",
     "sinfo-json": "sssjob.translators.specs.sinfo_json",
     "pbsnodes": "sssjob.translators.specs.pbsnodes",
     "qhost": "sssjob.translators.specs.qhost",

@@ -2,7 +2,8 @@
 
 Each reader takes a text and answers with ``Native``. Sources: sbatch(1), qsub(1B) and pbs_resources(7B) of OpenPBS,
 qsub(1B) of Torque 6.1, bsub(1) and the LSF reference of resource requirements, qsub(1) of Grid Engine, cqsub(1),
-condor_submit(1), flux-batch(1), RFC 14 and 25 of Flux, the JobSpec of PSI/J, GFD.56 and GFD.115 (JSDL).
+condor_submit(1), flux-batch(1), RFC 14 and 25 of Flux, the JobSpec of PSI/J, GFD.56 and GFD.115 (JSDL), GFD.210
+(ADL).
 """
 
 from __future__ import annotations
@@ -320,7 +321,7 @@ def jobspec(text: str) -> Native:
                   Fraction(counts["gpu"]) if "gpu" in counts else None, None, int(system["duration"]) or None)
 
 
-# -- PSI/J, JSDL
+# -- PSI/J, JSDL, ADL
 def psij(text: str) -> Native:
     """The JobSpec of PSI/J, alone or the only one of an array: processes of one size; memory of the whole job."""
     spec = json.loads(text)
@@ -369,5 +370,20 @@ def jsdl(text: str) -> Native:
                   machines is None and number("IndividualPhysicalMemory") is not None)
 
 
+def adl(text: str) -> Native:
+    """GFD.210: slots, on as many hosts as they fill; memory of each slot, disk of all; the activity is started once."""
+    root = etree.fromstring(text.encode())
+
+    def number(name: str) -> int | None:
+        element = root.find(f".//{{*}}{name}")
+        return None if element is None else int(element.text or "")
+
+    slots, a_host, memory = number("NumberOfSlots"), number("SlotsPerHost"), number("IndividualPhysicalMemory")
+    disk = number("DiskSpaceRequirement")
+    return Native(slots or 1, None if a_host is None or slots is None else -(-slots // a_host), 1,
+                  None if memory is None else Fraction(memory * (slots or 1)), None,
+                  None if disk is None else Fraction(disk), number("WallTime"))
+
+
 READERS = {"slurm": slurm, "pbspro": pbspro, "torque": torque, "lsf": lsf, "sge": sge, "cobalt": cobalt,
-           "htcondor": htcondor, "flux": flux, "flux-jobspec": jobspec, "psij": psij, "jsdl": jsdl}
+           "htcondor": htcondor, "flux": flux, "flux-jobspec": jobspec, "psij": psij, "jsdl": jsdl, "adl": adl}

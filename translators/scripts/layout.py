@@ -83,11 +83,11 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
                     f"{asking.dialect.title} is asked for {part.slots} tasks, for it gives each one of its own")
         part.tasks = part.slots
-    part.memory = _amount(asking, part, "Memory")
+    part.memory = amount_of(asking, part, "Memory")
     if part.memory is not None:
         level = part.memory.entry.level
         part.beside = [e for e in asking.said("Memory") if e.level != level and not _of_all(asking, e)]
-    part.gpus = _amount(asking, part, "Resource", name="GPU")
+    part.gpus = amount_of(asking, part, "Resource", name="GPU")
     if part.gpus is not None:
         for e in asking.beside(part.gpus.entry):
             if not _of_all(asking, e):
@@ -223,7 +223,8 @@ def _distribution(asking: Asking, part: Part) -> None:
 _PER: Final = {"Total": "job", "": "job", "PerSlot": "PerProcessor"}
 
 
-def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount | None:
+def amount_of(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount | None:
+    """An amount of a part, at the nearest place that says it; None where none does, or no amount is said there."""
     if not asking.said(tag):
         return None
     entry = asking.one(tag, TASK, carried=("units", "metric", "type"), **attributes)
@@ -238,7 +239,7 @@ def _amount(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount |
             return None
         metric = entry.attributes.get("metric", "")
         per = _PER.get(metric, metric)
-    value = asking.in_bytes(entry) if tag == "Memory" else Decimal(entry.value)
+    value = asking.in_bytes(entry) if tag in ("Memory", "Swap", "Disk") else Decimal(entry.value)
     if value is None:
         return None
     kind = entry.attributes.get("type", "")
@@ -312,7 +313,7 @@ def _amount_of_job(asking: Asking, part: Part, tag: str, **attributes: str) -> A
     """An amount that the job says beside its task groups."""
     if not any(e.level == JOB and attributes.items() <= e.attributes.items() for e in asking.said(tag)):
         return None
-    return _amount(asking, part, tag, **attributes)
+    return amount_of(asking, part, tag, **attributes)
 
 
 def _together(parts: Sequence[Part]) -> Part:

@@ -65,7 +65,7 @@ class ElementReader:
         """An element that only the format has, as its text or XML."""
         value = node.text or ""
         if len(node) or node.attrib or value.startswith("<"):
-            space = {None: etree.QName(node).namespace}
+            space: Any = {None: etree.QName(node).namespace}
             value = etree.tostring(_plain(node, etree.Element(node.tag, nsmap=space)), encoding="unicode")
         self.reading.put("Extension", value, self.option(node), type=self.kind, name=local(node))
 
