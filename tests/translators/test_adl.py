@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
@@ -137,6 +139,25 @@ def test_the_policy_decides_about_what_is_not_known(parts: str, subject: str) ->
         ("unknown", subject, "warning", 1)]
     with pytest.raises(RejectedError):
         read(activity(parts), Policy.REJECT)
+
+
+@pytest.mark.parametrize("odd", ["attribute", "element"])
+def test_nothing_is_lost_in_silence_wherever_it_stands(odd: str) -> None:
+    """An attribute or an element of somebody else's, at each element of the whole description in turn."""
+    whole = etree.fromstring(WHOLE.read_bytes())
+    silent = []
+    for place in range(len(list(whole.iter()))):
+        root = deepcopy(whole)
+        node = list(root.iter())[place]
+        if odd == "attribute":
+            node.set("odd", "ODD")
+        else:
+            etree.SubElement(node, "{urn:x}Odd").text = "ODD"
+        document, findings = read(etree.tostring(root), Policy.WARN)
+        kept = get("sss").write(document, WriteContext(Findings("j"), policy=Policy.WARN))
+        if not list(findings) and "ODD" not in kept:
+            silent.append(node.tag)
+    assert silent == []
 
 
 @pytest.mark.parametrize("text", ["20300102030405Z", "2030-01-02T03:04:05Z", "2030-01-02T04:04:05+01:00",

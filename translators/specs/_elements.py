@@ -31,6 +31,12 @@ def local(node: Any) -> str:
     return str(etree.QName(node).localname)
 
 
+def bare(node: Any, count: int) -> bool:
+    """Whether an element and all in it are so many, without attributes."""
+    inside = list(node.iter())
+    return len(inside) == count and not any(inner.attrib for inner in inside)
+
+
 def text_of(node: Any) -> str:
     """The text of an element without the blanks around it."""
     return (node.text or "").strip()
@@ -71,9 +77,15 @@ class ElementReader:
 
     def put(self, where: str, node: Any, **more: str) -> None:
         """Put the text of an element into a place of the job; an empty one is nothing."""
+        self.no_elements(node)
         text = text_of(node)
         if text:
             self.reading.put(where, text, self.option(node), **more)
+
+    def no_elements(self, node: Any) -> None:
+        """Tell of elements where text alone is looked for."""
+        for inner in node:
+            self.unknown(inner)
 
     def attributes(self, node: Any, *names: str) -> None:
         """Tell of attributes that are not among the known ones (SSS302)."""
@@ -91,6 +103,7 @@ class ElementReader:
 
     def number_of(self, node: Any) -> int | None:
         """The whole number of an element; None for an empty one, and for anything else, which is refused."""
+        self.no_elements(node)
         text = text_of(node)
         if re.fullmatch(r"\+?\d{1,15}", text, re.ASCII):
             return int(text)

@@ -38,7 +38,7 @@ from sssjob.translators.specs._adl_names import (
     TIMES,
 )
 from sssjob.translators.specs._adl_to import Writer
-from sssjob.translators.specs._elements import ElementReader, local, text_of
+from sssjob.translators.specs._elements import ElementReader, bare, local, text_of
 from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["TRANSLATOR", "files", "read", "write"]
@@ -105,6 +105,7 @@ class ActivityReader(ElementReader):
         unknown is told, and so is a second one of what there is one of."""
         name, rest, seen = local(part), [], set[str]()
         places, kept = PLACES.get(name, {}), KEPT[name]
+        self.attributes(part)
         for node in part:
             tag, space = local(node), etree.QName(node).namespace
             again = tag in seen and tag not in _MANY
@@ -146,6 +147,7 @@ class ActivityReader(ElementReader):
     def stream(self, node: Any) -> None:
         """Input, Output or Error; errors in the file of the output go there too."""
         self.attributes(node)
+        self.no_elements(node)
         text, tag = literal_name(text_of(node)), STREAMS[local(node)]
         if tag == "ErrorFile" and text == self.reading.job.value("OutputFile"):
             self.reading.put(tag, "", self.option(node), redirectList="Merge")
@@ -161,8 +163,11 @@ class ActivityReader(ElementReader):
             if etree.QName(node).namespace != ADL:
                 self.unknown(node)
             elif name == "Path":
+                self.attributes(node)
                 self.put("Executable", node)
             elif name == "Argument":
+                self.attributes(node)
+                self.no_elements(node)
                 arguments.append(node.text or "")
             elif name == "FailIfExitCodeNotEqualTo":
                 self.keep(node)
@@ -185,6 +190,8 @@ class ActivityReader(ElementReader):
         texts: dict[str, str] = {}
         for node in part:
             if local(node) in names and etree.QName(node).namespace == ADL and local(node) not in texts:
+                self.attributes(node)
+                self.no_elements(node)
                 texts[local(node)] = node.text or ""
             else:
                 self.unknown(node)
@@ -197,7 +204,7 @@ class ActivityReader(ElementReader):
         events = [event for event, state in STATES.items() if state in states]
         protocol = [text_of(n) for n in part if local(n) == "Protocol"]
         simple = len(recipients) == 1 and protocol == ["email"] and len(states) == len(events) and events \
-            and not part.attrib and len(part) == 2 + len(states) and text_of(recipients[0])
+            and bare(part, 3 + len(states)) and text_of(recipients[0])
         if not simple or self.reading.job.first("NotificationList") is not None:
             self.keep(part)
             return
@@ -207,6 +214,8 @@ class ActivityReader(ElementReader):
 
     def start(self, node: Any) -> None:
         """StartTime, which ARC writes in one of two forms, in UTC where no zone is named."""
+        self.attributes(node)
+        self.no_elements(node)
         text = text_of(node)
         try:
             moment = datetime.strptime(text, "%Y%m%d%H%M%SZ") if _MDS.fullmatch(text) else datetime.fromisoformat(text)
@@ -214,7 +223,6 @@ class ActivityReader(ElementReader):
         except (ValueError, OverflowError):
             self.refuse(node, f"{text[:80]!r} is no time")
             return
-        self.attributes(node)
         self.reading.put("EligibleTime", seconds, self.option(node))
 
     def resources(self, part: Any) -> None:
@@ -249,11 +257,14 @@ class ActivityReader(ElementReader):
 
     def slots(self, part: Any) -> None:
         """SlotRequirement: slots, on as many hosts as they fill; what a host has is kept where that says more."""
+        self.attributes(part)
         nodes = {local(n): n for n in part if etree.QName(n).namespace == ADL}
         for node in part:
             if node is not nodes.get(local(node)) or local(node) not in ("NumberOfSlots", "SlotsPerHost",
                                                                          "ExclusiveExecution"):
                 self.unknown(node)
+            elif local(node) != "SlotsPerHost":
+                self.attributes(node)
         slots = self.number_of(nodes["NumberOfSlots"]) if "NumberOfSlots" in nodes else None
         if not slots:
             self.refuse(part, "NumberOfSlots has to say how many slots, one at least")
@@ -274,6 +285,7 @@ class ActivityReader(ElementReader):
                 self.reading.put("Extension", str(each), self.option(host), type=self.kind, name="SlotsPerHost")
         exclusive = nodes.get("ExclusiveExecution")
         if exclusive is not None:
+            self.no_elements(exclusive)
             words: Mapping[str, str] = {"true": "true", "1": "true", "false": "false", "0": "false"}
             if text_of(exclusive) in words:
                 self.reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", words[text_of(exclusive)],
@@ -289,11 +301,10 @@ class ActivityReader(ElementReader):
             names = [text_of(n) for n in node if local(n) == "Name"]
             ends = [n for n in node if local(n) == ("Source" if inward else "Target")]
             uris = [text_of(n) for end in ends for n in end if local(n) == "URI"]
-            plain = len(names) == 1 and names[0] and not node.attrib
-            if not inward and plain and len(node) == 1 and literal_name(names[0]) in [
+            if not inward and bare(node, 2) and names and literal_name(names[0]) in [
                     self.reading.job.value(tag) for tag in ("OutputFile", "ErrorFile")]:
                 continue
-            if not plain or len(node) != 2 or len(uris) != 1 or not uris[0] or len(ends[0]) != 1 or ends[0].attrib:
+            if not bare(node, 4) or not (names and names[0] and uris and uris[0]):
                 self.keep(node)
             elif inward:
                 self.copy(node, "StageIn", uris[0], names[0])
