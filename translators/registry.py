@@ -28,6 +28,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "flux-jobspec": "sssjob.translators.specs.flux_jobspec",
     "jsdl": "sssjob.translators.specs.jsdl",
     "adl": "sssjob.translators.specs.adl",
+    "xrsl": "sssjob.translators.specs.xrsl",
     "sinfo-json": "sssjob.translators.specs.sinfo_json",
     "pbsnodes": "sssjob.translators.specs.pbsnodes",
     "qhost": "sssjob.translators.specs.qhost",

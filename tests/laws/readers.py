@@ -321,7 +321,7 @@ def jobspec(text: str) -> Native:
                   Fraction(counts["gpu"]) if "gpu" in counts else None, None, int(system["duration"]) or None)
 
 
-# -- PSI/J, JSDL, ADL
+# -- PSI/J, JSDL, ADL, xRSL
 def psij(text: str) -> Native:
     """The JobSpec of PSI/J, alone or the only one of an array: processes of one size; memory of the whole job."""
     spec = json.loads(text)
@@ -385,5 +385,16 @@ def adl(text: str) -> Native:
                   None if disk is None else Fraction(disk), number("WallTime"))
 
 
+def xrsl(text: str) -> Native:
+    """The manual of xRSL: memory in MB for each of ``count``, disk in MB; times here with their unit, seconds."""
+    numbers = {name: int(value) for name, value in re.findall(r'^\((\w+) = "(\d+)(?: seconds)?"\)$', text, re.M)}
+    slots, a_host = numbers.get("count"), numbers.get("countpernode")
+    memory, disk = numbers.get("memory"), numbers.get("disk")
+    return Native(slots or 1, None if a_host is None or slots is None else -(-slots // a_host), 1,
+                  None if memory is None else Fraction((memory << 20) * (slots or 1)), None,
+                  None if disk is None else Fraction(disk << 20), numbers.get("walltime"))
+
+
 READERS = {"slurm": slurm, "pbspro": pbspro, "torque": torque, "lsf": lsf, "sge": sge, "cobalt": cobalt,
-           "htcondor": htcondor, "flux": flux, "flux-jobspec": jobspec, "psij": psij, "jsdl": jsdl, "adl": adl}
+           "htcondor": htcondor, "flux": flux, "flux-jobspec": jobspec, "psij": psij, "jsdl": jsdl, "adl": adl,
+           "xrsl": xrsl}

@@ -6,7 +6,7 @@ description of attributes of the ARC SDK.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sssjob.translators.specs._elements import description
 
@@ -52,5 +52,6 @@ ORDER: Final = {
     "DataStaging": ("ClientDataPush", "DelegationID", "InputFile", "OutputFile")}
 
 #: A job runs in a directory of its own, finds no variables of the submitter's, and keeps no output that is not named.
-FORMAT: Final = description("adl", "ADL", starts_in="scratch", exports=False, merges=False,
-                            unfiled="a file that is not kept")
+JOBS: Final[dict[str, Any]] = {"starts_in": "scratch", "exports": False, "merges": False,
+                               "unfiled": "a file that is not kept"}
+FORMAT: Final = description("adl", "ADL", **JOBS)

@@ -32,7 +32,7 @@ from sssjob.translators.specs._elements import ElementWriter, in_order
 class Writer(ElementWriter):
     """One job on its way into an ActivityDescription."""
 
-    space = ADL
+    space, kind = ADL, "adl"
 
     def __init__(self, asking: Asking) -> None:
         super().__init__(asking)
@@ -81,7 +81,7 @@ class Writer(ElementWriter):
                 part.remove(variable)
         export = self.asking.export()
         if export is not None:
-            self.asking.note(DROPPED if export else APPROXIMATED, None, "Environment/@export: an activity of ADL finds "
+            self.asking.note(DROPPED if export else APPROXIMATED, None, "Environment/@export: an activity finds "
                              "no variables of the submitter anyway", "warning" if export else "info",
                              "Environment/@export")
         self.mail(part)
@@ -146,7 +146,7 @@ class Writer(ElementWriter):
                                  f"{', rounded up' if total % slots else ''}", None if total % slots else "info")
             self.add(part, name, str(size), amount.entry)
         if layout.gpus is not None:
-            self.asking.dropped(layout.gpus.entry, "ADL asks for a kind of coprocessor, not for how many of them",
+            self.asking.dropped(layout.gpus.entry, "a kind of coprocessor can be asked for, not how many of them",
                                 "Resource GPU")
         for e in layout.beside:
             self.asking.dropped(e, f"another amount of {e.tag} is written")
@@ -190,7 +190,7 @@ class Writer(ElementWriter):
         if processors is None and hosts is None and exclusive is None:
             return slots
         if processors is None and hosts is None:
-            self.asking.note(INVENTED, None, "Processors: one slot is asked for, because ADL says nothing of hosts "
+            self.asking.note(INVENTED, None, "Processors: one slot is asked for, because nothing is said of hosts "
                              "without a number of slots", "info", "Processors")
         outer = etree.SubElement(part, f"{{{ADL}}}SlotRequirement")
         self.add(outer, "NumberOfSlots", str(slots))
@@ -222,7 +222,7 @@ class Writer(ElementWriter):
         copies = request_of(self.asking.job, bare=True).totals.copies
         if copies != 1:
             entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in self.asking.said(tag)), None)
-            self.asking.note(DROPPED, entry, f"TaskCount: an activity of ADL is started once, not {copies} times; what "
+            self.asking.note(DROPPED, entry, f"TaskCount: an activity is started once, not {copies} times; what "
                              "it starts may use all of its slots", subject="TaskCount")
 
     def staging(self, part: Any) -> None:

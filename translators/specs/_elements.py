@@ -52,11 +52,12 @@ def _plain(node: Any, copy: Any) -> Any:
 
 
 class ElementReader:
-    """One description on its way into a job."""
+    """One description on its way into a job. kind: type of the Extensions that hold what only its format has."""
+
+    kind = ""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.kind = reading.dialect.name        # type of the Extensions that hold what only the format has
 
     def unknown(self, node: Any, why: str = "is not known") -> None:
         """An element that is not carried; the policy decides."""
@@ -126,9 +127,9 @@ class ElementReader:
 
 
 class ElementWriter:
-    """One job on its way into a description. space: the namespace of its elements."""
+    """One job on its way into a description. space: the namespace of its elements; kind: as in ``ElementReader``."""
 
-    space = ""
+    space = kind = ""
 
     def __init__(self, asking: Asking) -> None:
         self.asking = asking
@@ -146,13 +147,12 @@ class ElementWriter:
 
     def kept(self, into: Any, name: str, space: str = "") -> None:
         """What was kept of an element: its text or XML."""
-        kind = self.asking.dialect.name
-        for e in self.asking.find("Extension", NEAREST, name=name, type=kind):
+        for e in self.asking.find("Extension", NEAREST, name=name, type=self.kind):
             if not e.text.startswith("<"):
                 self.add(into, name, e.text, e, space)
                 continue
             try:
-                node = parse_tree(e.text.encode(), findings=Findings(kind), repairs=False)
+                node = parse_tree(e.text.encode(), findings=Findings(self.kind), repairs=False)
             except (RejectedError, UnicodeEncodeError):
                 self.asking.dropped(e, "is no XML")
                 continue

@@ -38,7 +38,7 @@ from sssjob.translators.specs._jsdl_names import (
 class Writer(ElementWriter):
     """One job on its way into a JobDefinition."""
 
-    space = JSDL
+    space, kind = JSDL, "jsdl"
 
     def __init__(self, asking: Asking) -> None:
         super().__init__(asking)

@@ -85,6 +85,7 @@ _MDS: Final = re.compile(r"\d{14}Z", re.ASCII)
 class ActivityReader(ElementReader):
     """One ActivityDescription on its way into a job."""
 
+    kind = "adl"
     several_slots = False       # the activity has more slots than one
 
     def activity(self, root: Any) -> Job:

@@ -80,6 +80,8 @@ TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, wr
 class JobReader(ElementReader):
     """One JobDefinition on its way into a job."""
 
+    kind = "jsdl"
+
     # -- elements
     def definition(self, root: Any) -> Job:
         """The job of a JobDefinition; its properties before its containers."""
