@@ -233,7 +233,7 @@ class Activity:
 
     def runtime(self, relation: Relation) -> None:
         """runtimeenvironment: a name, and options."""
-        if not relation.words or relation.tuples:
+        if not relation.words or not relation.words[0] or relation.tuples:
             self.refuse(relation, "a name is wanted")
             return
         node = self.add(self.parts["Resources"], "RuntimeEnvironment")
