@@ -125,7 +125,8 @@ def test_spans_of_time(text: str, seconds: int | None) -> None:
     ("&(queue=a b)", 1),
     ("&(queue=(a))", 1), ("&(environment=(A))", 1), ("&(arguments=(a))", 1), ("&(inputfiles=(a))", 1),
     ("&(inputfiles=a)", 1), ('&(outputfiles=("a" "http://h/a" "threads"))', 1), ("&(executables=x)", 1),
-    ("&(notify=be)", 1), ('&(notify="x a@b.org")', 1), ("&(nodeaccess=up)", 1), ("&(runtimeenvironment=)", 1), ('&(runtimeenvironment="")', 1),
+    ("&(notify=be)", 1), ('&(notify="x a@b.org")', 1), ("&(nodeaccess=up)", 1), ("&(runtimeenvironment=)", 1),
+    ('&(runtimeenvironment="")', 1),
     ("&(starttime=soon)", 1), ("&(memory=(* a *) 1 2)", 1)])
 def test_what_arc_would_refuse_is_refused(text: str, line: int) -> None:
     with pytest.raises(RejectedError) as error:
