@@ -141,6 +141,22 @@ def test_the_policy_decides_about_what_is_not_known(parts: str, subject: str) ->
         read(activity(parts), Policy.REJECT)
 
 
+def test_the_list_of_the_rest_interface_may_hold_one() -> None:
+    data = activity("<Resources><QueueName>a</QueueName></Resources>")
+    listed = b"<?xml version='1.0' ?>\n<ActivityDescriptions>\n%b</ActivityDescriptions>"
+    assert read(listed % data)[0].root == read(data)[0].root and guess(listed % data)[0].name == "adl"
+    for other in (data * 2, b"", b"<x/>"):
+        with pytest.raises(RejectedError):
+            read(listed % other)
+
+
+@pytest.mark.parametrize("prefix", ["", "n:"])
+def test_the_directory_of_logs_is_taken_from_either_namespace(prefix: str) -> None:
+    name = f"{prefix}LoggingDirectory"
+    document, findings = read(activity(f"<Application><{name}>log</{name}></Application>"))
+    assert list(findings) == [] and "<nordugrid-adl:LoggingDirectory>log</" in write(document)[0]
+
+
 @pytest.mark.parametrize("odd", ["attribute", "element"])
 def test_nothing_is_lost_in_silence_wherever_it_stands(odd: str) -> None:
     """An attribute or an element of somebody else's, at each element of the whole description in turn."""

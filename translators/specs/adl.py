@@ -48,6 +48,12 @@ def read(data: bytes, context: ReadContext) -> Document:
     """The document of an ActivityDescription. Raises RejectedError when it is none."""
     findings = context.findings
     root = parse_tree(data, findings=findings, repairs=False, limits=context.limits)
+    if local(root) == "ActivityDescriptions":       # what the REST interface takes several in
+        if len(root) != 1:
+            findings.add("SSS505", "ActivityDescriptions", f"{len(root)} activities, a document holds one",
+                         severity="error", line=root.sourceline or 0)
+            findings.raise_if_rejected()
+        root = root[0]
     if root.tag != f"{{{ADL}}}ActivityDescription":
         findings.add("SSS109", str(root.tag), "is no ActivityDescription of ADL", line=root.sourceline or 0)
         findings.raise_if_rejected()
@@ -69,7 +75,8 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
 
 
 def _recognise(sample: Sample) -> Fit | None:
-    return by_root(sample, frozenset(("ActivityDescription",)), frozenset((ADL,)))
+    return by_root(sample, frozenset(("ActivityDescription",)), frozenset((ADL,))) or by_root(
+        sample, frozenset(("ActivityDescriptions",)))
 
 
 write, files = with_scripts(_written, ".adl")
@@ -109,6 +116,8 @@ class ActivityReader(ElementReader):
         self.attributes(part)
         for node in part:
             tag, space = local(node), etree.QName(node).namespace
+            if tag == "LoggingDirectory" and space == ADL:
+                space = ARC         # ARC takes it from either
             again = tag in seen and tag not in _MANY
             seen.add(tag)
             if space == kept.get(tag) and (again or tag not in known):
