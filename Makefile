@@ -46,6 +46,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.year
 	$(PY) -m bench.large
 	$(PY) -m bench.journal
+	$(PY) -m bench.routing
 	$(PY) -m bench.exchange
 	$(PY) -m bench.psij_core
 	$(PY) -m bench.psij_local

@@ -51,7 +51,9 @@ _BY_RULE: Final[dict[str, tuple[Severity | None, Kind, Column]]] = {
 
 def escape(text: str, most: int = 200) -> str:
     """The text on one line, safe for a terminal or a log: control and invisible characters as ``\\u{XXXX}``."""
-    shown = "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text[: most + 1])
+    shown = text[: most + 1]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in shown)
     return shown if len(text) <= most else shown[:most] + "…"
 
 

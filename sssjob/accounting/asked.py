@@ -20,7 +20,7 @@ from sssjob.document.element import Property
 from sssjob.document.inherit import Effective
 from sssjob.document.units import byte_factor
 from sssjob.errors import RejectedError
-from sssjob.request import Total, Totals
+from sssjob.request import Request, Total, Totals
 from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
@@ -38,10 +38,11 @@ _COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": 
 class AskedAmounts:
     """The request of one job. chosen: values that were not asked for just so, but are the least of what was."""
 
-    def __init__(self, view: Effective) -> None:
-        """Raises NotChargeable where nothing can meet the request."""
+    def __init__(self, view: Effective, request: Request | None = None) -> None:
+        """request: where it is known already, bare properties taken as requested. Raises NotChargeable where nothing
+        can meet it."""
         try:
-            self._request = request_in(view, bare=True)
+            self._request = request or request_in(view, bare=True)
             least = self._request.least
         except RejectedError as error:
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None

@@ -8,13 +8,14 @@ rates know.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, Reason, decimal, seconds_of
+from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, Reason, converted, decimal, seconds_of
 from sssjob.accounting.arithmetic import Figure, number
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
@@ -23,10 +24,13 @@ from sssjob.document.inherit import Effective, TaskGroupView, View
 
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import AskedAmounts
+    from sssjob.request.levels import Request
 
-__all__ = ["Facts", "Lookups", "Note", "Slot"]
+__all__ = ["RATES_RULE", "Facts", "Lookups", "Note", "Slot"]
 
 Slot = Literal["Delivered", "Requested"]
+#: Rule of what is assumed by the rates; all else that is assumed is of the job, whatever the rates are.
+RATES_RULE: Final = "SSS504"
 
 
 class Note(NamedTuple):
@@ -60,20 +64,22 @@ class Lookups:
 
 class Facts:
     """One job, one of its task groups or of their tasks (``parts``). group: which task group, counted from 0; literal:
-    what is requested is read value by value, as it stands; lookups: is added to."""
+    what is requested is read value by value, as it stands; lookups: is added to; request: of the job.
+    """
 
     def __init__(self, view: View[Any], slot: Slot, outer: Facts | None = None, group: int | None = None, *,
-                 literal: bool = False, lookups: Lookups | None = None) -> None:
+                 literal: bool = False, lookups: Lookups | None = None, request: Request | None = None) -> None:
         self.view, self.slot, self.outer, self.group = view, slot, outer, group
         self.lookups: Lookups = (lookups or Lookups()) if outer is None else outer.lookups
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
+        self._figures: dict[tuple[str | None, ...], list[tuple[Amount, Figure]]] = {}
         self._alone = isinstance(view, Effective) and view.defaults is None
         self.asked: AskedAmounts | None = None if outer is None else outer.asked
         if slot == "Requested" and isinstance(view, Effective) and not literal:
             from sssjob.accounting.asked import AskedAmounts
 
-            self.asked = AskedAmounts(view)
+            self.asked = AskedAmounts(view, request)
             for p in self.asked.chosen:
                 self.note("SSS502", p.tag, f"{p.tag}: {p.text} is taken of what is asked")
 
@@ -95,7 +101,7 @@ class Facts:
         if self.asked is None:
             return self
         whole = copy(self)
-        whole.asked = self.asked.entire
+        whole.asked, whole._figures = self.asked.entire, {}
         return whole
 
     def note(self, rule: str, subject: str, message: str) -> None:
@@ -167,6 +173,13 @@ class Facts:
     def amounts(self, rate: Rate) -> list[Amount]:
         """The amounts that a rate prices. Raises NotChargeable where several could be meant."""
         return self.chosen(rate.canonical, rate.resource_type, rate.metric, rate.context)
+
+    def figures(self, rate: Rate) -> Sequence[tuple[Amount, Figure]]:
+        """The same, each in the unit of the rate; rates that ask for the same get the same."""
+        figures = self._figures.get(rate.sought)
+        if figures is None:
+            figures = self._figures[rate.sought] = [(a, converted(a, rate.units)) for a in self.amounts(rate)]
+        return figures
 
     def spelled(self, name: str, kind: str | None) -> tuple[str, str | None]:
         """A name and type of a Resource as this job writes them, found in any case."""

@@ -9,29 +9,32 @@ charge is rounded once. Source: SSS job object 3.1.0, section 7; Gold's types of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sssjob.accounting.amounts import Amount, NotChargeable, Reason, converted
+from sssjob.accounting.amounts import Amount, NotChargeable, Reason
 from sssjob.accounting.arithmetic import Figure, call, in_doubles, number, plain, product, ratio, rounded, total
 from sssjob.accounting.billing import billing
 from sssjob.accounting.charges import Charge, Item, Uncharged
 from sssjob.accounting.elements import elements_of, repeated, together
-from sssjob.accounting.facts import Facts, Lookups, Note, Slot
-from sssjob.accounting.rates import Named, Plan, Prices, Rate, RateSet
+from sssjob.accounting.facts import RATES_RULE, Facts, Lookups, Note
+from sssjob.accounting.rates import Billing, Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of
-from sssjob.document.inherit import Effective, effective
+from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.states import job_state
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
 
-__all__ = ["Charge", "Item", "Uncharged", "additive", "charge", "quote"]
+if TYPE_CHECKING:       # a charge asks for nothing
+    from sssjob.request.levels import Request
+
+__all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "quote"]
 
 _MOST: Final = Fraction(10**60)
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
@@ -52,10 +55,12 @@ def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
     An array whose elements say when they ran costs what they come to, each of them as the job of its own that it is in
     records: fees, minimum and rounding are those of each.
     """
-    elements = () if rates.profile == "gold" else elements_of(job, rates)
+    literal = rates.profile == "gold"
+    elements = () if literal else elements_of(job, rates)
     if elements:
-        return together([_priced(effective(element, defaults), rates, "Delivered", None) for element in elements])
-    return _priced(effective(job, defaults), rates, "Delivered", None, running, lookups)
+        return together([_priced(Facts(effective(element, defaults), "Delivered"), rates) for element in elements])
+    facts = Facts(effective(job, defaults), "Delivered", literal=literal, lookups=lookups)
+    return _priced(facts, rates, running=running)
 
 
 def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
@@ -64,9 +69,28 @@ def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
 
     An array costs what its elements come to, for each of them runs, and is recorded, as a job of its own.
     """
-    quoted = _priced(effective(job, defaults), rates, "Requested", start)
-    stated = array_of(job, defaults)
-    return quoted if stated is None or isinstance(quoted, Uncharged) else repeated(quoted, stated.text)
+    return Quotation(job, defaults).by(rates, start=start)
+
+
+class Quotation:
+    """A job whose price is asked by any number of rates: what it asks for is worked out once."""
+
+    def __init__(self, job: Job, defaults: JobDefaults | None = None, request: Request | None = None) -> None:
+        """request: of the job, where it is known, bare properties taken as requested."""
+        self._view, self._request, self._array = effective(job, defaults), request, array_of(job, defaults)
+        self._facts: dict[bool, Facts] = {}     # by whether they are read as they stand
+
+    def by(self, rates: RateSet, *, start: int | None = None) -> Charge | Uncharged:
+        """As ``quote``."""
+        literal = rates.profile == "gold"
+        try:
+            facts = self._facts.get(literal) or self._facts.setdefault(
+                literal, Facts(self._view, "Requested", literal=literal, request=self._request))
+        except NotChargeable as error:
+            return Uncharged(error.reason, error.detail)
+        facts.notes[:] = [note for note in facts.notes if note.rule != RATES_RULE]      # of other rates
+        quoted = _priced(facts, rates, start)
+        return quoted if self._array is None or isinstance(quoted, Uncharged) else repeated(quoted, self._array.text)
 
 
 def additive(rates: RateSet) -> bool:
@@ -82,19 +106,14 @@ def additive(rates: RateSet) -> bool:
             and not any(table.features for table in rates.benchmark.values()))
 
 
-def _priced(view: Effective, rates: RateSet, slot: Slot, start: int | None,
-            running: bool = False, lookups: Lookups | None = None) -> Charge | Uncharged:
-    notes: list[Note] = []
+def _priced(facts: Facts, rates: RateSet, start: int | None = None, *, running: bool = False) -> Charge | Uncharged:
     try:
-        facts = Facts(view, slot, literal=rates.profile == "gold", lookups=lookups)
-        notes = facts.notes
-        stated_charge = view.value("Charge") if rates.profile == "gold" else None
+        stated_charge = facts.view.value("Charge") if rates.profile == "gold" else None
         if isinstance(stated_charge, Decimal):
             return _rounded(Figure(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
-        priced = _Pricing(facts, rates, start, running).charge()
+        return _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
-        return Uncharged(error.reason, error.detail, tuple(notes))
-    return priced
+        return Uncharged(error.reason, error.detail, tuple(facts.notes))
 
 
 def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
@@ -121,8 +140,8 @@ class _Share(NamedTuple):
 @dataclass(slots=True)
 class _Pricing:
     """One job by one set of rates. category, share: what part of the time is being charged, (seconds, of seconds);
-    plan: the rates that hold; shown: how items name the part; whole: the job's own duration; held: amounts by
-    facts and rate; met: whether any rate was for the job, missing: what else would have been priced."""
+    plan: the rates that hold; shown: how items name the part; whole: the job's own duration; billed: amounts
+    of Slurm's billing by facts; met: whether any rate was for the job, missing: what else would have been priced."""
 
     facts: Facts
     rates: RateSet
@@ -134,7 +153,7 @@ class _Pricing:
     plan: Plan = field(init=False)
     shown: str | None = None
     whole: Figure | None = None
-    held: dict[tuple[int, int], list[tuple[Amount, Figure]]] = field(default_factory=dict)
+    billed: dict[int, list[tuple[Amount, Figure]]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     met: bool = False
 
@@ -205,7 +224,7 @@ class _Pricing:
         named = rates.quote.get(name)
         why = "is not known" if named is None else self._void(named)
         if named is None or why:
-            self.facts.note("SSS504", "Quote", f"Quote {name} {why}: the general rates hold")
+            self.facts.note(RATES_RULE, "Quote", f"Quote {name} {why}: the general rates hold")
             return prices.plan
         guaranteed = {r.key: r for r in named.rate}
         kept = [guaranteed.pop(r.key, r) for r in prices.rates]
@@ -349,7 +368,7 @@ class _Pricing:
         siblings = {r.instance for r in self.plan.kin[rate.type, rate.canonical]} if texts else set()
         hits = [t for t in texts if t == rate.instance or (rate.instance == "*" and t not in siblings)]
         if texts and rate.canonical != "TimeCategory" and "*" not in siblings and not siblings.intersection(texts):
-            self.facts.note("SSS504", rate.name, f"{rate.type} {rate.name} has no rate for {texts[0]}")
+            self.facts.note(RATES_RULE, rate.name, f"{rate.type} {rate.name} has no rate for {texts[0]}")
         if self._when(self.facts, rate):
             for _ in hits:
                 yield self._rated(rate, None, None)
@@ -376,21 +395,19 @@ class _Pricing:
             return own
         return own + [where for part in facts.parts for where in self._where(part, rate)] if facts.parts else own
 
-    def _amounts(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Figure]]:
+    def _amounts(self, facts: Facts, rate: Rate) -> Sequence[tuple[Amount, Figure]]:
         """The amounts that a rate prices, in its unit; the same in every category."""
-        key = id(facts), id(rate)
-        priced = self.held.get(key)
-        if priced is None:
-            priced = self.held[key] = self._converted(facts, rate)
-        return priced
+        if rate.canonical != "Billing" or self.rates.billing is None:
+            return facts.figures(rate)
+        if id(facts) not in self.billed:
+            self.billed[id(facts)] = self._billing(facts, self.rates.billing)
+        return self.billed[id(facts)]
 
-    def _converted(self, facts: Facts, rate: Rate) -> list[tuple[Amount, Figure]]:
-        if rate.canonical == "Billing" and self.rates.billing is not None:
-            term = billing(facts, self.rates.billing)
-            if term is not None and facts.asked is not None and facts.outer is None:    # the job asks for some itself
-                term = billing(facts.entire, self.rates.billing)
-            return [] if term is None else [(Amount("Billing", Decimal(0)), term)]
-        return [(a, converted(a, rate.units)) for a in facts.amounts(rate)]
+    def _billing(self, facts: Facts, weights: Billing) -> list[tuple[Amount, Figure]]:
+        term = billing(facts, weights)
+        if term is not None and facts.asked is not None and facts.outer is None:    # the job asks for some itself
+            term = billing(facts.entire, weights)
+        return [] if term is None else [(Amount("Billing", Decimal(0)), term)]
 
     def _rated(self, rate: Rate, amount: Amount | None, term: Figure | None) -> Figure:
         rated = rate.term
@@ -444,7 +461,7 @@ class _Pricing:
             held = False
             kin = {r.when.get(name) for r in self.plan.kin[rate.type, rate.canonical]}
             if texts and not kin.intersection(texts) and None not in kin:
-                self.facts.note("SSS504", name, f"{rate.type} {rate.name} has no rate for {name} {texts[0]}")
+                self.facts.note(RATES_RULE, name, f"{rate.type} {rate.name} has no rate for {name} {texts[0]}")
         return held
 
     def _texts(self, facts: Facts, name: str) -> list[str]:

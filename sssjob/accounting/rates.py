@@ -152,6 +152,11 @@ class Rate(_Table):
         return self.type, self.canonical, self.instance, when, self.resource_type, self.metric, self.context
 
     @cached_property
+    def sought(self) -> tuple[str | None, ...]:
+        """What says which amounts it prices, and in which unit."""
+        return self.canonical, self.resource_type, self.metric, self.context, self.units
+
+    @cached_property
     def term(self) -> Figure:
         """Its number, as arithmetic shows it."""
         return number(self.rate, self.label)

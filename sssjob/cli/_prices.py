@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, quote, read_rates
+from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, read_rates
 from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain, rounded
 from sssjob.cli._complete import files
@@ -28,7 +28,8 @@ from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
-    from sssjob.document.model import Job, JobDefaults
+    from sssjob.accounting.pricing import Quotation
+    from sssjob.document.model import Job
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
@@ -68,13 +69,12 @@ def load(session: Session, name: str, *, doubts: bool = True) -> RateSet | None:
     return rates
 
 
-def quoted(job: Job, rates: RateSet, defaults: JobDefaults | None, start: int | None = None
-           ) -> tuple[Charge | Uncharged, bool]:
+def quoted(quotation: Quotation, rates: RateSet, start: int | None = None) -> tuple[Charge | Uncharged, bool]:
     """What a job will be charged, and whether it is as if it started now: the rates go by the time of day, and
     neither the job nor ``start`` (epoch seconds) says when it starts."""
-    price = quote(job, rates, defaults, start=start)
+    price = quotation.by(rates, start=start)
     if isinstance(price, Uncharged) and price.reason == Reason.NO_START:
-        return quote(job, rates, defaults, start=int(time.time())), True
+        return quotation.by(rates, start=int(time.time())), True
     return price, False
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -29,6 +31,7 @@ from sssjob.request.ranking import values as values_of
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
+    from sssjob.accounting.pricing import Quotation
     from sssjob.cli.offers import Machine
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
@@ -174,8 +177,10 @@ class Choice:
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
         self.reads = {name: name if site is None else _reads(site) for name, (site, _) in self.sites.items()}
-        self._offers: dict[str, tuple[list[Offered], Offers]] = {}
+        self._offers: dict[str, tuple[list[Offered], list[Offer]]] = {}
+        self._together: dict[tuple[str, ...], Offers] = {}
         self._rates: dict[str, RateSet | None] = {}
+        self._executors: dict[str, str] = {}
 
     def rates(self, name: str) -> RateSet | None:
         """The rates that the profile of a site names; None where it names none, or wrong ones, which are told."""
@@ -187,7 +192,21 @@ class Choice:
             session.errors += stated and self._rates[name] is None
         return self._rates[name]
 
-    def offers(self, name: str) -> tuple[list[Offered], Offers] | None:
+    def executor(self, place: Place) -> str:
+        """What submits to the site of a place. Raises UsageError where nobody knows who manages it."""
+        if place.path not in self._executors:
+            if place.site.manager is None and "executor" not in place.site.run:
+                raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
+            self._executors[place.path] = str(settings_at(place).get("executor").value)
+        return self._executors[place.path]
+
+    def together(self, names: tuple[str, ...]) -> Offers:
+        """The offers of several sites that were asked for, one after the other."""
+        if names not in self._together:
+            self._together[names] = Offers(offer for name in names for offer in self._offers[name][1])
+        return self._together[names]
+
+    def offers(self, name: str) -> list[Offered] | None:
         """What a site offers; None where findings reject its file, which are told. Raises SilentError."""
         if name not in self._offers:
             session, (site, path), file = self._session, self.sites[name], self.files[name]
@@ -198,8 +217,41 @@ class Choice:
             if session.errors:
                 return None
             there = list(offered(machine, file or site.name, True))
-            self._offers[name] = there, Offers(Offer.of(offered_job.given) for offered_job in there)
-        return self._offers[name]
+            self._offers[name] = there, [Offer.of(offered_job.given) for offered_job in there]
+        return self._offers[name][0]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A document as it is read for some sites. names: of these, in their order; requests: what its jobs ask for;
+    quotations: of each job; at: by queue, the same of the document as it goes to that queue."""
+
+    document: Document
+    requests: tuple[Request, ...]
+    quotations: list[Quotation]
+    names: list[str] = field(default_factory=list)
+    at: dict[str, list[Quotation]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Document) -> _Reading:
+        """Of a document."""
+        from sssjob.accounting.pricing import Quotation
+        from sssjob.document.states import waits
+
+        requests = tuple(requests_in(document))
+        jobs = list(document.jobs())
+        return cls(document, requests, [
+            Quotation(job, defaults, request if waits(job.value("State")) else None)
+            for (job, defaults), request in zip(jobs, requests if jobs else (), strict=True)])
+
+    def quotations_in(self, queue: str) -> list[Quotation]:
+        """Of each job as it goes to a queue."""
+        from sssjob.accounting.pricing import Quotation
+        from sssjob.run.choosing import placed
+
+        if queue not in self.at:
+            self.at[queue] = [Quotation(job, defaults) for job, defaults in placed(self.document, queue).jobs()]
+        return self.at[queue]
 
 
 def routed(session: Session, file: str, data: bytes, choice: Choice, starts: bool, failures: Mapping[str, float],
@@ -208,31 +260,44 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     failures: site -> share of late jobs that it refused. shaped: gives the document as it is to be submitted. Raises
     UsageError, AccessError."""
     routing = Routing()
-    places: list[Place] = []
-    readings: dict[str, tuple[Document, tuple[Request, ...]]] = {}
-
-    def read(name: str) -> tuple[Document, tuple[Request, ...]] | None:
-        """The document as it is read for a site, and what it asks for, once for all sites that read it alike; None
-        where findings reject it."""
-        key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
-        if key not in readings:
-            document = shaped(session.swept(session.read(file, data)), file)
-            if session.errors:
-                return None
-            readings[key] = document, tuple(requests_in(document))
-        return readings[key]
-
+    readings: dict[str, _Reading] = {}          # once for all sites that read it alike
+    reading_of: dict[str, _Reading] = {}
     for name in choice.files:
-        try:
-            places += _places(session, read, name, choice, starts, failures)
-        except SilentError as error:
-            problem(str(error), as_json=session.as_json, status=4)
-            routing.silent = True
+        with _silent(session, routing):
+            if choice.offers(name) is not None:
+                session.site, session.site_path = choice.sites[name]
+                key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
+                if key not in readings:
+                    document = shaped(session.swept(session.read(file, data)), file)
+                    if session.errors:
+                        return None
+                    readings[key] = _Reading.of(document)
+                readings[key].names.append(name)
+                reading_of[name] = readings[key]
+        if session.errors:
+            return None
+    answers: dict[str, list[Verdict]] = {}
+    for reading in readings.values():
+        answers |= _answers(session, reading, choice)
+    places: list[Place] = []
+    for name, reading in reading_of.items():
+        with _silent(session, routing):
+            places += _places(session, reading, name, choice, answers[name], starts, failures)
         if session.errors:
             return None
     routing.others = [place for place in places if not place.met]
     routing.places = _ranked([place for place in places if place.met])
     return routing
+
+
+@contextmanager
+def _silent(session: Session, routing: Routing) -> Iterator[None]:
+    """Tell of a manager that gives no answer, and go on."""
+    try:
+        yield
+    except SilentError as error:
+        problem(str(error), as_json=session.as_json, status=4)
+        routing.silent = True
 
 
 def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
@@ -247,30 +312,28 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _places(session: Session, read: Callable[[str], tuple[Document, tuple[Request, ...]] | None], name: str,
-            choice: Choice, starts: bool, failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site. read: gives the document as it is read for it."""
-    there = choice.offers(name)
-    if there is None:
-        return []
-    offers_there, offers = there
+def _answers(session: Session, reading: _Reading, choice: Choice) -> dict[str, list[Verdict]]:
+    """The verdicts of all sites that read a document alike, by their names; findings are told."""
+    findings = Findings(reading.document.path)
+    by_offer = iter(verdicts(reading.requests, choice.together(tuple(reading.names)), findings=findings))
+    answers = {name: list(islice(by_offer, len(choice.offers(name) or ()))) for name in reading.names}
+    session.report([finding for finding in findings if not session.knows(finding)])
+    return answers
+
+
+def _places(session: Session, reading: _Reading, name: str, choice: Choice, answers: Sequence[Verdict], starts: bool,
+            failures: Mapping[str, float]) -> list[Place]:
+    """The offers of one site. answers: their verdicts."""
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
-    reading = read(name)
-    if reading is None:
-        return []
-    document, requests = reading
     rates = choice.rates(name)
-    prices, currency, why = _prices(rates, document)
-    findings = Findings(document.path)
-    answers = verdicts(requests, offers, findings=findings)
-    session.report([finding for finding in findings if not session.knows(finding)])
+    prices = _prices(rates, reading.quotations)
+    share = failures.get(site.name, 0.0)
     places = [Place(site, path, offer.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer),
-                    document,
-                    verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
-              for offer, verdict in zip(offers_there, answers, strict=True)]
+                    reading.document, verdict, *prices, failures=share)
+              for offer, verdict in zip(choice.offers(name) or (), answers, strict=True)]
     if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
-        places = _priced(places, rates)
+        places = _priced(places, rates, reading)
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
@@ -281,21 +344,19 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _priced(places: list[Place], rates: RateSet) -> list[Place]:
+def _priced(places: list[Place], rates: RateSet, reading: _Reading) -> list[Place]:
     """Places with the prices of their queues, where these make a difference, of those that meet."""
-    from sssjob.run.choosing import placed
-
-    priced: dict[str | None, tuple[tuple[Decimal | None, ...], str, str]] = {}
+    priced: dict[str, tuple[tuple[Decimal | None, ...], str, str]] = {}
     for number, place in enumerate(places):
         if place.met and place.queue is not None:
             if place.queue not in priced:
-                priced[place.queue] = _prices(rates, placed(place.wanted, place.queue))
+                priced[place.queue] = _prices(rates, reading.quotations_in(place.queue))
             prices, currency, why = priced[place.queue]
             places[number] = replace(place, prices=prices, currency=currency, why=why)
     return places
 
 
-def _prices(rates: RateSet | None, document: Document) -> tuple[tuple[Decimal | None, ...], str, str]:
+def _prices(rates: RateSet | None, quotations: Iterable[Quotation]) -> tuple[tuple[Decimal | None, ...], str, str]:
     """What each job of a document would cost by the rates of a site, in which currency, and why one has no price: there
     are no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
@@ -304,8 +365,8 @@ def _prices(rates: RateSet | None, document: Document) -> tuple[tuple[Decimal | 
         return (), "", "the profile names no rates"
     prices: list[Decimal | None] = []
     why = ""
-    for job, defaults in document.jobs():
-        price, _ = quoted(job, rates, defaults)
+    for quotation in quotations:
+        price, _ = quoted(quotation, rates)
         if isinstance(price, Uncharged):
             why = why or f"{price.reason}: {price.detail}"
         prices.append(None if isinstance(price, Uncharged) else price.amount)
@@ -316,8 +377,9 @@ def _ranked(places: list[Place]) -> list[Place]:
     """Those that meet, the best one first."""
     if not places:
         return []
-    requests = tuple(requests_in(places[0].wanted))
-    factor, seconds = performance_factor(requests), weighed_s(requests)
+    requests = places[0].verdict.requests
+    factor = performance_factor(requests)
+    seconds = weighed_s(requests) if factor else 1      # of a factor that there is not
     prospects = [Prospect(place.verdict.score, place.price, place.currency, place.start, place.failures)
                  for place in places]
     worth = values_of(prospects, factor, seconds)

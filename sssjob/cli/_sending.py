@@ -17,7 +17,7 @@ from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session
 from sssjob.cli._prices import money
 from sssjob.cli._routing import Choice, Place, routed, settings_at, tell
-from sssjob.errors import SSSJobError, UsageError
+from sssjob.errors import SSSJobError
 from sssjob.findings import Findings, Policy
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def _routed_now(session: Session, client: Client, file: str, choice: Choice, ter
     if terms.dry_run:
         best = routing.places[0]
         return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    return begin(client.journal, list(_candidates(routing.places)), policy=session.policy or Policy.REJECT,
+    return begin(client.journal, list(candidates(routing.places, choice)), policy=session.policy or Policy.REJECT,
                  directory=Path.cwd(), patience=terms.patience, promise=promise).token
 
 
-def _candidates(places: list[Place]) -> Iterator[Candidate]:
+def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
     """The places in which a document is tried, each queue of a site once. Raises UsageError for a site of which nobody
     knows who manages it."""
     from sssjob.run.routing import Candidate
@@ -139,18 +139,14 @@ def _candidates(places: list[Place]) -> Iterator[Candidate]:
 
     seen = set()
     texts: dict[int, str] = {}          # by identity of the document, which several places share
-    executors: dict[str, str] = {}      # by profile
     now = time.time()
     for rank, place in enumerate(places, 1):
-        if place.site.manager is None and "executor" not in place.site.run:
-            raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
+        executor = choice.executor(place)
         if (place.site.name, place.queue) not in seen:
             seen.add((place.site.name, place.queue))
             if id(place.wanted) not in texts:
                 texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
-            if place.path not in executors:
-                executors[place.path] = str(settings_at(place).get("executor").value)
-            yield Candidate(place.site.name, os.path.abspath(place.path), executors[place.path], place.queue,
+            yield Candidate(place.site.name, os.path.abspath(place.path), executor, place.queue,
                             texts[id(place.wanted)],
                             f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
                             tuple(None if price is None else money(price, place.currency) for price in place.prices))

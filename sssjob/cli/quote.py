@@ -35,6 +35,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     rates_path = rates_of(session, rates_file)
     once([file, rates_path])
     from sssjob.accounting import Uncharged
+    from sssjob.accounting.pricing import Quotation
     from sssjob.document.sweeps import jobs_in
 
     at = None if start is None else _moment(start, timezone)
@@ -48,7 +49,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
         if session.errors:
             return 1
         for job, defaults in jobs_in(document, findings):
-            price, from_now = quoted(job, rates, defaults, at)
+            price, from_now = quoted(Quotation(job, defaults), rates, at)
             if from_now:
                 findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
                              "(--start names another time)", severity="info")

@@ -184,16 +184,17 @@ def _ordered(beside: list[object], numbers: list[Decimal | None]) -> list[list[i
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer of one offer. met, score: as of a Match, which ``answer`` makes with its explanation."""
+    """The answer of one offer. met, score: as of a Match, which ``answer`` makes with its explanation;
+    requests: what is asked for."""
 
     offer: Offer
     met: bool
     score: Fraction
-    _requests: Sequence[Request] = field(repr=False)
+    requests: Sequence[Request] = field(repr=False)
 
     def answer(self) -> Match:
         """The same with the explanation."""
-        return match(self._requests, self.offer)
+        return match(self.requests, self.offer)
 
 
 def verdicts(requested: Document | Container | Expression | Request | Sequence[Request], offers: Offers, *,

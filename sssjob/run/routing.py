@@ -108,10 +108,11 @@ def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, 
     AccessError, UsageError for a request of another document."""
     promise = promise or Promise()
     token = promise.token
-    texts = list(dict.fromkeys(candidate.document for candidate in candidates))
-    record = {"candidates": [{**asdict(candidate), "document": texts.index(candidate.document)}
+    texts: dict[str, int] = {}
+    record = {"candidates": [{**{name: getattr(candidate, name) for name in Candidate.__slots__},
+                              "document": texts.setdefault(candidate.document, len(texts))}
                              for candidate in candidates],
-              "documents": texts, "promise": asdict(promise)}
+              "documents": list(texts), "promise": asdict(promise)}
     with journal.changing() as connection:
         connection.execute(
             "INSERT OR IGNORE INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",

@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sssjob.accounting import Charge, Uncharged, charge, quote, recompute
+from sssjob.accounting import Charge, RateSet, Uncharged, charge, quote, recompute
+from sssjob.accounting.pricing import Quotation
 from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.request import Total, request_of
@@ -245,3 +247,23 @@ def quoted_as_charged(job: Job, elements: int = 1) -> None:
         assert Fraction(recompute(made.arithmetic)) == made.exact
     elif isinstance(made, Uncharged) and isinstance(run, Uncharged):
         assert made.reason == run.reason
+
+
+#: Rates that look for the same amounts in other units and senses, by the calendar, by weights, value by value.
+MANY = tuple(map(rate_set, (
+    "VBR Processors 1\nVBR Memory 1", "VBR Processors 2\nVBR Memory 3 units = \"KB\"\nNBM Queue=gpu 3",
+    "VBR Memory 1 units = \"GB\", metric = \"PerNode\"", "VBR Memory 1 units = \"Wh\"", "VBR Disk 1 required = true",
+    "VBR Billing 1\n[billing]\nweights = { CPU = 1, Mem = \"0.25G\" }",
+    "VBR Billing 1\n[billing]\nweights = { CPU = 3 }", "profile = \"gold\"\nVBR Processors 1",
+    "timezone = \"UTC\"\nVBR Processors 1\nNBM TimeCategory=Night 2\n[[time_category]]\nname = \"Night\"\n"
+    "from = 22:00:00\nto = 06:00:00")))
+
+
+@settings(deadline=None, max_examples=examples(40), derandomize=FIXED)
+@given(requests(wide=True), st.permutations(MANY))
+def test_what_was_asked_before_changes_no_price(text: str, several: list[RateSet]) -> None:
+    """One quotation by many rates, of a request that was worked out already, says what a quote of each says."""
+    job = parsed(f"<Queue>cpu</Queue><EligibleTime>1700000000</EligibleTime>{text}")
+    quotation = Quotation(job, None, request_of(job, bare=True))
+    for rates in (*several, several[0]):
+        assert quotation.by(rates) == quote(job, rates)

@@ -205,3 +205,35 @@ def test_sites_that_read_it_otherwise_are_asked_for_what_they_read(sssjob: Comma
         words += ["--offers", f"{name}.toml={name}.xml"]
     records = [json.loads(line) for line in sssjob("route", "-q", "--json", "job.sh", *words).out.splitlines()]
     assert {one["site"]: one["met"] for one in records} == {"a": True, "b": True, "c": False, "d": True}
+
+
+def test_many_sites_at_once_are_what_each_is_alone(sssjob: Command, sites: Path) -> None:
+    """Sites whose offers are held against the document together, and whose rates price it one after the other, get the
+    verdict, the score and the price that they get alone: without rates too, by rates that name queues, and by some that
+    cannot price it."""
+    (sites / "job.xml").write_text(
+        "<Job><Id>1</Id><Requested><Processors>8</Processors><Memory units='GB'>2</Memory><Duration>1800</Duration>"
+        "<Queue preference='2'>fast</Queue><Queue preference='1'>slow</Queue></Requested></Job>")
+    memory = "[[rate]]\ntype = 'VBR'\nname = 'Memory'\nunits = '{}'\nrate = 0.001\nper = 'hour'\n"
+    queue = "[[rate]]\ntype = 'NBM'\nname = 'Queue'\ninstance = 'fast'\nrate = 3\n"
+    words = []
+    for name, processors, rates in (("a", 8, RATES.format("1")), ("b", 4, RATES.format("2") + memory.format("MB")),
+                                    ("c", 16, RATES.format("3") + queue), ("d", 8, RATES.format("1") + memory.format(
+                                        "GB")), ("e", 80, None), ("f", 8, RATES.format("1") + memory.format("J"))):
+        (sites / f"{name}.toml").write_text(f"name = '{name}'\n{'' if rates is None else f'rates = {name!r}'}\n")
+        (sites / name).write_text(rates or "")
+        offers = "".join(OFFER.format(label, 4, processors, 3600).replace("<Duration>", "<Memory units='GB'>4</Memory>"
+                                                                          "<Duration>") for label in ("slow", "fast"))
+        (sites / f"{name}.xml").write_text(f"<JobGroup><Id>{name}</Id>{offers}</JobGroup>")
+        words.append(("--offers", f"{name}.toml={name}.xml"))
+
+    def places(*of: tuple[str, str]) -> list[dict[str, object]]:
+        """What is said of each place, without its rank."""
+        text = sssjob("route", "-q", "--json", "job.xml", *(word for pair in of for word in pair)).out
+        return [{**json.loads(line), "rank": None} for line in text.splitlines()]
+
+    alone = [place for pair in words for place in places(pair)]
+    key = "{0[site]} {0[offer]}".format
+    assert sorted(places(*words), key=key) == sorted(alone, key=key)
+    assert [place["price"] for place in sorted(alone, key=key) if place["met"]] == [
+        "4.00", "4.00", "36.00", "12.00", "4.00", "4.00", None, None, None, None]
