@@ -21,6 +21,7 @@ from sssjob.document.inherit import Effective
 from sssjob.document.units import byte_factor
 from sssjob.errors import RejectedError
 from sssjob.request import Request, Total, Totals
+from sssjob.request.bounds import key_of
 from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of
@@ -36,7 +37,8 @@ _COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": 
 
 
 class AskedAmounts:
-    """The request of one job. chosen: values that were not asked for just so, but are the least of what was."""
+    """The request of one job. chosen: values that were not asked for just so, but are the least of what was, each with
+    the first property that asks for it."""
 
     def __init__(self, view: Effective, request: Request | None = None) -> None:
         """request: where it is known already, bare properties taken as requested. Raises NotChargeable where nothing
@@ -48,7 +50,8 @@ class AskedAmounts:
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, str(error)) from None
         if not all(level.possible for level in least.values()):
             raise NotChargeable(Reason.REQUEST_CONTRADICTORY, "the conditions of Requested contradict each other")
-        self.chosen = [v.property for level in least.values() for v in level.values if not v.exact]
+        self.chosen = [(v.property, _asking(v.property, level.expression.properties)) for level in self._request.levels
+                       for v in least[level.group, level.task].values if not v.exact]
         self.apart = bool(view.job.task_groups) or len(view) > 1 or len(least) > 1
         self._values: Mapping[_Place, list[Property]] = {
             place: [v.property for v in level.values] for place, level in least.items()}
@@ -137,6 +140,12 @@ class AskedAmounts:
         if not total.known:
             raise NotChargeable(Reason.AMOUNT_MISSING, _missing(name, properties, total))
         yield from _priced(name, properties, total)
+
+
+def _asking(value: Property, stated: Iterable[Property]) -> Property | None:
+    """The first property that asks for what a value was chosen for; None for a value that nobody states."""
+    key = key_of(value)
+    return next((p for p in stated if key_of(p) == key), None)
 
 
 def _total(where: Totals | Part, identity: Identity) -> Total | None:

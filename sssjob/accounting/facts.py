@@ -34,11 +34,12 @@ RATES_RULE: Final = "SSS504"
 
 
 class Note(NamedTuple):
-    """What was assumed: rule of the finding that tells it, subject, message."""
+    """What was assumed: rule of the finding that tells it, subject, message; item: what of the job it is about."""
 
     rule: str
     subject: str
     message: str
+    item: Property | None = None
 
 
 #: What a metric of requests is per: the property that counts those.
@@ -80,8 +81,8 @@ class Facts:
             from sssjob.accounting.asked import AskedAmounts
 
             self.asked = AskedAmounts(view, request)
-            for p in self.asked.chosen:
-                self.note("SSS502", p.tag, f"{p.tag}: {p.text} is taken of what is asked")
+            for p, asking in self.asked.chosen:
+                self.note("SSS502", p.tag, f"{p.tag}: {p.text} is taken of what is asked", asking)
 
     @cached_property
     def parts(self) -> tuple[Facts, ...]:
@@ -104,9 +105,9 @@ class Facts:
         whole.asked, whole._figures = self.asked.entire, {}
         return whole
 
-    def note(self, rule: str, subject: str, message: str) -> None:
+    def note(self, rule: str, subject: str, message: str, item: Property | None = None) -> None:
         """Say what was assumed, once."""
-        if (new_note := Note(rule, subject, message)) not in self.notes:
+        if (new_note := Note(rule, subject, message, item)) not in self.notes:
             self.notes.append(new_note)
 
     # -- names

@@ -25,7 +25,7 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
 from sssjob.conversion.converting import Options
 from sssjob.errors import RejectedError, UsageError
-from sssjob.findings import Findings, Policy, escape
+from sssjob.findings import Findings, Locator, Policy, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting.pricing import Quotation
@@ -114,7 +114,8 @@ def nothing_taken(read: Iterable[Counts]) -> bool:
 
 @dataclass(slots=True)
 class PricedJobs:
-    """What became of the jobs of a document. what: charged or quoted."""
+    """What became of the jobs of a document. what: charged or quoted; places: of what stands in it, if they are known.
+    """
 
     session: Session
     file: str
@@ -124,14 +125,16 @@ class PricedJobs:
     done: int = 0
     total: Fraction = Fraction(0)
     reasons: Counter[str] = field(default_factory=Counter)
+    places: Locator | None = None
 
     def add(self, job: Job, result: Charge | Uncharged) -> dict[str, Any]:
         """Count a job, tell what was assumed and why it has no charge; its record."""
         self.jobs += 1
         name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
         findings = Findings(self.file)
+        findings.places = self.places
         for note in result.notes:
-            findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job",
+            findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
                          policy=self.session.policy or Policy.WARN)
         self.session.report(findings, again=False)
         if isinstance(result, Charge):

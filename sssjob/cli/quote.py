@@ -48,6 +48,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     with session.opened(file) as document:
         if session.errors:
             return 1
+        tally.places = document.places
         for job, defaults in jobs_in(document, findings):
             price, from_now = quoted(Quotation(job, defaults), rates, at)
             if from_now:

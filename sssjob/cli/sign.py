@@ -32,6 +32,6 @@ def command(session: Session, file: str, key: str, signer: str | None, output: s
     document = session.read(file, facts=True)
     if session.errors:
         return 1
-    signature = sign_document(document, secret, signer=signer or user_name(), time=int(time.time()))
+    signature = sign_document(document, secret, signer=user_name() if signer is None else signer, time=int(time.time()))
     emit(json.dumps(signature.record()) + "\n", output)
     return session.status()

@@ -17,7 +17,7 @@ from sssjob.document.inherit import Effective, Resolved, TaskGroupView, TaskView
 from sssjob.document.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.document.states import waits
 from sssjob.document.vocabulary import in_scope
-from sssjob.findings import Findings
+from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.usage import whole
 from sssjob.request.offers import only_one
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "given_to", "request_in", "request_of", "requests_in"]
+__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "request_in", "request_of",
+           "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -166,6 +167,14 @@ def chunks_of(view: View[Any]) -> Property | None:
 def counts_chunks(p: Property) -> bool:
     """Whether a property is the Extension that says how many chunks there are."""
     return p.tag == "Extension" and p.attributes.get("name") == "ChunkCount" and p.attributes.get("type") == "Scheduler"
+
+
+def fault_of_chunks(p: Property) -> str | None:
+    """Why an Extension that should say how many chunks there are says no number of them; None where it does, or is
+    about something else."""
+    if not counts_chunks(p) or whole(p.text):
+        return None
+    return f"ChunkCount: {escape(p.text, 80)!r} is no number of things that can be asked for"
 
 
 def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:

@@ -37,8 +37,8 @@ _TELLING: Final = frozenset((
     "ErrorFile", "EligibleTime", "DeadlineTime", "TaskDistribution", "TaskCount", "NodeCount", "Dependency", "Node",
     "Feature", "Network", "NotificationList", "ResourceLimit", "Extension",
 ))
-#: Extensions of which more is asked than that they stand there (``failures.NAMES``, ``sweeps.NAME``, arrays).
-_LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep", "Array"))
+#: Extensions of which more is asked than that they stand there (``failures.NAMES``, ``sweeps.NAME``, arrays, chunks).
+_LOOKED_AT: Final = frozenset(("Retry", "OnFailure", "Sweep", "Array", "ChunkCount"))
 _VARIABLES: Final = frozenset(("Variable", "Extension"))
 _ASKED: Final = AMOUNTS | {"TaskDistribution", "Node"}
 _SPREADS: Final = frozenset(("Extension", "TaskDistribution", "TaskGroup", "TaskGroupDefaults"))
@@ -153,12 +153,19 @@ class _Checker(Looks):
 
     def extensions(self, container: Container, place: Place, stated: list[Property]) -> None:
         """What a job says of failures, and its sweep (SSS426): the grammar of it, and that it stands at a job. An array
-        that is none may be one that a template is still to fill in, so that it is only doubted before it is run."""
+        that is none may be one that a template is still to fill in, so that it is only doubted before it is run; the
+        same holds for a number of chunks."""
         for p in stated:
             if p.attributes.get("name") == "Array":
                 from sssjob.document.arrays import fault_of as fault_of_array
 
                 if (doubt := fault_of_array(p)) is not None:
+                    self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")
+                continue
+            if p.attributes.get("name") == "ChunkCount":
+                from sssjob.request.levels import fault_of_chunks
+
+                if (doubt := fault_of_chunks(p)) is not None:
                     self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")
                 continue
             from sssjob.document.failures import fault_of

@@ -56,7 +56,10 @@ class DocumentSignature:
 
 
 def sign_document(document: Document | Container, key: bytes, *, signer: str, time: int) -> DocumentSignature:
-    """The signature of a document. signer: who signs, as it is shown to who verifies; time: epoch seconds."""
+    """The signature of a document. signer: who signs, as it is shown to who verifies; time: epoch seconds. Raises
+    UsageError for a signer that is nobody, or too long to be read again."""
+    if not signer.strip() or len(signer) > LIMITS.identifier:
+        raise UsageError(f"{escape(signer)!r} is no name of a signer")
     unsigned = DocumentSignature(digest(document), signer, time)
     return DocumentSignature(unsigned.digest, signer, time, unsigned._signed(key))
 

@@ -6,6 +6,7 @@ network; a document type declaration is refused before the parser sees it.
 
 from __future__ import annotations
 
+import codecs
 import re
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,16 @@ from lxml import etree
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.xml.encoding import clean_bytes, excerpt, is_json, line_of, long_tag, refusal
+from sssjob.xml.encoding import (
+    character_set,
+    clean_bytes,
+    excerpt,
+    is_json,
+    line_of,
+    long_tag,
+    refusal,
+    text_bytes,
+)
 
 __all__ = ["Locator", "checker", "crowded", "parse_tree", "parser", "refuse_doctype", "repair", "syntax_error"]
 
@@ -222,6 +232,7 @@ class Locator:
     data: bytes = b""
     first: int = 1
     _starts: list[int] | None = None
+    _charset: str = "utf-8"
     _line: int = 0              # the line looked at last, its text, and where its tags start
     _kept: str | None = None
     _places: dict[str, list[int]] = field(default_factory=dict)
@@ -261,13 +272,15 @@ class Locator:
 
     def _read(self, line: int) -> str | None:
         if self._starts is None:
+            self.data = text_bytes(self.data)
+            self._charset = character_set(self.data)
             self._starts = [0, *(m.end() for m in re.finditer(b"\n", self.data))]
         index = line - self.first
         if not 0 <= index < len(self._starts):
             return None
         end = self.data.find(b"\n", self._starts[index])
         raw = self.data[self._starts[index]:end if end >= 0 else len(self.data)]
-        return raw.decode("utf-8-sig" if index == 0 else "utf-8", "replace").rstrip("\r")
+        return raw.removeprefix(codecs.BOM_UTF8 if index == 0 else b"").decode(self._charset, "replace").rstrip("\r")
 
     @staticmethod
     def _before(element: Any, most: int = 10_000) -> int:

@@ -15,3 +15,33 @@ def test_a_job_without_a_start_is_quoted_as_if_it_started_now(sssjob: Command, t
     answer = sssjob("quote", "--rates", RATES, script)
     assert answer.code == 0 and answer.out == "job-1: 0.01 EUR\n"
     assert "SSS503 info the rates go by the time of day; quoted as if the job started now" in answer.err
+
+
+def test_a_value_that_was_chosen_is_told_where_it_is_asked_for(sssjob: Command, tmp_path: Path) -> None:
+    """At the line of its first condition, whether at the job, in a task group, or inherited; of the job where it is at
+    no one place."""
+    document = tmp_path / "group.xml"
+    document.write_text("""<JobGroup>
+ <Id>g</Id>
+ <JobDefaults>
+  <Requested><Memory op="GT" units="MB">1</Memory></Requested>
+ </JobDefaults>
+ <Job><Id>a</Id><Duration>60</Duration>
+  <Requested>
+   <Processors op="LE">9</Processors>
+   <Processors op="GE">4</Processors>
+  </Requested>
+ </Job>
+ <Job><Id>b</Id><Duration>60</Duration>
+  <TaskGroup><Requested>
+   <Processors group="1">4</Processors><Processors conj="Or" group="-1">6</Processors>
+  </Requested></TaskGroup>
+ </Job>
+</JobGroup>
+""")
+    lines = [line.removeprefix(f"{document}:") for line in sssjob("quote", "--rates", RATES, document).err.splitlines()
+             if " SSS502 " in line]
+    memory = "Memory: 1.00000095367431640625 is taken of what is asked"
+    assert lines == ["8:4: SSS502 warning [costs] a: Processors: 4 is taken of what is asked",
+                     f"4:14: SSS502 warning [costs] a: {memory}", f"4:14: SSS502 warning [costs] b: {memory}",
+                     "14:4: SSS502 warning [costs] b: Processors: 4 is taken of what is asked"]

@@ -53,6 +53,14 @@ def test_what_does_not_verify(sssjob: Command, signed: Path) -> None:
     assert sssjob("verify", "-", "-", "--key", "key").code == 2
 
 
+@pytest.mark.parametrize("signer", ["", " ", "x" * 2000])
+def test_nobody_signs(sssjob: Command, signed: Path, signer: str) -> None:
+    """An empty name is not the user's, and a name that ``verify`` would refuse is written into no signature."""
+    answer = sssjob("sign", "job.xml", "--key", "key", "--signer", signer, "-o", "no.sig")
+    assert (answer.code, answer.out) == (2, "") and answer.err.endswith("is no name of a signer\n")
+    assert not (signed / "no.sig").exists()
+
+
 def test_an_old_signature_is_told(sssjob: Command, signed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 1_000_000.0)
     assert sssjob("sign", "job.xml", "--key", "key", "-o", "then.sig").code == 0

@@ -211,6 +211,12 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job('<ResourceLimit name="MaxSwap">Unlimited</ResourceLimit><ResourceLimit name="FileSize">5.0</ResourceLimit>'
          '<ResourceLimit name="MaxWidgets">some</ResourceLimit>'), []),
     (job('<Extension type="other" name="Array">x</Extension>'), []),
+    (job('<TaskGroup><Extension type="Scheduler" name="ChunkCount">few</Extension></TaskGroup>'),
+     [("SSS201", "/Job/TaskGroup/Extension")]),
+    (job('<Requested><Extension type="Scheduler" name="ChunkCount">0</Extension></Requested>'),
+     [("SSS201", "/Job/Requested/Extension")]),
+    (job('<Extension type="Scheduler" name="ChunkCount">3</Extension>'), []),
+    (job('<Extension type="other" name="ChunkCount">x</Extension>'), []),
     (job('<Requested><Network metric="Max">fast</Network></Requested>'), [("SSS201", f"{R}/Network")]),
     (job('<Delivered><Network metric="Max">fast</Network></Delivered>'), [("SSS201", "/Job/Delivered/Network")]),
     (job('<Delivered><Queue group="1">q</Queue></Delivered>'), [("SSS402", "/Job/Delivered")]),
@@ -318,4 +324,4 @@ def test_an_expression_with_too_many_ways_is_not_judged() -> None:
 
 def test_extensions_that_are_looked_at_are_those_that_have_a_grammar() -> None:
     """They are named beside the checks, so that a document without them loads no grammar."""
-    assert {*failures.NAMES, sweeps.NAME, "Array"} == validation._LOOKED_AT
+    assert {*failures.NAMES, sweeps.NAME, "Array", "ChunkCount"} == validation._LOOKED_AT

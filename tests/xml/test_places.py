@@ -73,6 +73,18 @@ def test_a_declared_encoding_counts() -> None:
     assert checked(data.decode().encode("latin-1")) == [place]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "iso-8859-1"])
+def test_what_the_reader_tells_has_its_place_in_every_encoding(encoding: str) -> None:
+    """Line, column and the source line as it reads, though the bytes of a line end are others."""
+    named = encoding.partition("-le")[0].partition("-be")[0]
+    text = f"<?xml version='1.0' encoding='{named}'?>\n<Job>\n <Name>é</Name> <Processors>many</Processors>\n</Job>\n"
+    marked_text = "\ufeff" + text if named == "utf-16" else text
+    findings = read_document(marked_text.encode(encoding)).findings
+    assert findings is not None
+    assert [(f.rule, f.line, f.column, f.excerpt) for f in findings] == [
+        ("SSS201", 3, 17, " <Name>é</Name> <Processors>many</Processors>")]
+
+
 def test_documents_of_lines_have_places_too() -> None:
     """One property a line: read without a tree, of properties that are shared."""
     job = "  <Job>\n    <Id>{}</Id>\n    <StartTime>9</StartTime>\n    <EndTime>5</EndTime>\n  </Job>\n"
