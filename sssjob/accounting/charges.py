@@ -33,7 +33,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a job costs. arithmetic: comes to exact; rounding: how amount follows from it; notes: what was assumed."""
+    """What a job costs. arithmetic: comes to exact; rounding: how amount follows from it; notes: what was assumed;
+    unsaid: rates for an amount that each job has and this one does not say, so that it is charged for the rest."""
 
     amount: Decimal
     currency: str
@@ -43,6 +44,7 @@ class Charge:
     rounding: str
     items: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
+    unsaid: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """As a JSON object; numbers are text."""

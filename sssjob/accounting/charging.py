@@ -234,7 +234,8 @@ class Charging(Accounts):
             for other in same_array:
                 self._reverse(other.number, (other.machine, other.job, other.start), "superseded by another record")
         return Posted("charged", self._post_charge(new, key, priced, runs, work),
-                      account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency))
+                      account=self.account(new.account, priced.currency), detail=self._odd(new, priced.currency),
+                      unsaid=priced.unsaid)
 
     def _next(self, new: _Record, key: Key, old: _Row, runs: _Runs, work: _Work) -> Posted:
         """A record of a run that is charged. old: the charge in force."""
@@ -329,7 +330,7 @@ class Charging(Accounts):
                              user_name=entry.user_name,
                              document={"reason": f"kept from entry {old.number}", **_ended(new.said)}))
         return Posted("superseded", entry, account=self.account(entry.account, entry.currency),
-                      detail=self._odd(new, priced.currency))
+                      detail=self._odd(new, priced.currency), unsaid=priced.unsaid)
 
     def _odd(self, new: _Record, currency: str) -> str:
         """Why a job that has run should not have used its account; empty where it may."""

@@ -34,7 +34,7 @@ Price = Callable[[int, Sequence[int]], Charge | Uncharged | None]
 class Coefficients:
     """The charge of a job in multiples of the rates' smallest amount, each number as a multiple of 1 / under. fixed:
     of each job; held: of each second; used, timed: of each amount, and of each amount and second. rounding: of the
-    result; least: its minimum, whole."""
+    result; least: its minimum, whole; unsaid: as of each Charge."""
 
     fixed: int
     held: int
@@ -43,6 +43,7 @@ class Coefficients:
     under: int
     rounding: Callable[[int, int], int]
     least: int
+    unsaid: tuple[str, ...] = ()
 
     def charges(self, seconds: Sequence[int], amounts: Sequence[Sequence[int]]) -> list[int]:
         """The charges of jobs, in multiples of the smallest amount. amounts: of each kind those of all jobs."""
@@ -73,10 +74,10 @@ def coefficients(price: Price, count: int, rates: RateSet) -> Coefficients | Unc
     charges = [a.exact for a in answers if isinstance(a, Charge)]
     if proof is None or len(charges) < len(answers):
         return None
-    return _solved(charges[:count + 1], charges[count + 1:], proof.exact, rates)
+    return _solved(charges[:count + 1], charges[count + 1:], proof, rates)
 
 
-def _solved(charges_of_one: Sequence[Fraction], two: Sequence[Fraction], proof: Fraction,
+def _solved(charges_of_one: Sequence[Fraction], two: Sequence[Fraction], proof: Charge,
             rates: RateSet) -> Coefficients | None:
     """The coefficients of charges of one and of two seconds; of each first where all amounts are 1, then where one of
     them is 2. None where they do not give the proof."""
@@ -86,7 +87,7 @@ def _solved(charges_of_one: Sequence[Fraction], two: Sequence[Fraction], proof: 
     held = two[0] - charges_of_one[0] - sum(timed)
     fixed = charges_of_one[0] - held - sum(used) - sum(timed)
     priced_amounts = zip(used, timed, _AMOUNTS, strict=False)
-    if fixed + _SECONDS * held + sum((u + _SECONDS * t) * amount for u, t, amount in priced_amounts) != proof:
+    if fixed + _SECONDS * held + sum((u + _SECONDS * t) * amount for u, t, amount in priced_amounts) != proof.exact:
         return None
     smallest = Fraction(rates.smallest)
     exact = [value / smallest for value in (fixed, held, *used, *timed)]
@@ -94,4 +95,4 @@ def _solved(charges_of_one: Sequence[Fraction], two: Sequence[Fraction], proof: 
     whole = [value.numerator * (under // value.denominator) for value in exact]
     split, rounding, least = 2 + len(used), ROUNDINGS[rates.rounding], Fraction(rates.minimum) / smallest
     return Coefficients(whole[0], whole[1], tuple(whole[2:split]), tuple(whole[split:]), under, rounding,
-                        rounding(least.numerator, least.denominator))
+                        rounding(least.numerator, least.denominator), proof.unsaid)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -175,7 +176,7 @@ class SacctTable:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        charges, reasons = charges_of(read, self.rates)
+        charges, reasons = charges_of(read, self.rates, self.tally.unsaid)
         plain = self._batch(read, charges, reasons)
         nameless = pc.index(plain["machine"].is_null(), True).as_py()
         jobs = list(self._blocks.odd(read, None if nameless < 0 else read.plain[nameless]))
@@ -218,9 +219,10 @@ def units_of(rates: RateSet) -> int:
     return int(rates.smallest * 10**rates.precision)
 
 
-def charges_of(read: Columns, rates: RateSet) -> tuple[list[int], list[str | None]]:
+def charges_of(read: Columns, rates: RateSet, unsaid: Counter[str] | None = None
+               ) -> tuple[list[int], list[str | None]]:
     """(multiples of the smallest amount, reasons why there is no charge) of the plain jobs, of which those leave whose
-    shape has no coefficients or whose charge no column holds."""
+    shape has no coefficients or whose charge no column holds. unsaid: gets how many do not say what a rate is for."""
     charges, reasons = [0] * len(read.first), list[str | None]((None,)) * len(read.first)
     kept: list[int] = []
     most, shapes = 10**DIGITS // units_of(rates), read.shapes
@@ -237,6 +239,8 @@ def charges_of(read: Columns, rates: RateSet) -> tuple[list[int], list[str | Non
                 continue
             for job, value in zip(jobs, values, strict=True):
                 charges[job] = value
+            if unsaid is not None:
+                unsaid.update(dict.fromkeys(price.unsaid, len(jobs)))
         else:
             continue
         kept += jobs

@@ -144,7 +144,8 @@ def together(prices: Sequence[Charge | Uncharged]) -> Charge | Uncharged:
                    arithmetic=" + ".join(_times(count, text) for (text, _), count in alike.items()),
                    rounding=f"{charges[0].rounding}, of each element" if len(charges) > 1 else charges[0].rounding,
                    items=tuple(item for key, count in alike.items() for item in _repeated(first[key].items, count)),
-                   notes=tuple(notes))
+                   notes=tuple(notes),
+                   unsaid=tuple(dict.fromkeys(label for charge in charges for label in charge.unsaid)))
 
 
 def _times(count: int, text: str) -> str:

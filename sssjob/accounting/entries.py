@@ -228,13 +228,14 @@ class Posted(NamedTuple):
     """What became of a job. outcome: charged, superseded (another charge before it was reversed), unchanged (charged
     already), other-rates (charged by other rates, and left so), contradicts (another charge says something else of the
     run, and was left; see detail) or not (see reason; entry: the charge of before, where that stays). detail: of a job
-    that was charged, why it should not have used its account, if it should not."""
+    that was charged, why it should not have used its account, if it should not; unsaid: as of its Charge."""
 
     outcome: Literal["charged", "superseded", "unchanged", "other-rates", "contradicts", "not"]
     entry: Entry | None = None
     reason: str = ""
     detail: str = ""
     account: Account | None = None
+    unsaid: tuple[str, ...] = ()
 
 
 def key_of(job: Job) -> tuple[str, str, int]:

@@ -45,11 +45,12 @@ _SLOTS: Final = (Delivered, Requested)
 
 
 class Priced(NamedTuple):
-    """What a job costs. record: of its Charge, as canonical JSON."""
+    """What a job costs. record: of its Charge, as canonical JSON; unsaid: as of it."""
 
     amount: Decimal
     currency: str
     record: str
+    unsaid: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -103,12 +104,13 @@ class _Sum:
 class _Plan:
     """What jobs of a shape cost. whole, parts: of the charge and of those of its items that go by amounts; pieces: the
     record of a charge, cut where an amount, the charge, its exact value or that of an item stands; places: which of
-    these stands behind each piece but the last."""
+    these stands behind each piece but the last; unsaid: as of the charge."""
 
-    __slots__ = ("_form", "_least", "_parts", "_places", "_rates", "_rounding", "_step", "_whole")
+    __slots__ = ("_form", "_least", "_parts", "_places", "_rates", "_rounding", "_step", "_whole", "unsaid")
 
     def __init__(self, rates: RateSet, whole: _Sum, parts: Sequence[_Sum], pieces: Sequence[str],
-                 places: Sequence[int]) -> None:
+                 places: Sequence[int], unsaid: tuple[str, ...]) -> None:
+        self.unsaid = unsaid
         self._rates, self._whole, self._parts = rates, whole, tuple(parts)
         self._form = "%s".join(piece.replace("%", "%%") for piece in pieces)
         self._places = tuple(places)
@@ -143,7 +145,8 @@ class _Plan:
         texts = [*shape.texts, amount, quotient(over, under)]
         for part in self._parts:
             texts.append(quotient(*part.ratio(values)))
-        return Priced(Decimal(amount), rates.currency, self._form % tuple([texts[place] for place in self._places]))
+        return Priced(Decimal(amount), rates.currency, self._form % tuple([texts[place] for place in self._places]),
+                      self.unsaid)
 
 
 class Plans:
@@ -171,8 +174,8 @@ class Plans:
             return self._unplanned(job, shape)
         return plan if isinstance(plan, Uncharged) else plan.priced(shape) or self._by_itself(job)
 
-    def amount(self, job: Job) -> Decimal | Uncharged:
-        """The amount of the same."""
+    def amount(self, job: Job) -> tuple[Decimal, tuple[str, ...]] | Uncharged:
+        """The amount of the same, and what it leaves out (``Priced.unsaid``)."""
         shape = self._shape(job) if self._usable else None
         plan = None if shape is None else self._plans.get(shape.key)
         if plan is None or shape is None:
@@ -180,10 +183,10 @@ class Plans:
         elif isinstance(plan, Uncharged):
             return plan
         elif (amount := plan.amount(shape)) is not None:
-            return amount
+            return amount, plan.unsaid
         else:
             price = self._by_itself(job)
-        return price if isinstance(price, Uncharged) else price.amount
+        return price if isinstance(price, Uncharged) else (price.amount, price.unsaid)
 
     def _unplanned(self, job: Job, shape: _Shape | None) -> Priced | Uncharged:
         """The price of a job whose shape, if it has one, has no plan so far; the second job of a shape makes it."""
@@ -209,7 +212,8 @@ class Plans:
             self._hows = {name: self._how(name) for name in self._lookups.names} | dict.fromkeys(_APART, _How.APART)
             self._plans.clear()     # shapes have more to them
             self._once.clear()
-        return price if isinstance(price, Uncharged) else Priced(price.amount, price.currency, encoded(price.record()))
+        return price if isinstance(price, Uncharged) else Priced(price.amount, price.currency, encoded(price.record()),
+                                                                      price.unsaid)
 
     def _how(self, name: str) -> _How:
         lookups = self._lookups
@@ -358,4 +362,4 @@ def _plan_of(example: Charge, shape: _Shape, rates: RateSet) -> _Plan | None:
             item["value"] = marked()
             parts.append(_Sum.of(sum_))
     pieces = re.split(f"({'|'.join(marks)})", encoded(record))
-    return _Plan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]])
+    return _Plan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]], example.unsaid)

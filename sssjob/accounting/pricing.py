@@ -37,6 +37,8 @@ if TYPE_CHECKING:       # a charge asks for nothing
 __all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "quote"]
 
 _MOST: Final = Fraction(10**60)
+#: Amounts of which each job has some, so that one which does not say how much is charged less than it had.
+_OF_EACH: Final = ("Processors", "NodeCount", "Memory")
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
 #: Beginnings of StatusMessage (decisions 33), and states of Slurm, that say that the system failed, or that an attempt
 #: was in vain.
@@ -116,7 +118,8 @@ def _priced(facts: Facts, rates: RateSet, start: int | None = None, *, running: 
         return Uncharged(error.reason, error.detail, tuple(facts.notes))
 
 
-def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = ()) -> Charge:
+def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = (),
+             unsaid: tuple[str, ...] = ()) -> Charge:
     value = exact.value
     if abs(value) >= _MOST:
         raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
@@ -126,7 +129,7 @@ def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tupl
     else:
         amount = rounded(value, rates.smallest, rates.precision, rates.rounding)
         how = rates.how
-    return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes)
+    return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes, unsaid)
 
 
 class _Share(NamedTuple):
@@ -154,7 +157,7 @@ class _Pricing:
     shown: str | None = None
     whole: Figure | None = None
     billed: dict[int, list[tuple[Amount, Figure]]] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    missing: list[Rate] = field(default_factory=list)
     met: bool = False
 
     def charge(self) -> Charge:
@@ -176,7 +179,7 @@ class _Pricing:
         self._nothing()
         if self.rates.minimum and exact.value < Fraction(self.rates.minimum):
             exact = call("max", exact, number(self.rates.minimum, "minimum"))
-        return _rounded(exact, self.rates, tuple(self.items), tuple(facts.notes))
+        return _rounded(exact, self.rates, tuple(self.items), tuple(facts.notes), self._unsaid())
 
     def _enter(self, share: _Share) -> None:
         """Charge a part of the time from now on."""
@@ -211,8 +214,14 @@ class _Pricing:
         """Refuse a job of which the rates price nothing."""
         if self.met or self.rates.profile == "gold":
             return
-        names = ", ".join(dict.fromkeys(self.missing))
+        names = ", ".join(dict.fromkeys(rate.name for rate in self.missing))
         raise NotChargeable(Reason.NOTHING_PRICED, f"not said: {names}" if names else "no rate is for this job")
+
+    def _unsaid(self) -> tuple[str, ...]:
+        """Rates for what each job has, of which this one says nothing that any rate prices."""
+        unsaid = [rate for rate in self.missing if rate.canonical in _OF_EACH]
+        priced_names = {item.of.canonical for item in self.items if item.of is not None} if unsaid else ()
+        return tuple(dict.fromkeys(rate.label for rate in unsaid if rate.canonical not in priced_names))
 
     # -- which rates
     def _rates(self, prices: Prices) -> Plan:
@@ -383,7 +392,7 @@ class _Pricing:
                 for amount, term in amounts:
                     yield self._rated(rate, amount, term)
         if not stated and rate.type[2] not in "MF" and self._when(self.facts, rate):
-            self.missing.append(rate.name)
+            self.missing.append(rate)
             if rate.required:
                 raise NotChargeable(Reason.AMOUNT_MISSING, f"{rate.name} is not said, and {rate.label} requires it")
 

@@ -49,12 +49,14 @@ DIGITS: Final = 38             # of its decimals
 
 @dataclass(slots=True)
 class Tally:
-    """Jobs, those that were charged, their sum, and the others by reason."""
+    """Jobs, those that were charged, their sum, and the others by reason. unsaid: those that do not say an amount
+    which each job has, by the label of the rate for it."""
 
     jobs: int = 0
     charged: int = 0
     total: Decimal = Decimal(0)
     reasons: Counter[str] = field(default_factory=Counter)
+    unsaid: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         """Add another one's."""
@@ -62,6 +64,7 @@ class Tally:
         self.charged += other.charged
         self.total += other.total
         self.reasons.update(other.reasons)
+        self.unsaid.update(other.unsaid)
 
     def give_up(self, amount: Decimal | None, reason: str | None, why: str) -> None:
         """Count a job that was charged an amount, or was not for a reason, as not charged for another one."""
@@ -181,7 +184,9 @@ def _cell(value: object) -> str:
 
 def row(job: Job, plans: Plans, tally: Tally) -> tuple[Any, ...]:
     """The row of one job, counted. Numbers that no column can hold are left out, and the job is not charged."""
-    price = plans.amount(job)
+    by_plan = plans.amount(job)
+    price: Decimal | Uncharged
+    price, unsaid = (by_plan, ()) if isinstance(by_plan, Uncharged) else by_plan
     tally.jobs += 1
     delivered = job.delivered
     values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
@@ -196,6 +201,7 @@ def row(job: Job, plans: Plans, tally: Tally) -> tuple[Any, ...]:
         amount = price
         tally.charged += 1
         tally.total += amount
+        tally.unsaid.update(unsaid)
     else:
         reason = str(price.reason)
         tally.reasons[reason] += 1

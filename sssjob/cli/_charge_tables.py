@@ -17,7 +17,7 @@ from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
 from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded
-from sssjob.cli._prices import nothing_taken
+from sssjob.cli._prices import nothing_taken, tell_unsaid
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.translators.records.base import Counts
@@ -88,7 +88,7 @@ class _Logs:
         batches = self._one_by_one(whole, read) if self.jobs == 1 else self._side_by_side(whole, read, beside)
         rows = settled(batches, self.rates, whole, beside or None)
         yield from rows if self.privacy is None else (shown(batch, self.privacy) for batch in rows)
-        _counted(self.session, whole, self.rates, read)
+        _counted(self.session, whole, self.rates, read, self.names)
 
     def _one_by_one(self, whole: Tally, read: list[Counts]) -> Iterable[Any]:
         from sssjob.accounting.partitions import tables
@@ -180,7 +180,7 @@ class _Logs:
                         if os.path.exists(path)], self.rates, whole, self.privacy)
         else:
             self._made(pairs, dask, whole, read, self.privacy)
-        _counted(self.session, whole, self.rates, read)
+        _counted(self.session, whole, self.rates, read, self.names)
         return self.session.status()
 
     def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts],
@@ -216,9 +216,10 @@ def _records(session: Session, name: str, counts: Counts) -> None:
         say(f"{escape(name)}: {counts}")
 
 
-def _counted(session: Session, tally: Tally, rates: RateSet, read: Sequence[Counts]) -> None:
-    """The jobs of all logs: charged and not, which add up."""
+def _counted(session: Session, tally: Tally, rates: RateSet, read: Sequence[Counts], names: Sequence[str]) -> None:
+    """The jobs of all logs: charged and not, which add up. names: of the logs."""
     session.errors += nothing_taken(read)
+    tell_unsaid(session, names[0] if len(names) == 1 else "", tally.unsaid, tally.charged)
     if session.as_json:
         emit(json.dumps({"type": "counts", "jobs": tally.jobs, "charged": tally.charged,
                          "not": dict(sorted(tally.reasons.items())), "total": f"{tally.total:f}",

@@ -19,6 +19,7 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
 from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded, common, format_option, reading
+from sssjob.cli._prices import tell_unsaid
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
@@ -213,6 +214,7 @@ class _SourceCharges:
 
         pending, how, more = self._runs(jobs), self.how, True
         reasons, why = Counter[str](), ""       # of the jobs that have ended; no reason: charged
+        unsaid, charged = Counter[str](), 0
         while more:
             with collector_paused():        # what a batch needs stays until all of it is charged
                 batch = list(islice(pending, _BATCH))
@@ -220,11 +222,14 @@ class _SourceCharges:
                                            supersede=how.supersede, read=read, running=how.running)
             for (job, _), posted in zip(batch, done, strict=True):
                 self._tell(job, posted, name)
+                unsaid.update(posted.unsaid)
+                charged += posted.outcome in ("charged", "superseded")
                 if posted.reason not in _NOT_YET:
                     reasons[posted.reason] += 1
                     why = why or posted.detail
             more = len(batch) == _BATCH
         self.unpriced += reasons[_UNPRICED]
+        tell_unsaid(self.session, name, unsaid, charged)
         return self._settled(reasons, why, name)
 
     def _settled(self, reasons: Counter[str], why: str, name: str) -> bool:

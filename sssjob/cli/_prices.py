@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -125,6 +125,7 @@ class PricedJobs:
     done: int = 0
     total: Fraction = Fraction(0)
     reasons: Counter[str] = field(default_factory=Counter)
+    unsaid: Counter[str] = field(default_factory=Counter)
     places: Locator | None = None
 
     def add(self, job: Job, result: Charge | Uncharged) -> dict[str, Any]:
@@ -140,6 +141,7 @@ class PricedJobs:
         if isinstance(result, Charge):
             self.done += 1
             self.total += Fraction(result.amount)
+            self.unsaid.update(result.unsaid)
         else:
             self.reasons[result.reason] += 1
             self._refused(name, job, result)
@@ -165,6 +167,18 @@ class PricedJobs:
         refused = f", {self.reasons.total()} not ({reasons})" if reasons else ""
         return (f"{self.jobs} job{'s' * (self.jobs != 1)}: {self.done} {self.what}, "
                 f"{money(self.amount, self.rates.currency)}{refused}")
+
+
+def tell_unsaid(session: Session, file: str, unsaid: Mapping[str, int], charged: int) -> None:
+    """Tell of each rate how many jobs are charged for the rest alone, for they do not say the amount that it prices,
+    though each job has some. unsaid: by the rate's label; charged: jobs in all; file: where these are."""
+    findings = Findings(file)
+    for label, count in sorted(unsaid.items()):
+        name = label.partition(" ")[2].partition(",")[0]
+        findings.add("SSS504", name, f"{name} is not said by {count} of {charged} charged job{'s' * (charged != 1)}, "
+                     f"to which {label} charges nothing (required = true charges no such job)",
+                     consequence="costs", policy=session.policy or Policy.WARN)
+    session.report(findings, again=False)
 
 
 def money(amount: Decimal, currency: str) -> str:

@@ -211,7 +211,8 @@ def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None) -> tup
     if plans is None:
         return whole, None
     if defaults is None:
-        price = plans.amount(job)
+        by_plan = plans.amount(job)
+        price = by_plan if isinstance(by_plan, Uncharged) else by_plan[0]
     else:
         itemised = charge(job, plans.rates, defaults)
         price = itemised.amount if isinstance(itemised, Charge) else itemised

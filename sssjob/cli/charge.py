@@ -14,7 +14,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
-from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option
+from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option, tell_unsaid
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
@@ -199,6 +199,8 @@ class _DocumentCharges:
     def _end(self, text: Results, findings: Findings, output: str) -> int:
         """Write what was made, and the counts; gives the exit status."""
         session = self.session
+        for tally in self.tallies.values():
+            tell_unsaid(session, self.file, tally.unsaid, tally.done)
         if not self.jobs:
             problem(f"{self.file}: there is no job", as_json=session.as_json, status=1)
             return 1

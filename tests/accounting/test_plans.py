@@ -63,7 +63,8 @@ def jobs_of(data: str) -> list[Job]:
 
 def by_pricing(job: Job, rates: RateSet, *, running: bool = False) -> Priced | Uncharged:
     price = charge(job, rates, running=running)
-    return price if isinstance(price, Uncharged) else Priced(price.amount, price.currency, encoded(price.record()))
+    return price if isinstance(price, Uncharged) else Priced(
+        price.amount, price.currency, encoded(price.record()), price.unsaid)
 
 
 def alike(jobs: list[Job], rates: RateSet, *, running: bool = False) -> Plans:
@@ -71,7 +72,7 @@ def alike(jobs: list[Job], rates: RateSet, *, running: bool = False) -> Plans:
     for number, job in enumerate(jobs):
         by_plan, amount, priced = plans.priced(job), plans.amount(job), by_pricing(job, rates, running=running)
         assert by_plan == priced, number
-        assert amount == (priced.amount if isinstance(priced, Priced) else priced)
+        assert amount == ((priced.amount, priced.unsaid) if isinstance(priced, Priced) else priced)
         if isinstance(by_plan, Priced) and isinstance(priced, Priced):
             assert by_plan.amount.as_tuple() == priced.amount.as_tuple()
     return plans

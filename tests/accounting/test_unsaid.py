@@ -1,0 +1,74 @@
+"""Jobs that do not say an amount which each job has are charged for the rest, and every door tells how many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.accounting.support import charged, refused
+from tests.cli.conftest import Command
+
+RATES = """name = "r"
+version = "1"
+rate = [{ type = "VBR", name = "Processors", rate = 1, per = "hour" },
+        { type = "VBR", name = "Memory", units = "GB", rate = 1, per = "hour" },
+        { type = "VBR", name = "GPU", rate = 9, per = "hour" }]
+"""
+HEADER = "JobID|JobName|Cluster|User|Account|State|Start|End|ElapsedRaw|AllocCPUS|AllocTRES\n"
+#: Of four jobs one says its memory, and one has no charge at all.
+ROWS = "".join(f"{number}|a|m|amy|p|{state}|2026-01-01T00:00:00|2026-01-01T01:00:00|3600|2|{tres}\n"
+               for number, state, tres in (
+    (1, "COMPLETED", "cpu=2"), (2, "COMPLETED", "cpu=2,mem=1G"), (3, "COMPLETED", "cpu=2"), (4, "PENDING", "")))
+TOLD = ("SSS504 warning [costs] Memory is not said by 2 of 3 charged jobs, to which VBR Memory charges nothing ("
+        "required = true charges no such job)")
+
+
+@pytest.mark.parametrize(("rates", "job", "unsaid"), [
+    ("VBU Processors 1\nVBU Memory 1\nVBU GPU 1", "<Processors>1</Processors>", ("VBU Memory",)),
+    ("VBU Processors 1\nVBU Memory 1", "<Processors>1</Processors><Memory>0</Memory>", ()),
+    ("VBU Processors 1\nVBU Memory 1 metric = \"Average\"\nVBU Memory 1 metric = \"Max\"",
+     "<Processors>1</Processors><Memory metric=\"Max\">1</Memory>", ()),
+    ("VBU Processors 1\nVBU Memory 1 metric = \"Average\"",
+     "<Processors>1</Processors><Memory metric=\"Max\">1</Memory>", ("VBU Memory, metric=Average",)),
+    ("VBU Processors 1\nVBU Memory 1 when = { Queue = \"fat\" }", "<Processors>1</Processors><Queue>thin</Queue>", ()),
+    ("VBU Processors 1\nVBU Nodes 1", "<TaskGroup><Processors>1</Processors></TaskGroup>", ("VBU Nodes",)),
+])
+def test_what_each_job_has(rates: str, job: str, unsaid: tuple[str, ...]) -> None:
+    assert charged(rates, "<State>Completed</State><Duration>10</Duration>" + job).unsaid == unsaid
+
+
+def test_what_is_required_is_not_charged() -> None:
+    assert refused("VBU Processors 1\nVBU Memory 1 required = true",
+                   "<Duration>10</Duration><Processors>1</Processors>").reason == "amount-missing"
+
+
+@pytest.mark.parametrize("words", [
+    ("charge", "-f", "sacct", "--option", "timezone=UTC"),                          # column by column
+    ("charge", "-f", "sacct", "--option", "timezone=UTC", "--json"),
+    ("ledger", "charge", "--ledger", "l.db", "-f", "sacct", "--option", "timezone=UTC"),
+    ("charge",)])
+def test_each_door_tells_it_once(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                 words: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rates.toml").write_text(RATES)
+    Path("log").write_text(HEADER + ROWS)
+    if words == ("charge",):
+        Path("log").write_text(sssjob("convert", "-f", "sacct", "--option", "timezone=UTC", "-t", "sss", "log").out)
+    answer = sssjob(*words, "--rates", "rates.toml", "log")
+    whole = answer.out + answer.err
+    assert answer.code == 0, whole
+    told = TOLD.partition("] ")[2] if "--json" in words else f"log: {TOLD}\n"
+    assert (whole.count("SSS504"), whole.count(told)) == (1, 1), whole
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_plan_leaves_out_what_its_jobs_do(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                            count: int) -> None:
+    """Jobs of one shape are priced by a plan from the third on."""
+    monkeypatch.chdir(tmp_path)
+    Path("rates.toml").write_text(RATES)
+    Path("log").write_text(HEADER + "".join(f"{n}{ROWS.splitlines()[0][1:]}\n" for n in range(1, count + 1)))
+    for words in (("charge",), ("ledger", "charge", "--ledger", "l.db")):
+        answer = sssjob(*words, "-f", "sacct", "--option", "timezone=UTC", "--rates", "rates.toml", "log")
+        assert f"Memory is not said by {count} of {count} charged job{'s' * (count > 1)}, to" in answer.err
