@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -19,7 +19,7 @@ from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, pairs
 from sssjob.cli._prices import load, quoted, rates_of
 from sssjob.cli._profiles import load_site
-from sssjob.cli.match import Offered, offered
+from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
 
 
+#: Of each job, None where it has none; their currency; why one has none.
+_Prices = tuple[tuple[Decimal | None, ...], str, str]
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32
 #: What a profile says of other things than how a document is read.
@@ -157,6 +159,14 @@ def _reads(site: Site) -> str:
     return repr([(name, getattr(site, name)) for name in type(site).model_fields if name not in _ELSEWHERE])
 
 
+class _OfferThere(NamedTuple):
+    """An offer of a site. name: of it; queue: that it names."""
+
+    name: str
+    queue: str | None
+    offer: Offer
+
+
 class Choice:
     """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
     documents."""
@@ -177,7 +187,7 @@ class Choice:
         self.sites = {name: load_site(name) for name in self.files}
         self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
         self.reads = {name: name if site is None else _reads(site) for name, (site, _) in self.sites.items()}
-        self._offers: dict[str, tuple[list[Offered], list[Offer]]] = {}
+        self._offers: dict[str, list[_OfferThere]] = {}
         self._together: dict[tuple[str, ...], Offers] = {}
         self._rates: dict[str, RateSet | None] = {}
         self._executors: dict[str, str] = {}
@@ -203,10 +213,10 @@ class Choice:
     def together(self, names: tuple[str, ...]) -> Offers:
         """The offers of several sites that were asked for, one after the other."""
         if names not in self._together:
-            self._together[names] = Offers(offer for name in names for offer in self._offers[name][1])
+            self._together[names] = Offers(there.offer for name in names for there in self._offers[name])
         return self._together[names]
 
-    def offers(self, name: str) -> list[Offered] | None:
+    def offers(self, name: str) -> list[_OfferThere] | None:
         """What a site offers; None where findings reject its file, which are told. Raises SilentError."""
         if name not in self._offers:
             session, (site, path), file = self._session, self.sites[name], self.files[name]
@@ -216,21 +226,25 @@ class Choice:
                 session.read(file, source="auto"))
             if session.errors:
                 return None
-            there = list(offered(machine, file or site.name, True))
-            self._offers[name] = there, [Offer.of(offered_job.given) for offered_job in there]
-        return self._offers[name][0]
+            label = file or site.name
+            self._offers[name] = [_OfferThere(offered_job.job or escape(label), _queue_of(offer), offer)
+                                  for offered_job in offered(machine, label, True)
+                                  for offer in (Offer.of(offered_job.given),)]
+        return self._offers[name]
 
 
 @dataclass(slots=True)
 class _Reading:
     """A document as it is read for some sites. names: of these, in their order; requests: what its jobs ask for;
-    quotations: of each job; at: by queue, the same of the document as it goes to that queue."""
+    quotations: of each job; at: by queue, the same of the document as it goes to that queue; prices: by the digest of
+    rates, and the queue if they go by it."""
 
     document: Document
     requests: tuple[Request, ...]
     quotations: list[Quotation]
     names: list[str] = field(default_factory=list)
     at: dict[str, list[Quotation]] = field(default_factory=dict)
+    prices: dict[tuple[str, str | None], _Prices] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Document) -> _Reading:
@@ -244,7 +258,17 @@ class _Reading:
             Quotation(job, defaults, request if waits(job.value("State")) else None)
             for (job, defaults), request in zip(jobs, requests if jobs else (), strict=True)])
 
-    def quotations_in(self, queue: str) -> list[Quotation]:
+    def priced(self, rates: RateSet | None, queue: str | None = None) -> _Prices:
+        """What each job costs by the rates of a site, in a queue if one is named; rates that say the same are asked
+        once."""
+        if rates is None:
+            return (), "", "the profile names no rates"
+        key = rates.digest, queue
+        if key not in self.prices:
+            self.prices[key] = _prices(rates, self.quotations if queue is None else self._quotations_in(queue))
+        return self.prices[key]
+
+    def _quotations_in(self, queue: str) -> list[Quotation]:
         """Of each job as it goes to a queue."""
         from sssjob.accounting.pricing import Quotation
         from sssjob.run.choosing import placed
@@ -327,11 +351,10 @@ def _places(session: Session, reading: _Reading, name: str, choice: Choice, answ
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
     rates = choice.rates(name)
-    prices = _prices(rates, reading.quotations)
+    prices = reading.priced(rates)
     share = failures.get(site.name, 0.0)
-    places = [Place(site, path, offer.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer),
-                    reading.document, verdict, *prices, failures=share)
-              for offer, verdict in zip(choice.offers(name) or (), answers, strict=True)]
+    places = [Place(site, path, there.name, there.queue, reading.document, verdict, *prices, failures=share)
+              for there, verdict in zip(choice.offers(name) or (), answers, strict=True)]
     if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
         places = _priced(places, rates, reading)
     if not starts:
@@ -346,23 +369,18 @@ def _queue_of(offer: Offer) -> str | None:
 
 def _priced(places: list[Place], rates: RateSet, reading: _Reading) -> list[Place]:
     """Places with the prices of their queues, where these make a difference, of those that meet."""
-    priced: dict[str, tuple[tuple[Decimal | None, ...], str, str]] = {}
     for number, place in enumerate(places):
         if place.met and place.queue is not None:
-            if place.queue not in priced:
-                priced[place.queue] = _prices(rates, reading.quotations_in(place.queue))
-            prices, currency, why = priced[place.queue]
+            prices, currency, why = reading.priced(rates, place.queue)
             places[number] = replace(place, prices=prices, currency=currency, why=why)
     return places
 
 
-def _prices(rates: RateSet | None, quotations: Iterable[Quotation]) -> tuple[tuple[Decimal | None, ...], str, str]:
-    """What each job of a document would cost by the rates of a site, in which currency, and why one has no price: there
-    are no rates, or it cannot be quoted. Where the rates go by the time of day, jobs start now."""
+def _prices(rates: RateSet, quotations: Iterable[Quotation]) -> _Prices:
+    """What each job of a document would cost by the rates of a site, in which currency, and why one cannot be quoted.
+    Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
-    if rates is None:
-        return (), "", "the profile names no rates"
     prices: list[Decimal | None] = []
     why = ""
     for quotation in quotations:
