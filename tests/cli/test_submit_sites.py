@@ -275,8 +275,8 @@ def test_many_over_three_sites(sssjob: Command, sites: Sites, monkeypatch: pytes
             else:
                 router.communicate(60)
         with open_journal() as journal:
-            taken = journal.ask("SELECT 1 FROM jobs j JOIN submissions s ON s.number = j.submission WHERE s.site = 'beta' "
-                                "AND j.native_id IS NOT NULL", {})
+            taken = journal.ask("SELECT 1 FROM jobs j JOIN submissions s ON s.number = j.submission WHERE "
+                                "s.site = 'beta' AND j.native_id IS NOT NULL", {})
         if taken:           # what it took runs there
             sites.beta.fault("qsub", stderr="Unable to run job: job rejected: no\n", exit=1, times=-1)
         if kill >= 5:
