@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sssjob.cli._dry_run import print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, pairs
@@ -30,6 +31,7 @@ from sssjob.request.ranking import values as values_of
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.cli.offers import Machine
+    from sssjob.conversion.merging import Part
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
@@ -129,16 +131,34 @@ class Place:
 
 @dataclass(slots=True)
 class Routing:
-    """The answer of all sites. places: those that meet, the best one first; others: those that do not, as given;
-    silent: whether a manager gave no answer."""
+    """The answer of all sites for a document, or a part of one. places: those that meet, the best one first; others:
+    those that do not, as given; silent: whether a manager gave no answer; jobs: what the jobs of the part are called,
+    and numbers: their places in the whole, none where it is the whole."""
 
     places: list[Place] = field(default_factory=list)
     others: list[Place] = field(default_factory=list)
     silent: bool = False
+    jobs: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 where a place meets, else 1, or 4 where one may of a manager that gave no answer."""
+        return 0 if self.places else 4 if self.silent else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A part as it is read for a site, and what it asks for. jobs, numbers: as of ``Routing``."""
+
+    document: Document
+    requests: tuple[Request, ...]
+    jobs: tuple[str, ...]
+    numbers: tuple[int, ...]
 
 
 def routing_options(function: Callable[..., int]) -> Callable[..., int]:
-    """``--sites``, ``--offers`` and ``--starts``."""
+    """``--sites``, ``--offers``, ``--starts`` and ``--together``."""
     sites = click.option("--sites", metavar="SITE,SITE...", default="",
                          help="Sites whose managers are asked what they offer: the names or files of their profiles.")
     offers = click.option("--offers", "offer_files", multiple=True, metavar="SITE=FILE",
@@ -146,7 +166,14 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
                                "any format.")
     starts = click.option("--starts", is_flag=True,
                           help="Ask the managers when the document would start; performanceFactor weighs that.")
-    return sites(offers(starts(function)))
+    return sites(offers(starts(together_option(function))))
+
+
+def together_option(function: Callable[..., int]) -> Callable[..., int]:
+    """``--together``."""
+    return click.option("--together", is_flag=True,
+                        help="Have all jobs of a group go to one site, also those that do not depend on each other."
+                        )(function)
 
 
 def _reads(site: Site) -> str:
@@ -203,36 +230,54 @@ class Choice:
 
 
 def routed(session: Session, file: str, data: bytes, choice: Choice, starts: bool, failures: Mapping[str, float],
-           shaped: Callable[[Document, str], Document] = lambda document, name: document) -> Routing | None:
-    """The places where a document fits, ranked; None where findings reject it, which are told. data: the file.
-    failures: site -> share of late jobs that it refused. shaped: gives the document as it is to be submitted. Raises
-    UsageError, AccessError."""
-    routing = Routing()
-    places: list[Place] = []
-    readings: dict[str, tuple[Document, tuple[Request, ...]]] = {}
+           together: bool, shaped: Callable[[Document, str], Document] = lambda document, name: document
+           ) -> list[Routing] | None:
+    """The places where each part of a document fits, ranked; None where findings reject it, which are told. data: the
+    file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
+    it is to be submitted. Raises UsageError, AccessError."""
+    silent = False
+    answers: dict[tuple[int, ...], tuple[_Reading, list[Place]]] = {}       # by the places of the jobs of the part
+    readings: dict[str, list[_Reading]] = {}
 
-    def read(name: str) -> tuple[Document, tuple[Request, ...]] | None:
-        """The document as it is read for a site, and what it asks for, once for all sites that read it alike; None
-        where findings reject it."""
+    def read(name: str) -> list[_Reading]:
+        """The document as it is read for a site, once for all sites that read it alike; none where findings reject it.
+        """
         key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
         if key not in readings:
-            document = shaped(session.swept(session.read(file, data)), file)
+            several = _parts(session.swept(session.read(file, data)), together or session.errors > 0)
+            shaped_parts = [shaped(part.document, file) for part in several]
             if session.errors:
-                return None
-            readings[key] = document, tuple(requests_in(document))
+                return []
+            readings[key] = [_Reading(document, tuple(requests_in(document)), _names(part), part.places)
+                             for document, part in zip(shaped_parts, several, strict=True)]
         return readings[key]
 
     for name in choice.files:
         try:
-            places += _places(session, read, name, choice, starts, failures)
+            for reading, places in _places(session, read, name, choice, starts, failures):
+                answers.setdefault(reading.numbers, (reading, []))[1].extend(places)
         except SilentError as error:
             problem(str(error), as_json=session.as_json, status=4)
-            routing.silent = True
+            silent = True
         if session.errors:
             return None
-    routing.others = [place for place in places if not place.met]
-    routing.places = _ranked([place for place in places if place.met])
-    return routing
+    if len({tuple(reading.numbers for reading in several) for several in readings.values()}) > 1:
+        return routed(session, file, data, choice, starts, failures, True, shaped)      # sites read it as unlike groups
+    return [Routing(_ranked([place for place in places if place.met]), [place for place in places if not place.met],
+                    silent, reading.jobs, reading.numbers)
+            for reading, places in answers.values()] or [Routing(silent=silent)]
+
+
+def _parts(document: Document, together: bool) -> list[Part]:
+    from sssjob.conversion.merging import Part, parts
+
+    return [Part(document)] if together else parts(document)
+
+
+def _names(part: Part) -> tuple[str, ...]:
+    """What the jobs of a part are called."""
+    return tuple(str(job.value("Id") or job.value("Name") or place + 1)
+                 for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))
 
 
 def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
@@ -247,27 +292,31 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _places(session: Session, read: Callable[[str], tuple[Document, tuple[Request, ...]] | None], name: str,
-            choice: Choice, starts: bool, failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site. read: gives the document as it is read for it."""
+def _places(session: Session, read: Callable[[str], list[_Reading]], name: str, choice: Choice, starts: bool,
+            failures: Mapping[str, float]) -> Iterator[tuple[_Reading, list[Place]]]:
+    """The offers of one site for each part. read: gives the document as it is read for it."""
     there = choice.offers(name)
     if there is None:
-        return []
-    offers_there, offers = there
-    site, path = session.site, session.site_path = choice.sites[name]
+        return
+    session.site, session.site_path = choice.sites[name]
+    for reading in read(name):
+        yield reading, _places_of(session, reading, name, choice, there, starts, failures)
+
+
+def _places_of(session: Session, reading: _Reading, name: str, choice: Choice, there: tuple[list[Offered], Offers],
+               starts: bool, failures: Mapping[str, float]) -> list[Place]:
+    """The offers of one site for one part."""
+    site, path = choice.sites[name]
     assert site is not None
-    reading = read(name)
-    if reading is None:
-        return []
-    document, requests = reading
+    offers_there, offers = there
+    document, requests = reading.document, reading.requests
     rates = choice.rates(name)
     prices, currency, why = _prices(rates, document)
     findings = Findings(document.path)
     answers = verdicts(requests, offers, findings=findings)
     session.report([finding for finding in findings if not session.knows(finding)])
     places = [Place(site, path, offer.job or escape(choice.files[name] or site.name), _queue_of(verdict.offer),
-                    document,
-                    verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
+                    document, verdict, prices, currency, why, failures=failures.get(site.name, 0.0))
               for offer, verdict in zip(offers_there, answers, strict=True)]
     if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
         places = _priced(places, rates)
@@ -355,15 +404,31 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
     return replace(place, why_no_start="its idle nodes are not enough")
 
 
+def rehearsed(session: Session, routings: list[Routing], file: str) -> int:
+    """Print what would go out to the best place of each part; the exit status."""
+    from sssjob.run.choosing import placed
+
+    status = 0
+    for number, routing in enumerate(routings):
+        best = routing.places[0]
+        if routing.numbers and not session.as_json:
+            emit(f"{'' if number == 0 else chr(10)}{escape(', '.join(routing.jobs), 200)}: {escape(best.site.name)}\n")
+        status = max(status, print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best)))
+    return status
+
+
 def tell(session: Session, routing: Routing, explain: bool) -> None:
-    """Write the verdicts: those that meet by rank, then the others as they were given. Where none meets, the smallest
-    change is told of each."""
+    """Write the verdicts: those that meet by rank, then the others as they were given, those of a part behind the names
+    of its jobs. Where none meets, the smallest change is told of each."""
     now = time.time()
     ranks: list[tuple[Place, int | None]] = [(place, rank) for rank, place in enumerate(routing.places, 1)]
     ranks += [(place, None) for place in routing.others]
     if session.as_json:
-        emit("".join(json.dumps(place.record(rank, now)) + "\n" for place, rank in ranks))
+        jobs = {"jobs": routing.jobs} if routing.numbers else {}
+        emit("".join(json.dumps(place.record(rank, now) | jobs) + "\n" for place, rank in ranks))
         return
+    if routing.numbers:
+        emit(f"{escape(', '.join(routing.jobs), 200)}:\n")
     change = explain or not routing.places
     emit("".join(f"{line}\n" for place, rank in ranks
                  for line in place.lines(rank, explain=explain, change=change, now=now)))

@@ -294,7 +294,8 @@ class Client:
             jobs, ended = self.finish(names, None if min(due, seconds_left) == math.inf
                                       else max(min(due, seconds_left), 0.0), on_end)
             self.take_steps()
-            if self.stopped or seconds_left <= due or (ended and followed(self.journal, names) == list(names)):
+            stands = list(dict.fromkeys(f"@{job.row.submission}" for job in jobs))
+            if self.stopped or seconds_left <= due or (ended and followed(self.journal, stands) == stands):
                 return jobs, ended
 
     def take_steps(self) -> None:
@@ -333,8 +334,10 @@ class Client:
     def cancel(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile.
 
-        seconds: the longest to wait for that (20).
+        seconds: the longest to wait for that (20). Parts of a group that a client has left to the next one are
+        submitted before.
         """
+        self.take_steps()
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
             entry = self.journal.entry(number)
