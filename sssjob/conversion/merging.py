@@ -280,7 +280,7 @@ def joined(several: Iterable[Part]) -> Document:
     jobs: list[tuple[int, Job]] = []
     for part in several:
         own = [job for group in part.document.groups() for job in group.jobs]
-        places = part.places if len(part.places) == len(own) else part.places[:1] * len(own)
+        places = part.places if len(part.places) == len(own) else (part.places or (0,))[:1] * len(own)
         jobs += zip(places, own, strict=True)
         documents.append(part.document)
     first = next(documents[0].groups())

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["ROUTED", "JournalRows", "Row"]
+__all__ = ["AGAIN", "ROUTED", "JournalRows", "Row"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
 ROUTED: Final = "route:"
+#: The same of parts of a document that are run again together.
+AGAIN: Final = "again:"
 
 
 @dataclass(slots=True)
@@ -136,7 +138,7 @@ class JournalRows(ABC):
             raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
         several = {r.submission for r in matches}
         if len(several) > 1:
-            documents = {number: self._document_of(number) for number in sorted(several)}
+            documents = {number: self.document_of(number) for number in sorted(several)}
             going = {documents[r.submission][0] for r in matches if r.outcome is None}
             if len(going) > 1:
                 keys = ", ".join(r.key for r in matches if r.outcome is None)
@@ -146,11 +148,12 @@ class JournalRows(ABC):
             matches = [r for r in matches if r.submission in newest.values()]
         return matches
 
-    def _document_of(self, number: int) -> tuple[str, str]:
-        """Which document, and which part of it, a submission is of: those of one that went to several sites, in parts
-        or one after the other, are of one document."""
+    def document_of(self, number: int) -> tuple[str, str]:
+        """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to
+        several sites, in parts or one after the other, are of one document, and so are parts that are run again
+        together."""
         request = self.request_of(number) or ""
-        if not request.startswith(ROUTED):
+        if not request.startswith((ROUTED, AGAIN)):
             return f"@{number}", ""
         document, _, part = request.split(":")[1].partition(".")
         return document, part

@@ -159,6 +159,17 @@ def test_the_whole_group_is_cancelled(sssjob: Command, sites: Sites, monkeypatch
     assert sites.ran() == []
 
 
+def test_the_group_is_run_again_as_one(sssjob: Command, sites: Sites) -> None:
+    """Twice, for what is run again is a group as well."""
+    assert sssjob("submit", "-q", "g.xml", *BOTH).code == 0
+    assert sssjob("wait", "g", "--timeout", "60").code == 0
+    for times in (2, 3):
+        assert sorted(sssjob("rerun", "g").out.split()) == ["a", "b", "c", "d_1", "d_2"]
+        assert sssjob("wait", "g", "--timeout", "60").code == 0
+        assert sorted(sites.ran()) == sorted(["a", "b", "c", "d", "d"] * times)
+    assert sorted(jobs_of(sssjob("status", "g").out)) == ["a", "b", "c", "d"]
+
+
 def test_two_groups_of_one_name_are_two(sssjob: Command, sites: Sites) -> None:
     sites.alpha.set(wait=1e6)
     for _ in range(2):
