@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sssjob.cli._dry_run import backend_of, plan_of
 from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session
 from sssjob.cli._prices import money
-from sssjob.cli._routing import Choice, Place, rehearsed, routed, settings_at, tell
+from sssjob.cli._routing import Choice, Place, Routing, rehearsed, routed, settings_at, tell
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
-    from sssjob.run.routing import Candidate
+    from sssjob.run.routing import Candidate, Route
     from sssjob.run.rows import Row
     from sssjob.run.standing import Submission
 
@@ -129,9 +131,29 @@ def _routed_now(session: Session, client: Client, file: str, choice: Choice, ter
         return max(routing.status for routing in nowhere)
     if terms.dry_run:
         return rehearsed(session, routings, file)
+    if len(routings) > 1 and not all([_can_be_planned(session, routing, file) for routing in routings]):
+        return 5
     several = [(list(_candidates(routing.places)), routing.numbers) for routing in routings]
     return [route.token for route in begin_parts(client.journal, several, policy=session.policy or Policy.REJECT,
                                                  directory=Path.cwd(), patience=terms.patience, promise=promise)]
+
+
+def _can_be_planned(session: Session, routing: Routing, file: str) -> bool:
+    """Whether a part can be planned for one of its places, else it is told why not: no other part is to go out then."""
+    from sssjob.run.choosing import placed
+
+    reasons = []
+    for place in routing.places:
+        findings, settings = Findings(file), settings_at(place)
+        with suppress(SSSJobError):         # of the site: the next one is tried when it is submitted
+            plan_of(session, placed(place.wanted, place.queue), settings, backend_of(settings), findings).close()
+        rejecting = [finding.message for finding in findings if finding.rejects]
+        if not rejecting:
+            return True
+        reasons.append(f"{place.site.name}, {place.name}: not submitted: {'; '.join(rejecting[:3])}")
+    for reason in (*reasons, f"nothing is submitted, for no site can take {', '.join(routing.jobs)}"):
+        problem(escape(reason, 1000), as_json=session.as_json, status=5)
+    return False
 
 
 def _candidates(places: list[Place]) -> Iterator[Candidate]:
@@ -178,7 +200,7 @@ def _told(session: Session, client: Client, tokens: Sequence[str], submissions: 
         for reason in route.reasons if nowhere or not session.quiet else ():
             problem(reason, as_json=session.as_json, status=0)
         if nowhere:
-            names = f": {escape(', '.join(row.label for row in rows), 200)}" if route.places else ""
+            names = f": {escape(', '.join(_labels(route)), 200)}" if route.places else ""
             problem(f"no site took it{names}", as_json=session.as_json, status=5)
             worst = max(worst, 5)
             continue
@@ -188,3 +210,12 @@ def _told(session: Session, client: Client, tokens: Sequence[str], submissions: 
     emit(lines([row.record() for row in rows]) if session.as_json
          else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
     return worst or stopped(client, ended_badly(submissions, session.as_json)) or session.status()
+
+
+def _labels(route: Route) -> Iterator[str]:
+    """What the jobs of a route are called."""
+    from sssjob.document.arrays import label_of
+    from sssjob.xml.reader import read_document
+
+    for number, (job, _) in enumerate(read_document(route.candidates[0].document.encode()).jobs()):
+        yield label_of(job, number)

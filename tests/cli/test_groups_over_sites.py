@@ -107,12 +107,25 @@ def test_one_that_fits_nowhere_keeps_all_back(sssjob: Command, sites: Sites) -> 
         assert open_routes(journal) == []
 
 
+@pytest.mark.parametrize("policy", ["Reject", "Warn"])
+def test_one_that_cannot_be_planned_keeps_all_back(sssjob: Command, sites: Sites, policy: str) -> None:
+    """A mistake in one part is no reason to have half of a group."""
+    text = GROUP.replace("'Warn'", f"'{policy}'").replace("<Id>b</Id>", f"<Id>b</Id>{AFTER.format('nowhere')}")
+    (sites.folder / "g.xml").write_text(text)
+    answer = sssjob("submit", "-q", "g.xml", *BOTH)
+    assert (answer.code, answer.out, listed(sssjob)) == (5, "", []), answer
+    assert "beta, beta.xml: not submitted: b depends on nowhere" in answer.err
+    assert "nothing is submitted, for no site can take b\n" in answer.err
+    with open_journal() as journal:
+        assert open_routes(journal) == []
+
+
 def test_a_part_that_every_site_refuses_is_told(sssjob: Command, sites: Sites) -> None:
     """The others run; the group is what became of all of them."""
     sites.beta.fault("qsub", stderr="Unable to run job: job rejected: no\n", exit=1, times=-1)
     answer = sssjob("submit", "-q", "g.xml", *BOTH, "--retries", "0")
     assert (answer.code, answer.out) == (5, "a\nc\n"), answer
-    assert "no site took it: b\n" in answer.err and "no site took it: d_1, d_2\n" in answer.err
+    assert "no site took it: b\n" in answer.err and "no site took it: d\n" in answer.err
     answer = sssjob("wait", "g", "--timeout", "60")
     assert answer.code != 0 and sites.ran() == ["a", "c"]
     assert jobs_of(sssjob("status", "g").out) == {"a": "alpha", "b": "beta", "c": "alpha", "d": "beta"}
