@@ -22,6 +22,8 @@ from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
+    from psij import JobExecutor
+    from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
@@ -131,22 +133,28 @@ def _routed_now(session: Session, client: Client, file: str, choice: Choice, ter
         return max(routing.status for routing in nowhere)
     if terms.dry_run:
         return rehearsed(session, routings, file)
-    if len(routings) > 1 and not all([_can_be_planned(session, routing, file) for routing in routings]):
+    planning: dict[str, tuple[Settings, JobExecutor]] = {}
+    if len(routings) > 1 and not all([_can_be_planned(session, routing, file, planning) for routing in routings]):
         return 5
     several = [(list(_candidates(routing.places)), routing.numbers) for routing in routings]
     return [route.token for route in begin_parts(client.journal, several, policy=session.policy or Policy.REJECT,
                                                  directory=Path.cwd(), patience=terms.patience, promise=promise)]
 
 
-def _can_be_planned(session: Session, routing: Routing, file: str) -> bool:
-    """Whether a part can be planned for one of its places, else it is told why not: no other part is to go out then."""
+def _can_be_planned(session: Session, routing: Routing, file: str, planning: dict[str, tuple[Settings, JobExecutor]]
+                    ) -> bool:
+    """Whether a part can be planned for one of its places, else it is told why not: no other part is to go out then.
+    planning: by what, for each profile; it grows."""
     from sssjob.run.choosing import placed
 
     reasons = []
     for place in routing.places:
-        findings, settings = Findings(file), settings_at(place)
+        findings = Findings(file)
         with suppress(SSSJobError):         # of the site: the next one is tried when it is submitted
-            plan_of(session, placed(place.wanted, place.queue), settings, backend_of(settings), findings).close()
+            if place.path not in planning:
+                settings = settings_at(place)
+                planning[place.path] = settings, backend_of(settings)
+            plan_of(session, placed(place.wanted, place.queue), *planning[place.path], findings).close()
         rejecting = [finding.message for finding in findings if finding.rejects]
         if not rejecting:
             return True

@@ -241,7 +241,8 @@ class Part:
 
 def parts(document: Document) -> list[Part]:
     """A group in parts that do not depend on each other, in the order of their first jobs: each with what the group
-    says of itself and for its jobs, the same Id, and the Files that it names. Jobs are not copied.
+    says of itself and for its jobs, the same Id, and the Files that it names. Jobs are not copied; where in
+    the text they stand is known of the whole alone.
 
     The whole is one part where all jobs hang together, where a failure ends the rest of the group (``OnFailure``),
     where it refers to jobs of other documents, and where it has no Id by which all parts could be called.
@@ -259,7 +260,7 @@ def parts(document: Document) -> list[Part]:
         own = {id(graph.jobs[number]) for number in numbers}
         part = JobGroup([item for item in group.items if not isinstance(item, Job) or id(item) in own],
                         dict(group.attributes), line=group.line, spelling=group.spelling)
-        several.append(Part(replace(document, root=_around(document.root, group, part),
+        several.append(Part(replace(document, root=_around(document.root, group, part), places=None, findings=None,
                                     files=_files_of(part, document)), numbers))
     return several
 
