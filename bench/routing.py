@@ -89,9 +89,9 @@ def route_all(journal: Journal, choice: Choice, session: Session, documents: Seq
         several = documents[first:first + _ROUND]
         started = time.process_time()
         for data in several:
-            routing = routed(session, "job", data, choice, False, {})
-            assert routing is not None and routing.places
-            begin(journal, list(candidates(routing.places, choice)), policy=Policy.REJECT, directory=Path.cwd(),
+            routings = routed(session, "job", data, choice, False, {}, True)
+            assert routings is not None and routings[0].places
+            begin(journal, list(candidates(routings[0].places, choice)), policy=Policy.REJECT, directory=Path.cwd(),
                   promise=Promise())
         best = min(best, (time.process_time() - started) / len(several))
     return best

@@ -14,9 +14,11 @@ from sssjob.findings import Findings, Policy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from psij import JobExecutor
     from sssjob.cli._options import Session
     from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
+    from sssjob.run.plan import Plan
 
 dry_run_option = click.option("--dry-run", is_flag=True,
                               help="Print the scripts and commands that would go out; start and note nothing.")
@@ -26,16 +28,10 @@ def print_rehearsal(session: Session, document: Document, name: str, settings: S
     """Print what a run of a document would hand to an executor; the exit status. name: of the file, for findings.
     settings: that hold, the executor among them."""
     from psij import InvalidJobException
-    from sssjob.run.configuring import complete, config_of
-    from sssjob.run.plan import make_plan
     from sssjob.run.rehearsal import rehearse
-    from sssjob.run.running import executor_of
 
-    executor = str(settings.get("executor").value)
-    findings, backend = Findings(name), executor_of(executor, config_of(executor, settings.stated(executor)))
-    complete(document, executor, settings, findings)
-    plan = make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
-                     resume=resume, backend=backend, known=_known)
+    findings, backend = Findings(name), backend_of(settings)
+    plan = plan_of(session, document, settings, backend, findings, resume)
     try:
         session.report_together(findings, document)
         if session.status():
@@ -49,6 +45,27 @@ def print_rehearsal(session: Session, document: Document, name: str, settings: S
     finally:
         plan.close()
     return 0
+
+
+def backend_of(settings: Settings) -> JobExecutor:
+    """The executor that settings name, for plans."""
+    from sssjob.run.configuring import config_of
+    from sssjob.run.running import executor_of
+
+    executor = str(settings.get("executor").value)
+    return executor_of(executor, config_of(executor, settings.stated(executor)))
+
+
+def plan_of(session: Session, document: Document, settings: Settings, backend: JobExecutor, findings: Findings,
+            resume: bool = False) -> Plan:
+    """The plan of a document, to be closed; what settings say is put into the document, what it loses into findings."""
+    from sssjob.run.configuring import complete
+    from sssjob.run.plan import make_plan
+
+    executor = str(settings.get("executor").value)
+    complete(document, executor, settings, findings)
+    return make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
+                     resume=resume, backend=backend, known=_known)
 
 
 def _known(name: str, by_name: bool) -> Sequence[str]:

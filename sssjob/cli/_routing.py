@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from sssjob.cli._dry_run import print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, pairs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.pricing import Quotation
     from sssjob.cli.offers import Machine
+    from sssjob.conversion.merging import Part
     from sssjob.conversion.settings import Settings
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
@@ -134,16 +136,24 @@ class Place:
 
 @dataclass(slots=True)
 class Routing:
-    """The answer of all sites. places: those that meet, the best one first; others: those that do not, as given;
-    silent: whether a manager gave no answer."""
+    """The answer of all sites for a document, or a part of one. places: those that meet, the best one first; others:
+    those that do not, as given; silent: whether a manager gave no answer; jobs: what the jobs of the part are called,
+    and numbers: their places in the whole, none where it is the whole."""
 
     places: list[Place] = field(default_factory=list)
     others: list[Place] = field(default_factory=list)
     silent: bool = False
+    jobs: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 where a place meets, else 1, or 4 where one may of a manager that gave no answer."""
+        return 0 if self.places else 4 if self.silent else 1
 
 
 def routing_options(function: Callable[..., int]) -> Callable[..., int]:
-    """``--sites``, ``--offers`` and ``--starts``."""
+    """``--sites``, ``--offers``, ``--starts`` and ``--together``."""
     sites = click.option("--sites", metavar="SITE,SITE...", default="",
                          help="Sites whose managers are asked what they offer: the names or files of their profiles.")
     offers = click.option("--offers", "offer_files", multiple=True, metavar="SITE=FILE",
@@ -151,7 +161,14 @@ def routing_options(function: Callable[..., int]) -> Callable[..., int]:
                                "any format.")
     starts = click.option("--starts", is_flag=True,
                           help="Ask the managers when the document would start; performanceFactor weighs that.")
-    return sites(offers(starts(function)))
+    return sites(offers(starts(together_option(function))))
+
+
+def together_option(function: Callable[..., int]) -> Callable[..., int]:
+    """``--together``."""
+    return click.option("--together", is_flag=True,
+                        help="Have all jobs of a group go to one site, also those that do not depend on each other."
+                        )(function)
 
 
 def _reads(site: Site) -> str:
@@ -235,20 +252,21 @@ class Choice:
 
 @dataclass(slots=True)
 class _Reading:
-    """A document as it is read for some sites. names: of these, in their order; requests: what its jobs ask for;
-    quotations: of each job; at: by queue, the same of the document as it goes to that queue; prices: by the digest of
-    rates, and the queue if they go by it."""
+    """A part of a document as it is read for some sites. requests: what its jobs ask for; quotations: of each job;
+    jobs, numbers: as of ``Routing``; at: by queue, the quotations of the part as it goes to that queue; prices: by the
+    digest of rates, and the queue if they go by it."""
 
     document: Document
     requests: tuple[Request, ...]
     quotations: list[Quotation]
-    names: list[str] = field(default_factory=list)
+    jobs: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     at: dict[str, list[Quotation]] = field(default_factory=dict)
     prices: dict[tuple[str, str | None], _Prices] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, document: Document) -> _Reading:
-        """Of a document."""
+    def of(cls, document: Document, part: Part) -> _Reading:
+        """Of a part, of which the document is what is to be submitted."""
         from sssjob.accounting.pricing import Quotation
         from sssjob.document.states import waits
 
@@ -256,7 +274,8 @@ class _Reading:
         jobs = list(document.jobs())
         return cls(document, requests, [
             Quotation(job, defaults, request if waits(job.value("State")) else None)
-            for (job, defaults), request in zip(jobs, requests if jobs else (), strict=True)])
+            for (job, defaults), request in zip(jobs, requests if jobs else (), strict=True)],
+            _names(part), part.places)
 
     def priced(self, rates: RateSet | None, queue: str | None = None) -> _Prices:
         """What each job costs by the rates of a site, in a queue if one is named; rates that say the same are asked
@@ -279,49 +298,69 @@ class _Reading:
 
 
 def routed(session: Session, file: str, data: bytes, choice: Choice, starts: bool, failures: Mapping[str, float],
-           shaped: Callable[[Document, str], Document] = lambda document, name: document) -> Routing | None:
-    """The places where a document fits, ranked; None where findings reject it, which are told. data: the file.
-    failures: site -> share of late jobs that it refused. shaped: gives the document as it is to be submitted. Raises
-    UsageError, AccessError."""
-    routing = Routing()
-    readings: dict[str, _Reading] = {}          # once for all sites that read it alike
-    reading_of: dict[str, _Reading] = {}
+           together: bool, shaped: Callable[[Document, str], Document] = lambda document, name: document
+           ) -> list[Routing] | None:
+    """The places where each part of a document fits, ranked; None where findings reject it, which are told. data: the
+    file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
+    it is to be submitted. Raises UsageError, AccessError."""
+    silences: list[str] = []
+    readings: dict[str, list[_Reading]] = {}        # of each part, once for all sites that read it alike
+    reading_of: dict[str, list[_Reading]] = {}
     for name in choice.files:
-        with _silent(session, routing):
+        with _silent(session, silences):
             if choice.offers(name) is not None:
                 session.site, session.site_path = choice.sites[name]
                 key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
                 if key not in readings:
-                    document = shaped(session.swept(session.read(file, data)), file)
+                    parts_read = _parts(session.swept(session.read(file, data)), together or session.errors > 0)
+                    shaped_parts = [shaped(part.document, file) for part in parts_read]
                     if session.errors:
                         return None
-                    readings[key] = _Reading.of(document)
-                readings[key].names.append(name)
+                    readings[key] = [_Reading.of(*each) for each in zip(shaped_parts, parts_read, strict=True)]
                 reading_of[name] = readings[key]
         if session.errors:
             return None
-    answers: dict[str, list[Verdict]] = {}
-    for reading in readings.values():
-        answers |= _answers(session, reading, choice)
-    places: list[Place] = []
-    for name, reading in reading_of.items():
-        with _silent(session, routing):
-            places += _places(session, reading, name, choice, answers[name], starts, failures)
+    if len({tuple(reading.numbers for reading in several) for several in readings.values()}) > 1:
+        return routed(session, file, data, choice, starts, failures, True, shaped)      # sites read it as unlike groups
+    answers: dict[tuple[str, tuple[int, ...]], list[Verdict]] = {}
+    for several in readings.values():
+        names = tuple(name for name, own in reading_of.items() if own is several)
+        for reading in several:
+            answers |= _answers(session, reading, choice, names)
+    places: dict[tuple[int, ...], tuple[_Reading, list[Place]]] = {}        # by the places of the jobs of the part
+    for name, several in reading_of.items():
+        with _silent(session, silences):
+            for reading in several:
+                places.setdefault(reading.numbers, (reading, []))[1].extend(_places(
+                    session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    routing.others = [place for place in places if not place.met]
-    routing.places = _ranked([place for place in places if place.met])
-    return routing
+    silent = bool(silences)
+    return [Routing(_ranked([place for place in own if place.met]), [place for place in own if not place.met],
+                    silent, reading.jobs, reading.numbers)
+            for reading, own in places.values()] or [Routing(silent=silent)]
+
+
+def _parts(document: Document, together: bool) -> list[Part]:
+    from sssjob.conversion.merging import Part, parts
+
+    return [Part(document)] if together else parts(document)
+
+
+def _names(part: Part) -> tuple[str, ...]:
+    """What the jobs of a part are called."""
+    return tuple(str(job.value("Id") or job.value("Name") or place + 1)
+                 for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))
 
 
 @contextmanager
-def _silent(session: Session, routing: Routing) -> Iterator[None]:
-    """Tell of a manager that gives no answer, and go on."""
+def _silent(session: Session, silences: list[str]) -> Iterator[None]:
+    """Tell of a manager that gives no answer, and go on. silences: gets why."""
     try:
         yield
     except SilentError as error:
         problem(str(error), as_json=session.as_json, status=4)
-        routing.silent = True
+        silences.append(str(error))
 
 
 def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
@@ -336,18 +375,19 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _answers(session: Session, reading: _Reading, choice: Choice) -> dict[str, list[Verdict]]:
-    """The verdicts of all sites that read a document alike, by their names; findings are told."""
+def _answers(session: Session, reading: _Reading, choice: Choice, names: tuple[str, ...]
+             ) -> dict[tuple[str, tuple[int, ...]], list[Verdict]]:
+    """The verdicts of sites that read a part alike, by their names and the places of its jobs; findings are told."""
     findings = Findings(reading.document.path)
-    by_offer = iter(verdicts(reading.requests, choice.together(tuple(reading.names)), findings=findings))
-    answers = {name: list(islice(by_offer, len(choice.offers(name) or ()))) for name in reading.names}
+    by_offer = iter(verdicts(reading.requests, choice.together(names), findings=findings))
+    answers = {(name, reading.numbers): list(islice(by_offer, len(choice.offers(name) or ()))) for name in names}
     session.report([finding for finding in findings if not session.knows(finding)])
     return answers
 
 
 def _places(session: Session, reading: _Reading, name: str, choice: Choice, answers: Sequence[Verdict], starts: bool,
             failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site. answers: their verdicts."""
+    """The offers of one site for one part. answers: their verdicts."""
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
     rates = choice.rates(name)
@@ -435,15 +475,31 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
     return replace(place, why_no_start="its idle nodes are not enough")
 
 
+def rehearsed(session: Session, routings: list[Routing], file: str) -> int:
+    """Print what would go out to the best place of each part; the exit status."""
+    from sssjob.run.choosing import placed
+
+    status = 0
+    for number, routing in enumerate(routings):
+        best = routing.places[0]
+        if routing.numbers and not session.as_json:
+            emit(f"{'' if number == 0 else chr(10)}{escape(', '.join(routing.jobs), 200)}: {escape(best.site.name)}\n")
+        status = max(status, print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best)))
+    return status
+
+
 def tell(session: Session, routing: Routing, explain: bool) -> None:
-    """Write the verdicts: those that meet by rank, then the others as they were given. Where none meets, the smallest
-    change is told of each."""
+    """Write the verdicts: those that meet by rank, then the others as they were given, those of a part behind the names
+    of its jobs. Where none meets, the smallest change is told of each."""
     now = time.time()
     ranks: list[tuple[Place, int | None]] = [(place, rank) for rank, place in enumerate(routing.places, 1)]
     ranks += [(place, None) for place in routing.others]
     if session.as_json:
-        emit("".join(json.dumps(place.record(rank, now)) + "\n" for place, rank in ranks))
+        jobs = {"jobs": routing.jobs} if routing.numbers else {}
+        emit("".join(json.dumps(place.record(rank, now) | jobs) + "\n" for place, rank in ranks))
         return
+    if routing.numbers:
+        emit(f"{escape(', '.join(routing.jobs), 200)}:\n")
     change = explain or not routing.places
     emit("".join(f"{line}\n" for place, rank in ranks
                  for line in place.lines(rank, explain=explain, change=change, now=now)))

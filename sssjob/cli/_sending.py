@@ -5,26 +5,30 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sssjob.cli._dry_run import print_rehearsal
+from sssjob.cli._dry_run import backend_of, plan_of
 from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session
 from sssjob.cli._prices import money
-from sssjob.cli._routing import Choice, Place, routed, settings_at, tell
+from sssjob.cli._routing import Choice, Place, Routing, rehearsed, routed, settings_at, tell
 from sssjob.errors import SSSJobError
-from sssjob.findings import Findings, Policy
+from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
+    from psij import JobExecutor
+    from sssjob.conversion.settings import Settings
     from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
-    from sssjob.run.routing import Candidate
+    from sssjob.run.routing import Candidate, Route
+    from sssjob.run.rows import Row
     from sssjob.run.standing import Submission
 
 #: Documents that are submitted together.
@@ -34,12 +38,13 @@ _TOGETHER: Final = 64
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How documents are submitted to one of several sites. starts: the managers are asked when they would start.
-    patience: seconds that each may wait at a site, None for ever. token: what the user calls the request; of several
-    files each has a number in it. hooks: what is done at the end of each job. shaped: gives a document, of a file of
-    that name, as it is to be submitted."""
+    patience: seconds that each may wait at a site, None for ever. together: a group is not taken apart. token: what the
+    user calls the request; of several files each has a number in it. hooks: what is done at the end of each job.
+    shaped: gives a document, of a file of that name, as it is to be submitted."""
 
     starts: bool
     patience: float | None
+    together: bool
     dry_run: bool
     retries: int | None
     max_queued: int | None
@@ -67,9 +72,10 @@ def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tu
 
 @dataclass(slots=True)
 class _OnItsWay:
-    """A document that has a route. errors: that were told of it; findings: what is to be told of its submission."""
+    """A document that has a route, or one for each part. errors: that were told of it; findings: what is to be told of
+    its submission."""
 
-    token: str
+    tokens: list[str]
     errors: int
     findings: Findings
 
@@ -87,48 +93,75 @@ def _submit_some(session: Session, client: Client, requests: Sequence[tuple[str,
         session.errors = 0
         findings = Findings(file)
         try:
-            token = _routed_now(session, client, file, choice, terms, request)
+            tokens = _routed_now(session, client, file, choice, terms, request)
         except SSSJobError as error:
             failure = error
             break
-        if isinstance(token, int):
-            worst = max(worst, token)
+        if isinstance(tokens, int):
+            worst = max(worst, tokens)
         else:
-            documents.append(_OnItsWay(token, session.errors, findings))
+            documents.append(_OnItsWay(tokens, session.errors, findings))
     client.findings = Findings()
-    submissions = advance_all(client, [document.token for document in documents],
-                              {document.token: document.findings for document in documents})
+    submissions = advance_all(client, [token for document in documents for token in document.tokens],
+                              {token: document.findings for document in documents for token in document.tokens})
     session.report(client.findings)
     for document in documents:
         session.errors = document.errors
         session.report(document.findings)
-        worst = max(worst, _told(session, client, document.token, submissions[document.token]))
+        worst = max(worst, _told(session, client, document.tokens, [
+            submission for token in document.tokens if (submission := submissions[token]) is not None]))
     if failure is not None:
         raise failure
     return worst
 
 
 def _routed_now(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None
-                ) -> str | int:
-    """The token of the route of a document, which is in the journal; the exit status where there is none."""
-    from sssjob.run.choosing import placed
-    from sssjob.run.routing import Promise, begin, known, refusals
+                ) -> list[str] | int:
+    """The tokens of the routes of a document, all of which are in the journal; the exit status where there are none."""
+    from sssjob.run.routing import Promise, begin_parts, known, refusals
 
     data = read_bytes(file)
     promise = Promise(request, sha256(data).hexdigest(), tuple(hook.promise() for hook in terms.hooks))
-    if (earlier := known(client.journal, promise)) is not None:
-        return earlier.token
-    routing = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.shaped)
-    if routing is None:
+    if earlier := known(client.journal, promise):
+        return [route.token for route in earlier]
+    routings = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.together, terms.shaped)
+    if routings is None:
         return session.status()
-    if not routing.places:
-        tell(session, routing, False)
-        return 4 if routing.silent else 1
+    if nowhere := [routing for routing in routings if not routing.places]:
+        for routing in nowhere:
+            tell(session, routing, False)
+        return max(routing.status for routing in nowhere)
     if terms.dry_run:
-        best = routing.places[0]
-        return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    return begin(client.journal, list(candidates(routing.places, choice)), policy=session.policy or Policy.REJECT,
-                 directory=Path.cwd(), patience=terms.patience, promise=promise).token
+        return rehearsed(session, routings, file)
+    planning: dict[str, tuple[Settings, JobExecutor]] = {}
+    if len(routings) > 1 and not all([_can_be_planned(session, routing, file, planning) for routing in routings]):
+        return 5
+    several = [(list(candidates(routing.places, choice)), routing.numbers) for routing in routings]
+    return [route.token for route in begin_parts(client.journal, several, policy=session.policy or Policy.REJECT,
+                                                 directory=Path.cwd(), patience=terms.patience, promise=promise)]
+
+
+def _can_be_planned(session: Session, routing: Routing, file: str, planning: dict[str, tuple[Settings, JobExecutor]]
+                    ) -> bool:
+    """Whether a part can be planned for one of its places, else it is told why not: no other part is to go out then.
+    planning: by what, for each profile; it grows."""
+    from sssjob.run.choosing import placed
+
+    reasons = []
+    for place in routing.places:
+        findings = Findings(file)
+        with suppress(SSSJobError):         # of the site: the next one is tried when it is submitted
+            if place.path not in planning:
+                settings = settings_at(place)
+                planning[place.path] = settings, backend_of(settings)
+            plan_of(session, placed(place.wanted, place.queue), *planning[place.path], findings).close()
+        rejecting = [finding.message for finding in findings if finding.rejects]
+        if not rejecting:
+            return True
+        reasons.append(f"{place.site.name}, {place.name}: not submitted: {'; '.join(rejecting[:3])}")
+    for reason in (*reasons, f"nothing is submitted, for no site can take {', '.join(routing.jobs)}"):
+        problem(escape(reason, 1000), as_json=session.as_json, status=5)
+    return False
 
 
 def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
@@ -152,23 +185,41 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
                             tuple(None if price is None else money(price, place.currency) for price in place.prices))
 
 
-def _told(session: Session, client: Client, token: str, submission: Submission | None) -> int:
-    """Print the ids of a submission that was routed, and why it is not at the places before; the exit status."""
+def _told(session: Session, client: Client, tokens: Sequence[str], submissions: Sequence[Submission]) -> int:
+    """Print the ids of a document that was routed, in their order there, and why its parts are not at the places
+    before; the exit status."""
     from sssjob.run.routing import is_refused, state_of
 
-    route = state_of(client.journal, token)
-    entry = client.journal.requested(route.request)
-    if entry is None and route.phase == "going":
-        problem("it is in the journal, and the next client submits it", as_json=session.as_json, status=0)
-        return stopped(client, 7)
-    rows = [] if entry is None else client.journal.rows_of(entry.number)
-    nowhere = all(map(is_refused, rows))
-    for reason in route.reasons if nowhere or not session.quiet else ():
-        problem(reason, as_json=session.as_json, status=0)
-    if nowhere:
-        problem("no site took it", as_json=session.as_json, status=5)
-        return 5
+    worst = 0
+    placed_rows: list[tuple[int, Row]] = []
+    for token in tokens:
+        route = state_of(client.journal, token)
+        entry = client.journal.requested(route.request)
+        if entry is None and route.phase == "going":
+            problem("it is in the journal, and the next client submits it", as_json=session.as_json, status=0)
+            worst = max(worst, stopped(client, 7))
+            continue
+        rows = [] if entry is None else client.journal.rows_of(entry.number)
+        nowhere = all(map(is_refused, rows))
+        for reason in route.reasons if nowhere or not session.quiet else ():
+            problem(reason, as_json=session.as_json, status=0)
+        if nowhere:
+            names = f": {escape(', '.join(_labels(route)), 200)}" if route.places else ""
+            problem(f"no site took it{names}", as_json=session.as_json, status=5)
+            worst = max(worst, 5)
+            continue
+        places = route.places if len(route.places) == len(rows) else route.places[:1] * len(rows) or range(len(rows))
+        placed_rows += zip(places, rows, strict=True)
+    rows = [row for _, row in sorted(placed_rows, key=lambda placed: placed[0])]
     emit(lines([row.record() for row in rows]) if session.as_json
          else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
-    badly = 0 if submission is None else ended_badly([submission], session.as_json)
-    return stopped(client, badly) or session.status()
+    return worst or stopped(client, ended_badly(submissions, session.as_json)) or session.status()
+
+
+def _labels(route: Route) -> Iterator[str]:
+    """What the jobs of a route are called."""
+    from sssjob.document.arrays import label_of
+    from sssjob.xml.reader import read_document
+
+    for number, (job, _) in enumerate(read_document(route.candidates[0].document.encode()).jobs()):
+        yield label_of(job, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from sssjob.cli._files import emit
@@ -45,10 +46,13 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float 
 def _anew(client: Client, as_json: bool, rows: list[Row], on_end: list[Hook]) -> int:
     """Submit jobs that have ended; the exit status."""
     status = 0
+    names: dict[str, str] = {}          # of a document that has parts: what names it from now on
     for number in dict.fromkeys(row.submission for row in rows):
         client.findings = Findings()
+        document, part = client.journal.document_of(number)
+        part_of = names.setdefault(document, token_hex(8)) if part else None
         try:
-            submissions = client.again(number, [row.job for row in rows if row.submission == number], on_end)
+            submissions = client.again(number, [row.job for row in rows if row.submission == number], on_end, part_of)
         except UsageError as error:
             problem(escape(str(error)), as_json=as_json, status=5)
             status = 5

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._dry_run import print_rehearsal
 from sssjob.cli._files import once, read_bytes
 from sssjob.cli._options import Session, common
-from sssjob.cli._routing import Choice, routed, routing_options, settings_at, tell
+from sssjob.cli._routing import Choice, rehearsed, routed, routing_options, tell
 from sssjob.conversion.converting import AUTO
 
 if TYPE_CHECKING:
@@ -29,28 +28,27 @@ __all__ = ["command"]
 @routing_options
 @common
 def command(session: Session, file: str, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...], starts: bool,
-            source: str, explain: bool, dry_run: bool) -> int:
-    """Say of every offer of every site whether it meets what FILE requests, the best one first.
+            together: bool, source: str, explain: bool, dry_run: bool) -> int:
+    """Say of every offer of every site whether it meets what FILE requests, the best one first. Of a group each part
+    whose jobs do not depend on others is told by itself, unless --together is given.
 
     Those that meet are ranked by value (the share of the preferences that they meet, less what performanceFactor takes
     off for a later start), then by what the site refused of late, then by price (of the rates that the profile names;
     only where all prices are in one currency; without a price after those with one), then by start, then in the order
-    given, those of --sites and --site last. Nothing is submitted. Exit status 0: one of them meets, 1: none does, 4:
-    none does, and a manager gave no answer.
+    given, those of --sites and --site last. Nothing is submitted. Exit status 0: one of them meets (of each part), 1:
+    none does, 4: none does, and a manager gave no answer.
     """
-    from sssjob.run.choosing import placed
-
     session.source = source
     choice = Choice(session, sites, offer_files, asked)
     once([file, *filter(None, choice.files.values())])
-    routing = routed(session, file, read_bytes(file), choice, starts, _refusals())
-    if routing is None:
+    routings = routed(session, file, read_bytes(file), choice, starts, _refusals(), together)
+    if routings is None:
         return session.status()
-    if dry_run and routing.places:
-        best = routing.places[0]
-        return print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best))
-    tell(session, routing, explain)
-    return session.status() or (0 if routing.places else 4 if routing.silent else 1)
+    if dry_run and all(routing.places for routing in routings):
+        return rehearsed(session, routings, file)
+    for routing in routings:
+        tell(session, routing, explain)
+    return session.status() or max(routing.status for routing in routings)
 
 
 def _refusals() -> dict[str, float]:

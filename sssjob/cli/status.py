@@ -47,6 +47,7 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
         other = "--json" if as_json else "--sources"
         raise UsageError(f"--annotate is about the document, which {other} does not print")
     from sssjob.run.evidence import annotate as write_sources
+    from sssjob.run.returning import text_of
 
     silent = refresh and _refreshed(client, as_json, ids, since)
     if not ids:
@@ -69,7 +70,7 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
     else:
         for job in [job for several in jobs for job in several] if annotate else ():
             write_sources(job.plan.job, job.sources())
-        emit("".join(_text(several) for several in jobs))
+        emit("".join(text_of(client.journal, several) for several in jobs))
     unheard = heard(submissions, answered, as_json)
     elsewhere = any(number in client.elsewhere for number in numbers)
     return 4 if unheard or silent or elsewhere else 0
@@ -95,18 +96,6 @@ def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str |
 
 def _listed(added: dict[str, str]) -> str:
     return ", ".join(f"{fact}={value}" for fact, value in added.items()) or "the sources of its facts"
-
-
-def _text(jobs: list[Running]) -> str:
-    """The document: the whole where all of its jobs are meant, else the jobs alone, with what they inherit."""
-    from sssjob.document.inherit import effective
-    from sssjob.xml.writer import write_document
-
-    whole = jobs[0].of
-    if len(jobs) == len(whole.jobs):
-        return write_document(whole.result())
-    return "".join(write_document(effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold())
-                   for job in jobs)
 
 
 def _sources(job: Running) -> list[str]:

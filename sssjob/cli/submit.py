@@ -13,6 +13,7 @@ from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, hooks, lines, opened, shaped, stopped, submitted, submitting
 from sssjob.cli._mjf import mjf_options
 from sssjob.cli._options import Session, common, reading
+from sssjob.cli._routing import together_option
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import executor_option, settings_of
 from sssjob.errors import UsageError
@@ -35,6 +36,7 @@ __all__ = ["command"]
 @click.option("--starts", is_flag=True, help="With --sites: ask the managers when it would start, as `route` does.")
 @click.option("--reroute-after", type=MORE_THAN_NONE, metavar="SECONDS",
               help="With --sites: cancel jobs that wait longer than this, and submit them to the next site.")
+@together_option
 @click.option("--token", metavar="TEXT", help="Name of the request: asked again, it submits nothing new.")
 @dry_run_option
 @mjf_options
@@ -42,8 +44,9 @@ __all__ = ["command"]
 @common
 @reading
 def command(session: Session, names: tuple[str, ...], executor: str | None, sites: str, offer_files: tuple[str, ...],
-            starts: bool, reroute_after: float | None, token: str | None, retries: int | None, fail_fast: bool,
-            max_queued: int | None, expand_arrays: bool, dry_run: bool, on_end: tuple[str, ...]) -> int:
+            starts: bool, reroute_after: float | None, together: bool, token: str | None, retries: int | None,
+            fail_fast: bool, max_queued: int | None, expand_arrays: bool, dry_run: bool, on_end: tuple[str, ...]
+            ) -> int:
     """Submit the jobs of every FILE (- is standard input) and print their ids, one a line.
 
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
@@ -63,11 +66,12 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
             raise UsageError("--sites and --offers say where jobs go, and go without --site and --executor")
         from sssjob.cli._sending import Terms, submit_routed
 
-        terms = Terms(starts, reroute_after, dry_run, retries, max_queued, token, end_hooks,
+        terms = Terms(starts, reroute_after, together or fail_fast or max_queued is not None, dry_run, retries,
+                      max_queued, token, end_hooks,
                       lambda document, name: shaped(session, document, name, fail_fast, expand_arrays))
         return submit_routed(session, names, sites, offer_files, terms)
-    if starts or reroute_after is not None:
-        raise UsageError("--starts and --reroute-after go with --sites")
+    if starts or together or reroute_after is not None:
+        raise UsageError("--starts, --reroute-after and --together go with --sites")
     settings = settings_of(session, executor)
     executor = str(settings.get("executor").value)
     documents = [(name, submitted(session, name, fail_fast, expand_arrays)) for name in names]

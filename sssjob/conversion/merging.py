@@ -1,4 +1,5 @@
-"""Groups and their jobs as values: a returned job's facts put into its group, and a group taken apart into jobs.
+"""Groups and their jobs as values: a returned job's facts put into its group, and a group taken apart into jobs, or
+into smaller groups that do not depend on each other.
 
 ``merge`` goes by Id. What the group says as well, its defaults folded in, changes nothing; what it does not say is
 added; where both say different things, the State of the job that has come further counts, and everything else is a
@@ -8,18 +9,20 @@ conflict.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Final, Literal
 
 from sssjob.document.element import Container, Item, Property, Raw
-from sssjob.document.graph import derived_state
+from sssjob.document.failures import FailurePolicyError, ends_all
+from sssjob.document.graph import Dependencies, derived_state
 from sssjob.document.inherit import effective
-from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
+from sssjob.document.model import CLASSES, Document, File, Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, escape
 
-__all__ = ["Prefer", "merge", "split"]
+__all__ = ["Part", "Prefer", "joined", "merge", "parts", "split"]
 
 Prefer = Literal["none", "group", "returned"]
 
@@ -223,10 +226,88 @@ def split(document: Document) -> Iterator[tuple[str, Document]]:
         whole = _whole(job, defaults) if policy is None else effective(job, defaults, policy=policy).fold()
         if policy is not None and "awarenessPolicy" not in whole.attributes:
             whole.attributes = {**whole.attributes, "awarenessPolicy": policy}
-        named = {p.text[1:] for scope in _scopes(whole) for p in scope.properties() if p.text.startswith("#")}
-        files = {name: file for name, file in document.files.items() if name in named}
         label = str(job.value("Id") or job.value("Name") or number)
-        yield label, Document(whole, files, document.path, document.profile)
+        yield label, Document(whole, _files_of(whole, document), document.path, document.profile)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some jobs of a group as a group of their own. places: of its jobs in the whole, counted from 0; none: it is the
+    whole."""
+
+    document: Document
+    places: tuple[int, ...] = ()
+
+
+def parts(document: Document) -> list[Part]:
+    """A group in parts that do not depend on each other, in the order of their first jobs: each with what the group
+    says of itself and for its jobs, the same Id, and the Files that it names. Jobs are not copied; where in
+    the text they stand is known of the whole alone.
+
+    The whole is one part where all jobs hang together, where a failure ends the rest of the group (``OnFailure``),
+    where it refers to jobs of other documents, and where it has no Id by which all parts could be called.
+    """
+    bodies = list(document.bodies())
+    group = bodies[0] if len(bodies) == 1 else None
+    if not isinstance(group, JobGroup) or group.value("Id") is None:
+        return [Part(document)]
+    graph = Dependencies.of(group)
+    places = graph.components()
+    if len(places) < 2 or any(job.reference is not None or _ends_all(job, group.defaults) for job in graph.jobs):
+        return [Part(document)]
+    several = []
+    for numbers in places:
+        own = {id(graph.jobs[number]) for number in numbers}
+        part = JobGroup([item for item in group.items if not isinstance(item, Job) or id(item) in own],
+                        dict(group.attributes), line=group.line, spelling=group.spelling)
+        several.append(Part(replace(document, root=_around(document.root, group, part), places=None, findings=None,
+                                    files=_files_of(part, document)), numbers))
+    return several
+
+
+def _around(root: Container | Raw, group: JobGroup, other: JobGroup) -> Container | Raw:
+    """The root of a document with another group in place of one."""
+    if isinstance(root, Raw):
+        return Raw(root.tag, root.attributes, root.text, [
+            _around(child, group, other) if isinstance(child, (Raw, Container)) else child for child in root.children],
+            root.line)
+    return other if root is group else root
+
+
+def joined(several: Iterable[Part]) -> Document:
+    """The group that these parts are of, its jobs in their order there. Where several come back with other jobs than
+    they had (elements in place of an array), these stand where the first one stood."""
+    documents: list[Document] = []
+    jobs: list[tuple[int, Job]] = []
+    for part in several:
+        own = [job for group in part.document.groups() for job in group.jobs]
+        places = part.places if len(part.places) == len(own) else (part.places or (0,))[:1] * len(own)
+        jobs += zip(places, own, strict=True)
+        documents.append(part.document)
+    first = next(documents[0].groups())
+    start = next(number for number, item in enumerate(first.items) if isinstance(item, Job))
+    items = [item for item in first.items if not isinstance(item, Job)]
+    items[start:start] = [job for _, job in sorted(jobs, key=lambda placed: placed[0])]
+    whole = JobGroup(items, dict(first.attributes), line=first.line, spelling=first.spelling)
+    whole.set_as_is("State", derived_state(whole))
+    return replace(documents[0], root=_around(documents[0].root, first, whole),
+                   files={name: file for document in documents for name, file in document.files.items()})
+
+
+def _ends_all(job: Job, defaults: JobDefaults | None) -> bool:
+    """Whether its failure ends other jobs; of a text that is no policy, which is told elsewhere, it may."""
+    try:
+        return ends_all(_whole(job, defaults))
+    except FailurePolicyError:
+        return True
+
+
+def _files_of(scope: Container, document: Document) -> dict[str, File]:
+    """The Files of a document that a scope names."""
+    if not document.files:
+        return {}
+    named = {p.text[1:] for inner in _scopes(scope) for p in inner.properties() if p.text.startswith("#")}
+    return {name: file for name, file in document.files.items() if name in named}
 
 
 def _scopes(scope: Container) -> Iterator[Container]:

@@ -40,7 +40,7 @@ from sssjob.run.outcomes import JobOutcome, Outcome, ended_record
 from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.rows import Row
+from sssjob.run.rows import AGAIN, Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder
@@ -294,7 +294,8 @@ class Client:
             jobs, ended = self.finish(names, None if min(due, seconds_left) == math.inf
                                       else max(min(due, seconds_left), 0.0), on_end)
             self.take_steps()
-            if self.stopped or seconds_left <= due or (ended and followed(self.journal, names) == list(names)):
+            stands = list(dict.fromkeys(f"@{job.row.submission}" for job in jobs))
+            if self.stopped or seconds_left <= due or (ended and followed(self.journal, stands) == stands):
                 return jobs, ended
 
     def take_steps(self) -> None:
@@ -333,8 +334,10 @@ class Client:
     def cancel(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile.
 
-        seconds: the longest to wait for that (20).
+        seconds: the longest to wait for that (20). Parts of a group that a client has left to the next one are
+        submitted before.
         """
+        self.take_steps()
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
             entry = self.journal.entry(number)
@@ -350,6 +353,8 @@ class Client:
         Returns them, with what became of it in their ``answers``, as far as that was known in time. Of jobs that had
         ended nothing was asked. seconds: the longest to wait for the answers (20).
         """
+        if source == "user":
+            self.take_steps()           # as of cancel
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
             self.journal.entry(number).flush(*(Event(row.job, wish, source, {}) for row in rows
@@ -366,11 +371,13 @@ class Client:
                      LOOK_S if seconds is None else seconds, take_over=True)
         return jobs
 
-    def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = ()) -> list[Submission]:
+    def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
+              ) -> list[Submission]:
         """Submit jobs of a submission once more that have ended, as ``submit`` does; the new submissions.
 
         jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end
-        of each of the earlier ones. What a rejecting finding keeps back is not among them. Raises UsageError,
+        of each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of
+        the same document. What a rejecting finding keeps back is not among them. Raises UsageError,
         AccessError.
         """
         from sssjob.run.again import again
@@ -383,7 +390,8 @@ class Client:
         submissions = []
         for document in again(earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
-                                     cwd=entry.directory, on_end=hooks)
+                                     cwd=entry.directory, on_end=hooks,
+                                     request=None if part_of is None else f"{AGAIN}{part_of}.{number}")
             if submission is not None:
                 submissions.append(submission)
         return submissions

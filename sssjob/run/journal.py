@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 from psij import JobState, JobStatus
 from sssjob.errors import AccessError, UsageError
 from sssjob.run.listing import Details, write_details
-from sssjob.run.rows import JournalRows, Row
+from sssjob.run.rows import ROUTED, JournalRows, Row
 from sssjob.run.storage import (
     VERSION,
     connected,
@@ -44,8 +44,6 @@ from sssjob.run.storage import (
 
 __all__ = ["Entry", "Event", "Journal", "open_journal", "since", "stamp", "status_of", "status_record"]
 
-#: What names the submissions of a document that goes to one of several sites begins so.
-ROUTED: Final = "route:"
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 

@@ -3,7 +3,8 @@
 A route stands in the journal before anything is submitted: the places that were chosen, the best one first, each with
 the document as it goes there. Each step is a submission whose request is named by the route and the number of the step,
 so that any number of clients make it once. The next step is taken only after every job of the one before was refused,
-or is proved to have been cancelled before it began; a client that is killed is followed by any other one.
+or is proved to have been cancelled before it began; a client that is killed is followed by any other one. Parts of a
+group that do not depend on each other have a route each, and all of them are written at once.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.run.choosing import placed
 from sssjob.run.facts import tell_place
-from sssjob.run.journal import ROUTED, Entry, Event, Journal
+from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.on_end import kept
-from sssjob.run.rows import Row
+from sssjob.run.rows import ROUTED, Row
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from sssjob.run.entering import Prepared
     from sssjob.run.standing import Submission
 
-__all__ = ["Candidate", "Promise", "Route", "advance", "advance_all", "begin", "due_s", "followed", "go_on",
-           "is_refused", "known", "open_routes", "refusals", "state_of"]
+__all__ = ["Candidate", "Promise", "Route", "advance", "advance_all", "begin", "begin_parts", "due_s", "followed",
+           "go_on", "is_refused", "known", "open_routes", "places_of", "refusals", "state_of"]
 
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
@@ -84,7 +85,8 @@ class Promise:
 class Route:
     """A document on its way. step: the place that is tried, counted from 0. phase: going (it is to be submitted),
     placed (it was), moving (its jobs are to be cancelled, for they waited too long), closed (nothing is left to do).
-    reasons: why it is at none of the places before. patience: seconds that it may wait at one; None: for ever."""
+    reasons: why it is at none of the places before. patience: seconds that it may wait at one; None: for ever. places:
+    those of its jobs in the group of which it is a part, none where it is the whole."""
 
     token: str
     candidates: tuple[Candidate, ...]
@@ -95,6 +97,7 @@ class Route:
     policy: Policy
     directory: Path
     promise: Promise
+    places: tuple[int, ...] = ()
 
     @property
     def request(self) -> str:
@@ -104,34 +107,60 @@ class Route:
 
 def begin(journal: Journal, candidates: Sequence[Candidate], *, policy: Policy, directory: Path,
           patience: float | None = None, promise: Promise | None = None) -> Route:
-    """Write a route down; nothing is submitted. One of the same request that is there stays as it is. Raises
-    AccessError, UsageError for a request of another document."""
+    """The same for a document that has one part alone."""
+    return begin_parts(journal, [(candidates, ())], policy=policy, directory=directory, patience=patience,
+                       promise=promise)[0]
+
+
+def begin_parts(journal: Journal, several: Sequence[tuple[Sequence[Candidate], tuple[int, ...]]], *, policy: Policy,
+                directory: Path, patience: float | None = None, promise: Promise | None = None) -> list[Route]:
+    """Write the routes of a document down, all or none; nothing is submitted. Those of the same request that are there
+    stay as they are. several: of each part its candidates and the places of its jobs in the group. Raises AccessError,
+    UsageError for a request of another document."""
     promise = promise or Promise()
     token = promise.token
-    texts: dict[str, int] = {}
-    record = {"candidates": [{**{name: getattr(candidate, name) for name in Candidate.__slots__},
-                              "document": texts.setdefault(candidate.document, len(texts))}
-                             for candidate in candidates],
-              "documents": list(texts), "promise": asdict(promise)}
     with journal.changing() as connection:
-        connection.execute(
-            "INSERT OR IGNORE INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
-            (token, json.dumps(record), patience, policy.value, str(directory), time.time()))
-    return _same(state_of(journal, token), promise)
+        if not (tokens := _tokens(journal, token)):
+            tokens = [token] if len(several) == 1 else [f"{token}.{number}" for number in range(1, len(several) + 1)]
+            connection.executemany(
+                "INSERT INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
+                [(own, json.dumps(_record(candidates, places, promise)), patience, policy.value, str(directory),
+                  time.time()) for own, (candidates, places) in zip(tokens, several, strict=True)])
+    return _same([state_of(journal, own) for own in tokens], promise)
 
 
-def known(journal: Journal, promise: Promise) -> Route | None:
-    """The route of a request that was made before; None where there is none. Raises as ``begin``."""
-    if promise.request is None or not journal.ask("SELECT 1 FROM routes WHERE token = :token",
-                                                  {"token": promise.token}):
-        return None
-    return _same(state_of(journal, promise.token), promise)
+def _record(candidates: Sequence[Candidate], places: tuple[int, ...], promise: Promise) -> dict[str, Any]:
+    """What the journal holds of a route that never changes; a text that several candidates share is there once."""
+    numbers: dict[str, int] = {}
+    listed = [{**{name: getattr(candidate, name) for name in Candidate.__slots__},
+               "document": numbers.setdefault(candidate.document, len(numbers))} for candidate in candidates]
+    return {"candidates": listed, "documents": list(numbers), "promise": asdict(promise), "places": places}
 
 
-def _same(route: Route, promise: Promise) -> Route:
-    if route.promise.digest != promise.digest:
+def _tokens(journal: Journal, token: str) -> list[str]:
+    """The routes of the parts of a document (``.`` and ``/`` are neighbours), in their order. token: of its request."""
+    return [own for (own,) in journal.ask(
+        "SELECT token FROM routes WHERE token = :token OR (token > :token || '.' AND token < :token || '/') "
+        "ORDER BY length(token), token", {"token": token})]
+
+
+def known(journal: Journal, promise: Promise) -> list[Route]:
+    """The routes of a request that was made before; none where there are none. Raises as ``begin_parts``."""
+    if promise.request is None:
+        return []
+    return _same([state_of(journal, token) for token in _tokens(journal, promise.token)], promise)
+
+
+def _same(routes: list[Route], promise: Promise) -> list[Route]:
+    if any(route.promise.digest != promise.digest for route in routes):
         raise UsageError(f"the request {escape(promise.request or '')!r} was made for another document")
-    return route
+    return routes
+
+
+def places_of(journal: Journal, number: int) -> tuple[int, ...]:
+    """The places of the jobs of a submission in the group of which it is a part; none where it is no part."""
+    request = journal.request_of(number) or ""
+    return state_of(journal, request.split(":")[1]).places if request.startswith(ROUTED) else ()
 
 
 def state_of(journal: Journal, token: str) -> Route:
@@ -144,7 +173,8 @@ def state_of(journal: Journal, token: str) -> Route:
         record = {"candidates": record, "promise": {}}
     promise = Promise(**{**record["promise"], "hooks": tuple(record["promise"].get("hooks", ()))})
     return Route(token, tuple(_candidate(candidate, record) for candidate in record["candidates"]), step, phase,
-                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise)
+                 tuple(json.loads(reasons)), patience, Policy.of(policy) or Policy.REJECT, Path(directory), promise,
+                 tuple(record.get("places", ())))
 
 
 def _candidate(record: dict[str, Any], route: dict[str, Any]) -> Candidate:

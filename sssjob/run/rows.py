@@ -6,11 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["JournalRows", "Row"]
+__all__ = ["AGAIN", "ROUTED", "JournalRows", "Row"]
+
+#: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
+#: a dot its part where it has several, and behind a colon the number of the step.
+ROUTED: Final = "route:"
+#: The same of parts of a document that are run again together.
+AGAIN: Final = "again:"
 
 
 @dataclass(slots=True)
@@ -123,7 +129,7 @@ class JournalRows(ABC):
         """The job or jobs that a name means. among: of these only.
 
         ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
-        (all of its elements) or of a group.
+        (all of its elements) or of a group (of all its parts, where these went to several sites).
         Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
         is not known, UsageError for one that means several jobs.
         """
@@ -132,13 +138,25 @@ class JournalRows(ABC):
             raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
         several = {r.submission for r in matches}
         if len(several) > 1:
-            going = {r.submission for r in matches if r.outcome is None}
+            documents = {number: self.document_of(number) for number in sorted(several)}
+            going = {documents[r.submission][0] for r in matches if r.outcome is None}
             if len(going) > 1:
                 keys = ", ".join(r.key for r in matches if r.outcome is None)
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
-            newest = going.pop() if going else max(several)
-            matches = [r for r in matches if r.submission == newest]
+            chosen = going.pop() if going else documents[max(several)][0]
+            newest = {part: number for number, (document, part) in documents.items() if document == chosen}
+            matches = [r for r in matches if r.submission in newest.values()]
         return matches
+
+    def document_of(self, number: int) -> tuple[str, str]:
+        """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to
+        several sites, in parts or one after the other, are of one document, and so are parts that are run again
+        together."""
+        request = self.request_of(number) or ""
+        if not request.startswith((ROUTED, AGAIN)):
+            return f"@{number}", ""
+        document, _, part = request.split(":")[1].partition(".")
+        return document, part
 
     def named(self, name: str) -> list[Row]:
         """The jobs of this Name that have not ended; where all have, those of the newest submission."""

@@ -353,8 +353,9 @@ class Desk:
     def _standing(self, user: User, name: str) -> list[Running]:
         """The same with their documents as they stand."""
         rows = self.rows(user, name)
-        submission = self.client.standing(self.journal.entry(rows[0].submission))
-        jobs = [submission.jobs[row.job] for row in rows]
+        submissions = {number: self.client.standing(self.journal.entry(number)) for number in dict.fromkeys(
+            row.submission for row in rows)}
+        jobs = [submissions[row.submission].jobs[row.job] for row in rows]
         for job in jobs:
             job.refresh()
         return jobs
@@ -373,16 +374,12 @@ class Desk:
         """The document of a job as it stands, whole where all of its jobs are meant. annotated: with the source of each
         fact, as an Extension."""
         from sssjob.run.evidence import annotate
-        from sssjob.xml.writer import write_document
+        from sssjob.run.returning import text_of
 
         jobs = self._standing(user, name)
         for job in jobs if annotated else ():
             annotate(job.plan.job, job.sources())
-        submission = jobs[0].of
-        if len(jobs) == len(submission.jobs):
-            return write_document(submission.result(), findings=Findings())
-        folded = [effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold() for job in jobs]
-        return "".join(write_document(job, findings=Findings()) for job in folded)
+        return text_of(self.journal, jobs)
 
     def wish(self, user: User, wish: str, name: str) -> Plain:
         """Ask that jobs be cancelled, held, released or run again; how they stand then, and by their keys why that was

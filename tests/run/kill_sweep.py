@@ -2,10 +2,11 @@
 
 ``python -m tests.run.kill_sweep EXECUTOR ACTION STEP FIRST FOLDER``: EXECUTOR is slurm, sge (stand-ins; with a + the
 real ones, whose commands are on the path) or local, ACTION submit, run, retry (submit a job that fails at its first
-attempt), array (submit one of three elements), route (slurm refuses a job, which goes to sge then) or reroute (it waits
-too long at slurm, and is moved to sge); every STEP-th line that the client executes
-in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each a JSON line: the line's number, where
-it is, and what was found afterwards. Lines of threads count where these stage files or do what is wanted at ends.
+attempt), array (submit one of three elements), route (slurm refuses a job, which goes to sge then), reroute (it waits
+too long at slurm, and is moved to sge) or parts (of a group one job is refused by slurm, another goes to sge); every
+STEP-th line that the client executes in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each
+a JSON line: the line's number, where it is, and what was found afterwards. Lines of threads count where these stage
+files or do what is wanted at ends.
 Forked, not started anew each time, because that takes most of the time.
 """
 
@@ -72,7 +73,8 @@ ROUTED = """<Job><Id>one</Id><Queue>{}</Queue><Executable>/bin/sh</Executable>
 <Arguments>-c 'echo one >> ran'</Arguments><Environment export='true'/></Job>"""
 _DOCUMENTS = {"retry": RETRY, "array": ARRAY}
 #: Action -> the queue of the first site, and seconds that the job may wait there.
-_ROUTES: dict[str, tuple[str, float | None]] = {"route": ("nosuch", None), "reroute": ("batch", 0.3)}
+_ROUTES: dict[str, tuple[str, float | None]] = {"route": ("nosuch", None), "reroute": ("batch", 0.3),
+                                                "parts": ("nosuch", None)}
 
 
 def prepared(executor: str, folder: Path) -> None:
@@ -97,11 +99,14 @@ def _second_site(folder: Path) -> None:
 def _route(client: Client, action: str, folder: Path) -> None:
     """Submit a document to one of two sites, and follow it to its end."""
     queue, patience = _ROUTES[action]
-    candidates = [routing.Candidate(site, str(folder / f"{site}.toml"), manager, name, ROUTED.format(name), "")
-                  for site, manager, name in (("alpha", "slurm", queue), ("beta", "sge", "all.q"))]
-    route = routing.begin(client.journal, candidates, policy=Policy.IGNORE, directory=folder, patience=patience)
-    routing.advance(client, route.token)
-    client.wait(["@1"], 60)
+    texts = [ROUTED] if action != "parts" else [
+        f"<JobGroup><Id>g</Id>{ROUTED.replace('one', name)}</JobGroup>" for name in ("one", "two")]
+    several = [([routing.Candidate(site, str(folder / f"{site}.toml"), manager, name, text.format(name), "")
+                 for site, manager, name in (("alpha", "slurm", queue), ("beta", "sge", "all.q"))][place:], (place,))
+               for place, text in enumerate(texts)]
+    routes = routing.begin_parts(client.journal, several, policy=Policy.IGNORE, directory=folder, patience=patience)
+    routing.advance_all(client, [route.token for route in routes])
+    client.wait(["g" if action == "parts" else "@1"], 60)
 
 
 def _finished(client: Client) -> bool:

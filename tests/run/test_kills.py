@@ -20,13 +20,13 @@ from tests.run import kill_sweep
 SOAK = pytest.mark.skipif(os.environ.get("SSSJOB_SOAK") != "1", reason="takes minutes: SSSJOB_SOAK=1")
 KINDS = [("slurm", "submit"), ("sge", "submit"), ("local", "submit"), ("slurm", "run"), ("local", "run"),
          ("slurm", "retry"), ("local", "retry"), ("slurm", "array"), ("sge", "array"), ("slurm", "route"),
-         ("slurm", "reroute")]
+         ("slurm", "reroute"), ("slurm", "parts")]
 #: Lines between those at which each is killed in the short sweep: two to five each, other ones in each, of which the
 #: first is one before anything is in the journal, and some of arrays and routes lie between a submission and its note;
 #: the long sweep has them all.
 STRIDES = {"submit": {"slurm": 2579, "sge": 2609, "local": 4547}, "run": {"slurm": 4877, "local": 4919},
            "retry": {"slurm": 3571, "local": 3643}, "array": {"slurm": 2237, "sge": 2251},
-           "route": {"slurm": 1931}, "reroute": {"slurm": 5179}}
+           "route": {"slurm": 1931}, "reroute": {"slurm": 5179}, "parts": {"slurm": 2203}}
 ENDS = [["one", "failed", 3], ["two", "done", 0]]
 KEYS = [f"{number}.{on_end.hook_of(kill_sweep.HOOK).id}" for number in (1, 2)]
 BACK = [["kept", "kept\n"], ["moved", "moved\n"]]
@@ -35,6 +35,7 @@ OTHERS: dict[str, tuple[list[list[Any]], tuple[str, ...], int]] = {
     "retry": ([["one", "done", 0]], ("1", "2"), 2),
     "route": ([["one", "failed", None], ["one", "done", 0]], ("one",), 1),
     "reroute": ([["one", "canceled", None], ["one", "done", 0]], ("one",), 1),
+    "parts": ([["one", "done", 0], ["one", "failed", None], ["two", "done", 0]], ("one", "two"), 2),
     "array": ([["one_0", "done", 0], ["one_2", "failed", 3], ["one_4", "done", 0]], ("0", "2", "4"), 3)}
 
 
@@ -53,8 +54,9 @@ def wrong(point: dict[str, Any], ends: list[list[Any]] = ENDS, ran: Sequence[str
         return True
     if not point["accepted"]:           # killed before the document was in the journal: nothing may have happened
         return bool(point["ran"] or point["native"] or point["keys"])
-    order = sorted(point["ran"]) if native > 2 else point["ran"]       # elements run side by side
-    made = (point["outcomes"], order, point["native"]) != (
+    apart = native > 2 or ends == OTHERS["parts"][0]        # elements, and parts of a group: side by side
+    ran_there, outcomes = (sorted(point[name], key=str) if apart else point[name] for name in ("ran", "outcomes"))
+    made = (outcomes, ran_there, point["native"]) != (
         ends, list(ran), None if point["native"] is None else native)
     return made or (ends == ENDS and (point["keys"], point["back"], point["left"]) != (KEYS, BACK, []))
 

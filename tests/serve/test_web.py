@@ -17,8 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sssjob.findings import Policy
 from sssjob.limits import Limits
+from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.run.routing import Candidate, advance_all, begin_parts
 from sssjob.serve.access import Pace
 from sssjob.serve.contract import EVERYTHING
 from sssjob.serve.operations import Operation
@@ -89,6 +92,23 @@ def test_a_job_is_submitted_followed_and_its_document_returned(place: Place) -> 
     question = "Query Job Where Id=one Get Id,ExitCode"
     objects = place.call("amy", "POST", "/v1/query", question, Content_Type="text/plain")
     assert objects.body == {"code": "000", "objects": [{"Id": "one", "ExitCode": "3"}]}
+
+
+def test_a_group_that_went_to_several_sites_is_one_document(place: Place, tmp_path: Path) -> None:
+    """A part is a submission of its own; its jobs are not taken for those of the first part."""
+    several = []
+    for number, names in enumerate((("a", "b"), ("c",))):
+        (profile := tmp_path / f"s{number}.toml").write_text(f"name = 's{number}'\nmanager = 'local'\n")
+        text = f"<JobGroup><Id>parted</Id>{''.join(map(job, names))}</JobGroup>"
+        several.append(([Candidate(f"s{number}", str(profile), "local", None, text, "")], ((0, 2), (1,))[number]))
+    with open_journal(place.journal) as journal:
+        client = Client(journal)
+        routes = begin_parts(journal, several, policy=Policy.IGNORE, directory=tmp_path)
+        advance_all(client, [route.token for route in routes])
+        client.wait(["parted"], 60)
+    text = place.call("root", "GET", "/v1/jobs/parted?as=xml").body
+    assert re.findall("<Id>(.*?)</Id>", text) == ["parted", "a", "c", "b"] and text.count("<JobGroup>") == 1
+    assert re.findall('name="Site">(.*?)<', text) == ["s0", "s1", "s0"]
 
 
 def test_users_see_their_own_jobs(quiet: Place) -> None:
