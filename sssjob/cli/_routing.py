@@ -335,10 +335,9 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
                     session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    silent = bool(silences)
     return [Routing(_ranked([place for place in own if place.met]), [place for place in own if not place.met],
-                    silent, reading.jobs, reading.numbers)
-            for reading, own in places.values()] or [Routing(silent=silent)]
+                    bool(silences), reading.jobs, reading.numbers)
+            for reading, own in places.values()] or [Routing(silent=bool(silences))]
 
 
 def _parts(document: Document, together: bool) -> list[Part]:
@@ -396,7 +395,7 @@ def _places(session: Session, reading: _Reading, name: str, choice: Choice, answ
     places = [Place(site, path, there.name, there.queue, reading.document, verdict, *prices, failures=share)
               for there, verdict in zip(choice.offers(name) or (), answers, strict=True)]
     if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
-        places = _priced(places, rates, reading)
+        places = list(_priced(places, rates, reading))
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
@@ -407,13 +406,11 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _priced(places: list[Place], rates: RateSet, reading: _Reading) -> list[Place]:
+def _priced(places: list[Place], rates: RateSet, reading: _Reading) -> Iterator[Place]:
     """Places with the prices of their queues, where these make a difference, of those that meet."""
-    for number, place in enumerate(places):
-        if place.met and place.queue is not None:
-            prices, currency, why = reading.priced(rates, place.queue)
-            places[number] = replace(place, prices=prices, currency=currency, why=why)
-    return places
+    for place in places:
+        prices, currency, why = reading.priced(rates, place.queue if place.met else None)
+        yield replace(place, prices=prices, currency=currency, why=why)
 
 
 def _prices(rates: RateSet, quotations: Iterable[Quotation]) -> _Prices:
@@ -421,14 +418,10 @@ def _prices(rates: RateSet, quotations: Iterable[Quotation]) -> _Prices:
     Where the rates go by the time of day, jobs start now."""
     from sssjob.accounting import Uncharged
 
-    prices: list[Decimal | None] = []
-    why = ""
-    for quotation in quotations:
-        price, _ = quoted(quotation, rates)
-        if isinstance(price, Uncharged):
-            why = why or f"{price.reason}: {price.detail}"
-        prices.append(None if isinstance(price, Uncharged) else price.amount)
-    return tuple(prices), rates.currency, why
+    prices = [quoted(quotation, rates)[0] for quotation in quotations]
+    reasons = (f"{price.reason}: {price.detail}" for price in prices if isinstance(price, Uncharged))
+    amounts = tuple(None if isinstance(price, Uncharged) else price.amount for price in prices)
+    return amounts, rates.currency, next(reasons, "")
 
 
 def _ranked(places: list[Place]) -> list[Place]:
