@@ -59,7 +59,7 @@ def trouble(name: str, seconds: float) -> str:
 
     try:
         settings: Any = BatchSchedulerExecutorConfig(command_timeout=seconds)
-        if name == "iri":
+        if name in ("arc", "iri"):
             settings = config_of(name, load_settings().stated(name) | {"command_timeout": seconds})
         executor: psij.JobExecutor = JobExecutor.get_instance(name, config=settings)
         if isinstance(executor, BatchSchedulerExecutor | PollingExecutor):
