@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -22,10 +23,14 @@ from sssjob.lrm.arc import DESCRIPTION_NAMESPACE
 from sssjob.templates import render
 from sssjob.templates.quoting import QuotingError
 
-__all__ = ["Described", "Output", "annotation", "describe"]
+__all__ = ["SCRIPT", "Described", "Output", "annotation", "describe"]
 
 _OWN: Final = ("arc", "psij", "launcher")       # prefixes of custom attributes that are this executor's to honour
 _NULL: Final = Path("/dev/null")
+#: A script that starts the program, in the session directory. A-REX 6.17 puts values in place of variables in arguments
+#: and loses line breaks, so that words that are not plain do not stand in the description.
+SCRIPT: Final = ".psij-start.sh"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 _STREAMS: Final = ("stdin", "stdout", "stderr")
 
 
@@ -40,9 +45,11 @@ class Output:
 
 @dataclass(slots=True)
 class Described:
-    """text: the description; inputs: name in the session directory -> path here; outputs: what is fetched."""
+    """text: the description; script: what it starts, the file SCRIPT in the session directory, where it cannot say the
+    command itself; inputs: name in the session directory -> path here; outputs: what is fetched."""
 
     text: str = ""
+    script: str | None = None
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
 
@@ -64,15 +71,22 @@ def describe(spec: JobSpec, tag: str, brought: frozenset[str] = frozenset()) -> 
     streams = _streams(spec, folder, described)
     _stage(spec, folder, described)
     program, arguments = _command(spec, folder, described, brought)
+    environment = _environment(spec)
+    executables = [name for name in described.inputs if name == program]
+    if not all(map(_PLAIN.fullmatch, (program, *arguments, *(value for _, value in environment)))):
+        here = f"./{program}" if program in described.inputs else program
+        described.script = render("arc.sh.j2", {"environment": environment, "command": [here, *arguments]})
+        program, arguments, environment = SCRIPT, [], []
+        executables.append(SCRIPT)
     attributes = spec.attributes
     duration = attributes.duration if attributes is not None else None
     try:
         described.text = render("arc.adl.j2", {
             "namespace": DESCRIPTION_NAMESPACE, "name": spec.name, "tag": annotation(tag), "program": program,
-            "arguments": arguments, "streams": streams, "environment": _environment(spec), **_resources(spec),
+            "arguments": arguments, "streams": streams, "environment": environment, **_resources(spec),
             "seconds": None if duration is None else math.ceil(duration.total_seconds()),
             "queue": attributes.queue_name if attributes is not None else None,
-            "inputs": [(name, name == program) for name in described.inputs]})
+            "inputs": [(name, name in executables) for name in dict.fromkeys((*described.inputs, *executables))]})
     except QuotingError as e:
         raise InvalidJobException(f"a description of a job for ARC is XML: {e}", e) from e
     return described
@@ -111,7 +125,7 @@ def _name(path: PurePosixPath, what: str) -> str:
 
 
 def _bring(described: Described, name: str, path: Path, what: str) -> None:
-    if name in described.inputs or name in _STREAMS[1:]:
+    if name in described.inputs or name in (*_STREAMS[1:], SCRIPT):
         raise InvalidJobException(f"{what}: there is another file {name} in the session directory")
     if not path.is_file():
         raise InvalidJobException(f"{what}: {path} is not a file here")

@@ -228,7 +228,7 @@ class ARCJobExecutor(PollingExecutor):
             self._end(job, JobStatus(JobState.FAILED, message=f"a file cannot be brought: {e}",
                                      metadata={"native_id": job.native_id, "reason": "staging"}))
             return
-        self._records().write(job.id, Described("", {}, files.outputs))
+        self._records().write(job.id, Described(outputs=files.outputs))
 
     # -- how jobs stand
     def _look(self) -> None:

@@ -91,7 +91,7 @@ def facts(record: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
         "submit_time": _time(record, "SubmissionTime"), "start_time": _time(record, "StartTime"),
         "end_time": _time(record, "ComputingManagerEndTime"), "cpu_seconds": _number(record, "UsedTotalCPUTime"),
         "wall_seconds": None if wall is None else wall / slots,
-        "memory_max_bytes": None if memory is None else memory * _MIB,
+        "memory_max_bytes": memory * _MIB if memory else None,       # 0 is not measured
         "nodes": list(dict.fromkeys(_texts(record, "ExecutionNode"))) or None,
         "queue": next(_texts(record, "Queue"), None)}
     return _number(record, "ExitCode"), {name: value for name, value in values.items() if value is not None}

@@ -240,12 +240,21 @@ def test_what_a_description_holds(tmp_path: Path) -> None:
     tree = ElementTree.fromstring(described.text)
     texts = [(each.tag.removeprefix(ADL), each.text) for each in tree.iter() if each.text and each.text.strip()]
     assert texts == [
-        ("Name", "a & b"), ("Annotation", "psij:t<1"), ("Path", "/usr/bin/env"), ("Argument", "sh"), ("Argument", "-c"),
-        ("Argument", "echo ${X} $Y 1"), ("FailIfExitCodeNotEqualTo", "0"), ("Output", "stdout"), ("Error", "stdout"),
-        ("Name", "A"), ("Value", "1"), ("Name", "B"), ("Value", "<1>"), ("IndividualPhysicalMemory", "3"),
-        ("WallTime", "61"), ("NumberOfSlots", "12"), ("SlotsPerHost", "6"), ("ExclusiveExecution", "true"),
-        ("QueueName", "long"), ("Name", "/")]
+        ("Name", "a & b"), ("Annotation", "psij:t<1"), ("Path", ".psij-start.sh"), ("FailIfExitCodeNotEqualTo", "0"),
+        ("Output", "stdout"), ("Error", "stdout"), ("IndividualPhysicalMemory", "3"), ("WallTime", "61"),
+        ("NumberOfSlots", "12"), ("SlotsPerHost", "6"), ("ExclusiveExecution", "true"), ("QueueName", "long"),
+        ("Name", ".psij-start.sh"), ("IsExecutable", "true"), ("Name", "/")]
+    assert described.script == """\
+#!/bin/bash
+rm -f -- "$0"
+export A=1
+export B='<1>'
+exec -- /usr/bin/env sh -c 'echo ${X} $Y 1'
+"""
     assert described.inputs == {} and [one.path for one in described.outputs] == [str(tmp_path / "both")]
+    plain = describe(JobSpec("echo", ["a", "b=1"], environment={"A": "1"}), "t")
+    words = [each.text for each in ElementTree.fromstring(plain.text)[1].iter() if each.text and each.text.strip()]
+    assert words == ["/usr/bin/env", "echo", "a", "b=1", "0", "A", "1"] and plain.script is None
     bare = describe(JobSpec("/bin/true", attributes=JobAttributes(None)), "t").text
     assert "WallTime" not in bare and "SlotsPerHost" not in bare and "Queue" not in bare
 
@@ -259,7 +268,7 @@ def test_what_a_description_holds(tmp_path: Path) -> None:
     ({"attributes": JobAttributes(custom_attributes={"arc.x": 1})}, "no option arc.x"),
     ({"attributes": JobAttributes(custom_attributes={"psij.stdout_mode": "append"})}, "no option psij.stdout_mode"),
     ({"arguments": ["${HOME}"]}, "whose value is not known"), ({"environment": {"A": "${B}"}}, "variable A"),
-    ({"arguments": ["\x01"]}, "0x01"), ({"executable": "a=b"}, "env would take it"),
+    ({"attributes": JobAttributes(queue_name="\x01")}, "0x01"), ({"executable": "a=b"}, "env would take it"),
     ({"executable": "./none"}, "is not a file here"), ({"stdin_path": "none"}, "is not a file here"),
     ({"stdout_path": "none/out"}, "its directory is not there"), ({"stdout_path": "."}, "it is a directory"),
     ({"stage_in": [StageIn("f", "../f")]}, "not inside"), ({"stage_in": [StageIn("f", "/f")]}, "not inside"),
