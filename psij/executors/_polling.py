@@ -17,9 +17,17 @@ from psij.job_executor_config import JobExecutorConfig
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
-__all__ = ["PollingExecutor", "RESTExecutorConfig"]
+__all__ = ["PlaceException", "PollingExecutor", "RESTExecutorConfig"]
 
 _log = logging.getLogger("psij")
+
+
+class PlaceException(InvalidJobException, SubmitException):
+    """The configuration does not say which service it is: nothing can be asked of it, and no job be described."""
+
+    def __init__(self, message: str, exception: BaseException | None = None) -> None:
+        InvalidJobException.__init__(self, message, exception)
+        self.transient = False
 
 
 class RESTExecutorConfig(JobExecutorConfig):
@@ -65,12 +73,12 @@ class PollingExecutor(JobExecutor):
 
     @abstractmethod
     def _check_place(self) -> None:
-        """Raise InvalidJobException where the configuration does not say which service it is."""
+        """Raise PlaceException where the configuration does not say which service it is."""
 
     @abstractmethod
     def _look(self) -> None:
         """Ask once how all jobs that are followed stand; ``_heard`` and ``_unknown`` take what is said of each. Raises
-        SubmitException, InvalidJobException where nothing is heard."""
+        SubmitException where nothing is heard."""
 
     def _setting(self, name: str, default: float) -> float:
         return float(getattr(self.config, name, default))
@@ -96,7 +104,7 @@ class PollingExecutor(JobExecutor):
                 if self._followed:
                     self._look()
                 self._silent = False
-            except (SubmitException, InvalidJobException) as e:
+            except SubmitException as e:
                 if not self._silent:        # states stay as they are
                     _log.warning("executor %s: nothing is heard of %d jobs: %s", self.name, len(self._followed), e)
                 self._silent = True

@@ -25,7 +25,7 @@ from typing import Any
 from psij.exceptions import InvalidJobException, InvalidStateException, QueueFullException, SubmitException
 from psij.executors._arc_description import Described, Output, annotation, describe
 from psij.executors._arc_records import Records
-from psij.executors._polling import PollingExecutor, RESTExecutorConfig
+from psij.executors._polling import PlaceException, PollingExecutor, RESTExecutorConfig
 from psij.executors._rest_calls import Facility, FacilityError
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
@@ -145,18 +145,18 @@ class ARCJobExecutor(PollingExecutor):
 
     # -- what is asked
     def _place(self) -> Facility:
-        """The computing element. Raises InvalidJobException where it is not stated."""
+        """The computing element. Raises PlaceException where it is not stated."""
         config = self.config
         url, token_file, timeout = self.url, None, 30.0
         if isinstance(config, ARCExecutorConfig):
             url, token_file, timeout = url or config.url, config.token_file, config.request_timeout
         if not url:
-            raise InvalidJobException("executor arc needs the address of a computing element (url of "
+            raise PlaceException("executor arc needs the address of a computing element (url of "
                                       "ARCExecutorConfig, facility of the configuration)")
         try:
             return Facility(arc.endpoint(url), token_file, timeout)
         except ValueError as e:
-            raise InvalidJobException(str(e), e) from e
+            raise PlaceException(str(e), e) from e
 
     def _check_place(self) -> None:
         self._place()

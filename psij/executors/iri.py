@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
-from psij.executors._polling import PollingExecutor, RESTExecutorConfig
+from psij.executors._polling import PlaceException, PollingExecutor, RESTExecutorConfig
 from psij.executors._rest_calls import Facility, FacilityError
 from psij.job import Job
 from psij.job_spec import JobSpec
@@ -117,19 +117,19 @@ class IRIJobExecutor(PollingExecutor):
         self._place()
 
     def _place(self) -> tuple[Facility, str]:
-        """The facility and the resource. Raises InvalidJobException where they are not stated."""
+        """The facility and the resource. Raises PlaceException where they are not stated."""
         config = self.config
         url, resource, token_file, timeout = self.url, None, None, 30.0
         if isinstance(config, IRIExecutorConfig):
             url, resource, token_file, timeout = (
                 url or config.url, config.resource, config.token_file, config.request_timeout)
         if not url or not resource:
-            raise InvalidJobException("executor iri needs the address of a facility (url of IRIExecutorConfig, "
+            raise PlaceException("executor iri needs the address of a facility (url of IRIExecutorConfig, "
                                       "facility of the configuration) and a resource there")
         try:
             return Facility(url, token_file, timeout), resource
         except ValueError as e:
-            raise InvalidJobException(str(e), e) from e
+            raise PlaceException(str(e), e) from e
 
     def _listed(self, historical: str) -> _Jobs:
         """The jobs of the resource, page by page."""

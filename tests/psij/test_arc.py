@@ -308,3 +308,20 @@ def test_documents_run_at_a_computing_element(element: Arc, tmp_path: Path) -> N
         (job,), ended = Client(journal, settings=settings).wait(["far"], 30)
         assert ended and (job.row.outcome, job.row.exit_code) == ("failed", 4)
     assert (tmp_path / "out").read_text() == "there\n"
+
+
+def test_jobs_that_were_submitted_elsewhere(element: Arc, executor: ARCJobExecutor, tmp_path: Path) -> None:
+    """The journal follows one by the settings that held when it took the job; a client without settings can say no
+    more than that it hears nothing."""
+    job = Job(JobSpec("/bin/false"))
+    executor.submit(job)
+    end_of(job)
+    stated = {"facility": element.url, "token_file": str(tmp_path / "amy"), "accounting_delay": 0.05}
+    settings = Settings([Layer({name: Value(value, "test") for name, value in stated.items()})])
+    with open_journal(tmp_path / "journal.db") as journal:
+        Client(journal, settings=settings).attach("arc", "id1")
+        (followed,), ended = Client(journal, settings=Settings([])).wait(["id1"], 30)
+        assert ended and (followed.row.outcome, followed.row.exit_code) == ("failed", 1)
+        Client(journal, settings=Settings([])).attach("arc", "id9")
+        (followed,), ended = Client(journal, settings=Settings([])).wait(["id9"], 0.1)
+        assert not ended and followed.row.outcome is None
