@@ -15,6 +15,7 @@
 ``condor_word``     an argument in its ``arguments = "..."``
 ``condor_path``     a file name in it
 ``cobalt``          an option of a ``#COBALT`` line
+``xml``             the text of an element of XML
 
 ``bare(text)`` is true of a text that means itself in all of them, without any quotes.
 
@@ -39,7 +40,7 @@ from typing import Final
 __all__ = ["ELEMENT_MARKS", "FILTERS", "TAG_MARK", "WIDEST_INDEX", "Directive", "Quoted", "QuotingError", "bare",
            "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string", "condor_word", "element_words",
            "expanding_word", "flux", "flux_path", "index_mark", "lines", "nqsv", "pbs", "sbatch", "sge", "slurm_path",
-           "word", "words"]
+           "word", "words", "xml"]
 
 #: The greatest width to which an index can be filled up with zeros.
 WIDEST_INDEX: Final = 9
@@ -56,6 +57,8 @@ _of_element: ContextVar[bool] = ContextVar("of_element", default=False)
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 bare = _PLAIN.fullmatch        # no function around it: writers of scripts ask it of each of their options
 _ASCII = re.compile(r"[ -~]*", re.ASCII)
+_UNFIT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SGE_UNFIT = re.compile(r"[\"'#\\]")
 _SGE_TWO = re.compile(r"pe \S+ [\d,:-]+|binding (?:env|pe|set) \S+", re.ASCII)     # options of two words
@@ -364,8 +367,16 @@ def cobalt(directive: Directive) -> Quoted:
     return Quoted(f"{dashes}{directive.option} {value}")
 
 
+def xml(value: object) -> Quoted:
+    """The text of an element of XML 1.0, whose readers give these characters back: blanks of all kinds as they are."""
+    text = str(value)
+    if (character := _UNFIT_XML.search(text)) is not None:
+        raise QuotingError(None, text, f"contains the character {ord(character[0]):#04x}, which XML cannot hold")
+    return Quoted(text.translate(_XML))
+
+
 FILTERS: dict[str, Callable[..., Quoted]] = {
     "lines": lines, "word": word, "words": words,
     "sbatch": sbatch, "condor": condor, "condor_path": condor_path, "condor_word": condor_word,
     "flux": flux, "cobalt": cobalt, "sge": sge,
-    "pbs": pbs, "bsub": bsub, "nqsv": nqsv}
+    "pbs": pbs, "bsub": bsub, "nqsv": nqsv, "xml": xml}

@@ -18,6 +18,7 @@ __PSI_J_EXECUTORS__ = [
                "HTCondor"),
     Descriptor("cobalt", Version("0.2.0"), "psij.executors.batch.cobalt.CobaltJobExecutor", nice_name="Cobalt"),
     Descriptor("iri", Version("0.1.0"), "psij.executors.iri.IRIJobExecutor", nice_name="IRI Facility API"),
+    Descriptor("arc", Version("0.1.0"), "psij.executors.arc.ARCJobExecutor", nice_name="ARC"),
 ]
 
 __PSI_J_LAUNCHERS__ = [

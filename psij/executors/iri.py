@@ -15,20 +15,14 @@ Source: the contract of the DOE IRI Facility API as its reference server has it,
 from __future__ import annotations
 
 import json
-import logging
-import os
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from psij._validate import native_id_text
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
-from psij.executors._iri_calls import Facility, FacilityError
+from psij.executors._polling import PlaceException, PollingExecutor, RESTExecutorConfig
+from psij.executors._rest_calls import Facility, FacilityError
 from psij.job import Job
-from psij.job_executor import JobExecutor
-from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -37,7 +31,6 @@ from sssjob.lrm.iri import facility_members
 
 __all__ = ["IRIExecutorConfig", "IRIJobExecutor", "facility_form"]
 
-_log = logging.getLogger("psij")
 _Names = list[str]              # the method ``list`` hides the built-in inside the class
 _Jobs = list[dict[str, Any]]
 _PAGE = 100             # jobs of one answer
@@ -48,25 +41,15 @@ _STATES = {"new": JobState.QUEUED, "queued": JobState.QUEUED, "held": JobState.Q
            "completed": JobState.COMPLETED, "failed": JobState.FAILED, "canceled": JobState.CANCELED}
 
 
-class IRIExecutorConfig(JobExecutorConfig):
-    """Settings of the executor; times in seconds.
-
-    url: of the facility, up to the version. resource: the name or id of what runs the jobs. token_file: has the token,
-    and is readable by its owner only; None where the facility asks for none. polling_interval: between two questions
-    how jobs stand. request_timeout: for one answer. lost_after: how long a job counts as alive that the facility does
-    not know any more.
-    """
+class IRIExecutorConfig(RESTExecutorConfig):
+    """Settings of the executor: those of RESTExecutorConfig, and resource: the name or id of what runs the jobs."""
 
     def __init__(self, launcher_log_file: str | Path | None = None, work_directory: str | Path | None = None, *,
                  url: str | None = None, resource: str | None = None, token_file: Path | str | None = None,
                  polling_interval: float = 10.0, request_timeout: float = 30.0, lost_after: float = 60.0) -> None:
-        super().__init__(launcher_log_file, work_directory)
-        self.url = url
+        super().__init__(launcher_log_file, work_directory, url=url, token_file=token_file,
+                         polling_interval=polling_interval, request_timeout=request_timeout, lost_after=lost_after)
         self.resource = resource
-        self.token_file = None if token_file is None else Path(os.path.expanduser(token_file))
-        self.polling_interval = polling_interval
-        self.request_timeout = request_timeout
-        self.lost_after = lost_after
 
 
 def facility_form(spec: JobSpec) -> dict[str, Any]:
@@ -81,18 +64,11 @@ def facility_form(spec: JobSpec) -> dict[str, Any]:
         raise InvalidJobException(str(e), e) from e
 
 
-class IRIJobExecutor(JobExecutor):
+class IRIJobExecutor(PollingExecutor):
     """Runs jobs at a facility. url: as in the configuration, before which it counts."""
 
     _CONFIG = IRIExecutorConfig
-
-    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
-        super().__init__(url, config)
-        self._followed: dict[str, tuple[Job, float]] = {}       # by native id, with when the facility last knew it
-        self._wake = threading.Event()
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._silent = False
+    _SERVICE = "the facility"
 
     def submit(self, job: Job) -> None:
         """Submit a job to the resource.
@@ -132,44 +108,36 @@ class IRIJobExecutor(JobExecutor):
                 raise
         self._wake.set()
 
-    def attach(self, job: Job, native_id: str) -> None:
-        """Follow a job of the resource by its id there."""
-        text = native_id_text(native_id)
-        self._place()
-        job._attach(self)
-        job._native_id = text
-        self._follow(job)
-
     def list(self) -> _Names:
         """Ids of the jobs of the resource that have not ended, as far as the facility shows them to this user."""
         return [str(each["id"]) for each in self._listed(historical="false")]
 
     # -- what is asked
+    def _check_place(self) -> None:
+        self._place()
+
     def _place(self) -> tuple[Facility, str]:
-        """The facility and the resource. Raises InvalidJobException where they are not stated."""
+        """The facility and the resource. Raises PlaceException where they are not stated."""
         config = self.config
         url, resource, token_file, timeout = self.url, None, None, 30.0
         if isinstance(config, IRIExecutorConfig):
             url, resource, token_file, timeout = (
                 url or config.url, config.resource, config.token_file, config.request_timeout)
         if not url or not resource:
-            raise InvalidJobException("executor iri needs the address of a facility (url of IRIExecutorConfig, "
+            raise PlaceException("executor iri needs the address of a facility (url of IRIExecutorConfig, "
                                       "facility of the configuration) and a resource there")
         try:
             return Facility(url, token_file, timeout), resource
         except ValueError as e:
-            raise InvalidJobException(str(e), e) from e
+            raise PlaceException(str(e), e) from e
 
-    def _setting(self, name: str, default: float) -> float:
-        return float(getattr(self.config, name, default))
-
-    def _listed(self, **parameters: str) -> _Jobs:
+    def _listed(self, historical: str) -> _Jobs:
         """The jobs of the resource, page by page."""
         facility, resource = self._place()
         jobs: dict[str, dict[str, Any]] = {}
         while True:
             page = facility.ask("POST", "compute", "status", resource, body={}, offset=len(jobs), limit=_PAGE,
-                                **parameters)
+                                historical=historical)
             if not isinstance(page, Sequence) or isinstance(page, str):
                 raise FacilityError("the facility answered with something else than a list of jobs", 502)
             fresh = {each["id"]: each for each in page if isinstance(each, dict) and isinstance(each.get("id"), str)
@@ -179,40 +147,13 @@ class IRIJobExecutor(JobExecutor):
                 return [*jobs.values()]
 
     # -- how jobs stand
-    def _follow(self, job: Job) -> None:
-        if job.status.final or job.native_id is None:
-            return
-        self._followed[job.native_id] = job, time.monotonic()
-        self._wake.set()
-        if self._starting.acquire(blocking=False):      # else somebody starts it just now
-            try:
-                if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._poll, name="psij-iri", daemon=True)
-                    self._thread.start()
-            finally:
-                self._starting.release()
-
-    def _poll(self) -> None:
-        while True:
-            self._wake.wait(self._setting("polling_interval", 10.0))
-            self._wake.clear()
-            try:
-                self._look()
-                self._silent = False
-            except (SubmitException, InvalidJobException) as e:
-                if not self._silent:        # states stay as they are
-                    _log.warning("executor iri: nothing is heard of %d jobs: %s", len(self._followed), e)
-                self._silent = True
-
     def _look(self) -> None:
         """Ask once how all jobs stand."""
         followed = dict(self._followed)
-        if not followed:
-            return
         if len(followed) > _FEW:
             by_id = {each["id"]: each for each in self._listed(historical="true")}
             for native_id in followed.keys() & by_id.keys():
-                self._heard(native_id, by_id[native_id])
+                self._hear(native_id, by_id[native_id])
         missing = [native_id for native_id in followed if len(followed) <= _FEW or native_id not in by_id]
         facility, resource = self._place()
         for native_id in missing:
@@ -223,21 +164,13 @@ class IRIJobExecutor(JobExecutor):
                     raise
                 self._unknown(native_id)
             else:
-                self._heard(native_id, answer)
+                self._hear(native_id, answer)
 
-    def _heard(self, native_id: str, answer: object) -> None:
-        job, _ = self._followed[native_id]
-        self._followed[native_id] = job, time.monotonic()
+    def _hear(self, native_id: str, answer: object) -> None:
+        job = self._heard(native_id)
         self._tell(job, answer)
         if job.status.final:
             self._followed.pop(native_id, None)
-
-    def _unknown(self, native_id: str) -> None:
-        job, heard_at = self._followed[native_id]
-        if time.monotonic() - heard_at >= self._setting("lost_after", 60.0):
-            self._followed.pop(native_id, None)
-            self._set_job_status(job, JobStatus(JobState.FAILED, metadata={"reason": "lost"},
-                                                message="the facility does not know the job any more"))
 
     def _tell(self, job: Job, answer: object) -> None:
         """Give a job the status that the facility says; what is no status of the contract says nothing."""

@@ -52,17 +52,17 @@ def trouble(name: str, seconds: float) -> str:
     Raises ForeignPackageError where the package psij is not ours."""
     check_psij()
     from psij import InvalidJobException, JobExecutor, SubmitException
+    from psij.executors._polling import PollingExecutor
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
-    from psij.executors.iri import IRIJobExecutor
     from sssjob.findings import escape
     from sssjob.run.configuring import config_of, load_settings
 
     try:
         settings: Any = BatchSchedulerExecutorConfig(command_timeout=seconds)
-        if name == "iri":
+        if name in ("arc", "iri"):
             settings = config_of(name, load_settings().stated(name) | {"command_timeout": seconds})
         executor: psij.JobExecutor = JobExecutor.get_instance(name, config=settings)
-        if isinstance(executor, BatchSchedulerExecutor | IRIJobExecutor):
+        if isinstance(executor, BatchSchedulerExecutor | PollingExecutor):
             executor.list()
     except (SubmitException, InvalidJobException) as error:
         text = "; ".join(filter(None, map(str.strip, str(error).split("\n"))))

@@ -109,8 +109,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("gpu_resource", "what Grid Engine is asked for GPUs by"),
     Setting("exclusive_resource", "what Grid Engine is asked for whole hosts by"),
     Setting("cores_per_node", "of each node of Cobalt", _count),
-    Setting("facility", "the address of a facility with the IRI API, up to its version, for the executor `iri`"),
-    Setting("resource", "what runs the jobs there"),
+    Setting("facility", "the address of a facility with the IRI API, for the executor `iri`, or of an ARC computing "
+            "element, for `arc`, up to its version"),
+    Setting("resource", "what runs the jobs at a facility of `iri`"),
     Setting("token_file", "the file with the token of the facility, which its owner alone may read"),
 )}
 

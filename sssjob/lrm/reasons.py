@@ -28,6 +28,7 @@ _TOLD: Final[Mapping[str, frozenset[str]]] = {
     "cobalt": _SIGNAL | {"timeout"},
     "nqsv": _SIGNAL,
     "iri": frozenset(),         # a facility says an exit code, or that a job was cancelled or failed
+    "arc": frozenset(),         # A-REX says an exit code, and what failed in words of its own
     "local": _SIGNAL | {"timeout", "cpu-limit", "launch"},
 }
 

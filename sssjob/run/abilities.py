@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import psij
     from psij.executors.batch._array_jobs import JobArray
     from psij.executors.batch._terms import Search
 
-__all__ = ["CancelsMany", "Doubts", "Finds", "FindsMany", "Holds", "PreparesAhead", "Refers", "SubmitsArrays",
+__all__ = ["Brings", "CancelsMany", "Doubts", "Finds", "FindsMany", "Holds", "PreparesAhead", "Refers", "SubmitsArrays",
            "SubmitsTogether", "Tidies"]
+
+
+@runtime_checkable
+class Brings(Protocol):
+    """Brings programs that lie here to where its jobs run."""
+
+    def brings(self, path: Path) -> str:
+        """The path by which jobs start a program."""
 
 
 @runtime_checkable

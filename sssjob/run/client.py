@@ -255,8 +255,10 @@ class Client:
         document = Document(job)
         row = Row(0, 0, native_id, None, native_id, executor=executor.lower())
         data = {"native_id": native_id.partition("@")[0], "reference": native_id}
-        entry = self.journal.add(token_hex(8), executor.lower(), write_document(document), Path.cwd(), "Reject", None,
-                                 [row], [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster)
+        token = token_hex(8)
+        pin(self.journal.folder(token), self._stated(executor))
+        entry = self.journal.add(token, executor.lower(), write_document(document), Path.cwd(), "Reject", None, [row],
+                                 [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster)
         return self.look([entry])[0][0]
 
     def standing(self, entry: Entry) -> Submission:

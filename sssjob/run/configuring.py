@@ -34,9 +34,11 @@ _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeou
                    "ssh_staging_bytes": "staging_bytes"}
 _OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
 _OF_COBALT: Final = ("cores_per_node",)
-#: The same of the executor of facilities.
-_OF_IRI: Final = {"facility": "url", "resource": "resource", "token_file": "token_file", "lost_after": "lost_after",
-                  "polling_interval": "polling_interval", "command_timeout": "request_timeout"}
+#: The same of the executors that speak HTTP.
+_OF_REST: Final = {"facility": "url", "token_file": "token_file", "lost_after": "lost_after",
+                   "polling_interval": "polling_interval", "command_timeout": "request_timeout"}
+_OF_IRI: Final = {**_OF_REST, "resource": "resource"}
+_OF_ARC: Final = {**_OF_REST, "accounting_delay": "accounting_delay", "work_directory": "work_directory"}
 #: Properties that are filled in: property -> setting.
 _FILLED: Final = {"Queue": "queue", "Project": "account"}
 _HERE: Final = ("local", "fluxexec")        # no queues, no accounts
@@ -101,14 +103,20 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
             raise UsageError(f"executor {executor} runs jobs on this machine, and not on {members['ssh_host']} behind "
                              "SSH")
         return None
+    if executor.lower() in ("arc", "iri") and "ssh_host" in members:
+        raise UsageError(f"executor {executor} speaks to its service itself, and not through {members['ssh_host']} by "
+                         "SSH")
     if executor.lower() == "iri":
-        if "ssh_host" in members:
-            raise UsageError(f"executor iri speaks to a facility itself, and not through {members['ssh_host']} by SSH")
         from psij.executors.iri import IRIExecutorConfig
 
         return IRIExecutorConfig(**{_OF_IRI[name]: value for name, value in stated.items() if name in _OF_IRI})
+    if executor.lower() == "arc":
+        from psij.executors.arc import ARCExecutorConfig
+
+        return ARCExecutorConfig(**{_OF_ARC[name]: _expanded(name, value) for name, value in stated.items()
+                                    if name in _OF_ARC})
     if "work_directory" in members and "ssh_host" not in members:
-        members["work_directory"] = os.path.abspath(os.path.expanduser(members["work_directory"]))
+        members["work_directory"] = _expanded("work_directory", members["work_directory"])
     launcher = members.pop("launcher", None)
     kind, own = _kind(executor)
     members |= {name: stated[name] for name in own if name in stated}
@@ -117,6 +125,10 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
     config = kind(**members)
     config.launcher = launcher
     return config
+
+
+def _expanded(name: str, value: Any) -> Any:
+    return os.path.abspath(os.path.expanduser(value)) if name == "work_directory" else value
 
 
 def reached(backend: BatchSchedulerExecutor) -> Host:

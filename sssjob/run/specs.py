@@ -27,6 +27,7 @@ from sssjob.document.model import Container, Document, File, Job, TaskGroup
 from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import policy_of
+from sssjob.run.abilities import Brings
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
@@ -377,7 +378,8 @@ class Specs:
             os.chmod(fresh, 0o700)
             os.replace(fresh, path)     # that of an earlier plan may be running
             self.paths[key] = str(path)
-        if isinstance(self.backend, BatchSchedulerExecutor) and not self.backend.host.is_here:
+        if isinstance(self.backend, Brings) and not (
+                isinstance(self.backend, BatchSchedulerExecutor) and self.backend.host.is_here):
             return self.backend.brings(Path(self.paths[key]))
         return self.paths[key]
 

@@ -24,8 +24,8 @@ from psij import (
     ResourceSpecV1,
     SubmitException,
 )
-from psij.executors import _iri_calls
-from psij.executors._iri_calls import Facility
+from psij.executors import _rest_calls
+from psij.executors._rest_calls import Facility
 from psij.executors.iri import IRIExecutorConfig, IRIJobExecutor, facility_form
 from psij.staging import StageIn
 from sssjob.conversion.settings import Layer, Settings, Value
@@ -169,7 +169,7 @@ for method in ("GET", "POST", "DELETE"):
 
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wrong]:
-    monkeypatch.setattr(_iri_calls, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(_rest_calls, "_PAUSE_S", 0.01)
     server = Wrong()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -198,7 +198,7 @@ def test_a_submission_is_sent_again_under_its_key(wrong: Wrong, tmp_path: Path) 
 
 @pytest.mark.parametrize("answer, kind, transient, words", [
     ((422, '{"detail": "queue_name: no such queue"}', {}), InvalidJobException, None, "no such queue"),
-    ((401, "", {}), SubmitException, False, "it says nothing"),
+    ((401, "", {}), SubmitException, False, "Unauthorized"),
     ((302, "", {"Location": "http://127.0.0.1:1/"}), SubmitException, False, "302"),
     ((200, "<html>", {}), SubmitException, True, "is no JSON"),
     ((200, "[" * 100_000, {}), SubmitException, True, "is no JSON"),
@@ -220,7 +220,7 @@ def test_what_a_facility_does_not_do(wrong: Wrong, answer: Answer | None,
 
 
 def test_answers_too_long_are_not_read(wrong: Wrong, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_iri_calls, "_LONGEST", 1000)
+    monkeypatch.setattr(_rest_calls, "_LONGEST", 1000)
     wrong.answers = [(200, '"' + "x" * 2000 + '"', {})]
     with pytest.raises(SubmitException, match="longer than 1000 bytes"):
         executor(wrong.url, None).list()
@@ -239,7 +239,7 @@ def test_states_stay_while_nothing_is_heard(wrong: Wrong, caplog: pytest.LogCapt
     status = job.wait(timedelta(seconds=20))
     assert status is not None and (status.state, status.metadata) == (JobState.FAILED, {"reason": "lost"})
     assert [record.message for record in caplog.records] == [
-        "executor iri: nothing is heard of 1 jobs: 127.0.0.1 refuses it (401): it says nothing"]
+        "executor iri: nothing is heard of 1 jobs: 127.0.0.1 refuses it (401): Unauthorized"]
 
 
 def test_tokens(wrong: Wrong, tmp_path: Path) -> None:
