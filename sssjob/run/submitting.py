@@ -296,6 +296,7 @@ class Submitting:
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:
         """A part has a native id."""
         job.references[part], job.seen[part].native_id = reference, native_id
+        job.record()            # it is the Id of a job that has none, which is told before any status comes
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
         place(job.of.entry, job.of.executor())
         self.engine.write_soon()
