@@ -95,6 +95,7 @@ class Facility:
         fresh = target.with_name(f".psij-{uuid.uuid4().hex}")
 
         def take(response: http.client.HTTPResponse) -> None:
+            """Write what the answer brings, and give it its name when all of it is there."""
             try:
                 with open(fresh, "xb") as file:
                     while chunk := self._read(response, _CHUNK):

@@ -75,7 +75,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     """Add up what the jobs of documents or accounting logs used, by any property and over time."""
     from sssjob.accounting._sacct_totals import SacctTotals
     from sssjob.accounting.attempts import last_runs
-    from sssjob.accounting.cube import CELLS, CUBE, cube_of
+    from sssjob.accounting.cube import CELLS, CUBE
     from sssjob.accounting.plans import Plans
     from sssjob.accounting.totals import Totals
     from sssjob.accounting.unended import Unended
@@ -125,11 +125,18 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     _print(session, totals, uncharged)
     if session.failures == len(names):          # there is nothing to show
         return session.status()
-    if cube is not None:
-        emit(cube_of(sums[1]), cube)
     if report is not None:
         emit(_page(totals, uncharged, names, source), report)
+    if cube is not None:
+        _write_cube(sums[1], cube)
     return session.status()
+
+
+def _write_cube(totals: Totals, file: str) -> None:
+    """Write the totals of each day, user, project and queue."""
+    from sssjob.accounting.cube import cube_of
+
+    emit(cube_of(totals), file)
 
 
 def _check(sort: str, has_no_periods: bool, names_are_private: bool) -> None:

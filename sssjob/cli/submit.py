@@ -57,9 +57,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     from sssjob.run.configuring import complete
 
     once(names)
-    if token is not None and ((len(names) > 1 and not (sites or offer_files)) or not token or dry_run):
-        raise UsageError("--token names the submission of one FILE, with --sites of all: it has to be a text, and goes "
-                         "without --dry-run")
+    _check_token(token, len(names) > 1 and not (sites or offer_files), dry_run)
     end_hooks = hooks(on_end)
     if sites or offer_files:
         if executor or session.site:
@@ -106,3 +104,10 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
                         as_json=session.as_json, status=worst)
                 break
     return worst or session.status()
+
+
+def _check_token(token: str | None, of_several: bool, dry_run: bool) -> None:
+    """Refuse, with UsageError, a name of a request that is empty, of several submissions, or of none."""
+    if token is not None and (of_several or not token or dry_run):
+        raise UsageError("--token names the submission of one FILE, with --sites of all: it has to be a text, and goes "
+                         "without --dry-run")

@@ -129,6 +129,7 @@ class Dependencies:
         above = list(range(len(self.jobs)))
 
         def top(job: int) -> int:
+            """The first job of the set in which a job is, as far as sets were joined."""
             while above[job] != job:
                 above[job] = job = above[above[job]]
             return job

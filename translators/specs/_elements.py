@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from lxml import etree
@@ -13,7 +13,7 @@ from sssjob.document.element import Container
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.request.asked import NEAREST
-from sssjob.translators.scripts.base import Asking, Dialect, Entry, Reading, Scan, script_of
+from sssjob.translators.scripts.base import Asking, Dialect, Entry, Reading, Scan, leftovers, script_of
 from sssjob.translators.scripts.raw import Option
 from sssjob.xml.xmlio import parse_tree
 
@@ -40,6 +40,14 @@ def bare(node: Any, count: int) -> bool:
 def text_of(node: Any) -> str:
     """The text of an element without the blanks around it."""
     return (node.text or "").strip()
+
+
+def whole_text(asked: Sequence[Asking], root: Any) -> str:
+    """The text of a description that is written; what it leaves of the job is told. asked: the job, as asked for."""
+    asked[0].extension("Dialect")
+    leftovers(asked)
+    etree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{etree.tostring(root, encoding="unicode")}\n'
 
 
 def _plain(node: Any, copy: Any) -> Any:

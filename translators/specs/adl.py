@@ -19,7 +19,7 @@ from sssjob.document.model import Document, Job
 from sssjob.document.units import from_bytes
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.translators.scripts.base import Reading, asking_for, leftovers
+from sssjob.translators.scripts.base import Reading, asking_for
 from sssjob.translators.scripts.common import read_mail
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.scripts.raw import Option
@@ -38,7 +38,7 @@ from sssjob.translators.specs._adl_names import (
     TIMES,
 )
 from sssjob.translators.specs._adl_to import Writer
-from sssjob.translators.specs._elements import ElementReader, bare, local, text_of
+from sssjob.translators.specs._elements import ElementReader, bare, local, text_of, whole_text
 from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["TRANSLATOR", "files", "read", "write"]
@@ -66,12 +66,7 @@ def read(data: bytes, context: ReadContext) -> Document:
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
     asked = asking_for(FORMAT, document, context)
     writer = Writer(asked[0])
-    root = writer.activity()
-    asked[0].extension("Dialect")
-    leftovers(asked)
-    etree.indent(root)
-    text = etree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', writer.scripts
+    return whole_text(asked, writer.activity()), writer.scripts
 
 
 def _recognise(sample: Sample) -> Fit | None:

@@ -19,11 +19,11 @@ from sssjob.document.model import Document, Job
 from sssjob.document.units import from_bytes
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.translators.scripts.base import Reading, asking_for, leftovers
+from sssjob.translators.scripts.base import Reading, asking_for
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
-from sssjob.translators.specs._elements import ElementReader, local, text_of
+from sssjob.translators.specs._elements import ElementReader, local, text_of, whole_text
 from sssjob.translators.specs._jsdl_names import (
     APPLICATIONS,
     FILES,
@@ -60,12 +60,7 @@ def read(data: bytes, context: ReadContext) -> Document:
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:
     asked = asking_for(FORMAT, document, context)
     writer = Writer(asked[0])
-    root = writer.definition()
-    asked[0].extension("Dialect")
-    leftovers(asked)
-    etree.indent(root)
-    text = etree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', writer.scripts
+    return whole_text(asked, writer.definition()), writer.scripts
 
 
 def _recognise(sample: Sample) -> Fit | None:
