@@ -17,7 +17,7 @@ from sssjob.translators.base import Translator
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["BUILT_IN", "GROUP", "get", "names"]
+__all__ = ["BUILT_IN", "GROUP", "SCRIPT_FORMATS", "get", "names"]
 
 GROUP: Final = "sssjob.translators"
 #: name -> module; each has a ``TRANSLATOR``.
@@ -64,6 +64,8 @@ BUILT_IN: Final[dict[str, str]] = {
     "jsonl": "sssjob.translators.records.jsonl",
     "parquet": "sssjob.translators.records.parquet",
 }
+#: The built-in formats of batch scripts.
+SCRIPT_FORMATS: Final = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
 _loaded: dict[str, Translator] = {}
 
 

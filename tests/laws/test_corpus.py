@@ -25,7 +25,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run import make_plan
 from sssjob.run.rehearsal import rehearse
 from sssjob.translators import ReadContext, get
-from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.registry import SCRIPT_FORMATS
 from tests.accounting.test_quoted import quoted_as_charged
 from tests.cases import Cases
 from tests.laws.documents import geometries, read
@@ -33,7 +33,6 @@ from tests.laws.test_amounts import written
 from tests.laws.test_descriptions import descriptions
 from tests.strategies import FIXED, examples
 
-DIALECTS: Final = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
 #: Folders that hold a folder of scripts for each dialect.
 FOLDERS: Final = (Path(__file__).parents[1] / "fixtures" / "scripts",
                   Path(os.environ.get("SSSJOB_SAMPLES") or "/nowhere") / "scripts-corpus")
@@ -88,7 +87,7 @@ def lost(dialect: str, document: Document, folder: Path) -> list[str]:
     return untold
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", SCRIPT_FORMATS)
 def test_a_run_submits_what_the_script_asks_for(dialect: str, tmp_path: Path) -> None:
     with Cases() as case:
         for name, document in scripts(dialect):
@@ -97,7 +96,7 @@ def test_a_run_submits_what_the_script_asks_for(dialect: str, tmp_path: Path) ->
                     assert not lost(dialect, document, tmp_path)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", SCRIPT_FORMATS)
 @settings(max_examples=examples(8), derandomize=FIXED, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=geometries() | descriptions())
 def test_a_run_submits_what_a_script_that_was_written_asks_for(dialect: str, text: str,
@@ -108,7 +107,7 @@ def test_a_run_submits_what_a_script_that_was_written_asks_for(dialect: str, tex
     assert not lost(dialect, document, tmp_path_factory.getbasetemp()), output
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", SCRIPT_FORMATS)
 def test_the_quote_of_a_script_is_the_charge_of_what_it_asks_for(dialect: str) -> None:
     with Cases() as case:
         for name, document in scripts(dialect):

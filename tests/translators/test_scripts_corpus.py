@@ -13,9 +13,8 @@ import pytest
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.registry import SCRIPT_FORMATS
 
-DIALECTS: Final = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
 SAMPLES: Final = Path(os.environ.get("SSSJOB_SAMPLES") or "/nowhere") / "scripts-corpus"
 #: Refused where no real command has been asked -> why it would refuse.
 REFUSED: Final = {
@@ -31,7 +30,7 @@ TAKEN: Final = {
     "slurm/010-fedfa.sh": "a generic resource that the machine of the recording has not",
     "sge/002-asteroidroutingproblem.sh": "a placeholder of a template stands for a number; it is kept and told",
 }
-SCRIPTS: Final = sorted(path for name in DIALECTS for path in (SAMPLES / name).glob("*.s[hu]*")
+SCRIPTS: Final = sorted(path for name in SCRIPT_FORMATS for path in (SAMPLES / name).glob("*.s[hu]*")
                         if path.suffix != ".json")
 no_samples = pytest.mark.skipif(not SCRIPTS, reason="SSSJOB_SAMPLES names no folder with scripts-corpus")
 
@@ -64,5 +63,5 @@ def test_every_script_is_written_for_every_system() -> None:
     bodies = cycle(("keep", "shim", "translate"))
     for path in SCRIPTS:
         document = get(path.parent.name).read(path.read_bytes(), ReadContext(path.name, policy=Policy.WARN))
-        for target, body in zip(DIALECTS if len(list(document.jobs())) == 1 else (), bodies, strict=False):
+        for target, body in zip(SCRIPT_FORMATS if len(list(document.jobs())) == 1 else (), bodies, strict=False):
             assert get(target).write(document, WriteContext(policy=Policy.WARN, options={"body": body}))

@@ -12,10 +12,9 @@ from sssjob.document.model import Document, Job, Requested
 from sssjob.findings import Findings, Policy
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
-from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.registry import SCRIPT_FORMATS
 from tests.strategies import FIXED, examples
 
-FORMATS = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
 NAMES = {"Feature": st.sampled_from(["a", "b", "c"]), "Node": st.sampled_from(["n1", "n2", "x"]),
          "Queue": st.sampled_from(["q", "r"])}
 LISTS = [{}, {}, {"aggregation": "List"}, {"aggregation": "List", "delimiter": ";"}]
@@ -69,7 +68,7 @@ def conditions(job: Job) -> Job:
     return Job(kept)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", SCRIPT_FORMATS)
 @settings(max_examples=examples(60), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), st.lists(offers(), min_size=1, max_size=4))
 def test_conditions_come_back(name: str, job: Job, offered: list[Job]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sssjob.translators.registry import BUILT_IN
+from sssjob.translators.registry import SCRIPT_FORMATS
 from sssjob.translators.scripts.rows import Dialect, dialect_of, dialects
 
 __all__ = ["EXAMPLES", "GAPS", "SPELLED", "WITHOUT", "examples", "gaps", "script", "without"]
@@ -309,9 +309,8 @@ def gaps() -> dict[str, str]:
 
 def _dialects() -> tuple[Dialect, ...]:
     """All built-in dialects, and those of others that are in use."""
-    for name, module in BUILT_IN.items():
-        if ".scripts." in module:
-            dialect_of(name)
+    for name in SCRIPT_FORMATS:
+        dialect_of(name)
     return dialects()
 
 
