@@ -51,17 +51,22 @@ _OF_ANOTHER = "SSSJOB_TEST_FORKS"
 _NUMBER = 8                     # bytes of a number on the wire
 _INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
-_IMPORTED = ("encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
-             "psij.executors.batch.sge", "psij.executors.batch.slurm", "psij.executors.local", "sssjob.cli._app",
+_IMPORTED = ("_strptime", "encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
+             "psij.executors.batch.sge", "psij.executors.batch.slurm",
+             "psij.executors.batch.template_function_library", "psij.executors.local", "sssjob.cli._app",
              "sssjob.cli._dry_run", "sssjob.cli._journal", "sssjob.cli._recognised", "sssjob.cli._tables",
              "sssjob.cli._wishes",
-             *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "explain", "list_", "log",
-                                                 "query", "run", "show", "status", "submit", "wait")),
-             "sssjob.conversion.intake", "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query",
-             "sssjob.request.explaining", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper",
-             "sssjob.run.keeping", "sssjob.run.again", "sssjob.run.routing",
+             *(f"sssjob.cli.{name}" for name in ("attach", "cancel", "check", "convert", "explain", "hold", "list_",
+                                                 "log", "query", "release", "rerun", "run", "show", "status",
+                                                 "submit", "wait")),
+             "sssjob.conversion.intake", "sssjob.conversion.merging", "sssjob.lrm.acceptance.sge",
+             "sssjob.lrm.acceptance.slurm", "sssjob.mjf.provider", "sssjob.query", "sssjob.request.explaining",
+             "sssjob.run.again", "sssjob.run.client", "sssjob.run.engine", "sssjob.run.keeper", "sssjob.run.keeping",
+             "sssjob.run.returning", "sssjob.run.routing", "sssjob.translators.scripts.sge",
              "sssjob.translators.scripts.slurm", "sssjob.translators.specs.sss", "sssjob.validation",
              "sssjob.xml._aside", "sssjob.xml.reader", "sssjob.xml.twin")
+#: Templates that they render, which are compiled once.
+_TEMPLATES = ("job.sh.j2", "sge.sh.j2", "slurm.sh.j2")
 #: What the ``main`` of a module imports.
 _OF_MAIN = {"sssjob.query._child": ("elementpath.xpath31", "sssjob.document.nodeset")}
 
@@ -496,6 +501,8 @@ def _end(code: int) -> None:
 if __name__ == "__main__":
     for _module in _IMPORTED if sys.argv[2] == _COMMANDS else ("tests.fakes.lab",):
         importlib.import_module(_module)
+    for _template in _TEMPLATES if sys.argv[2] == _COMMANDS else ():
+        importlib.import_module("sssjob.templates").environment().get_template(_template)
     gc.collect()
     gc.freeze()
     _end(_main(_Server(socket.socket(fileno=int(sys.argv[1]))).serve()))

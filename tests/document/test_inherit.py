@@ -314,7 +314,6 @@ def test_the_nearest_level_that_says_a_property_is_its_origin(levels: _Said, sta
                     assert seen.get(tag, slot) == [p for p in stated if p.tag == tag]
 
 
-@settings(max_examples=60, deadline=None)
 @given(said_at_levels(), st.sampled_from(["Idle", "Completed"]))
 def test_a_folded_job_never_says_what_a_default_says_and_the_job_overrides(levels: _Said, state: str) -> None:
     """The same of the document that folding gives: the level of a value is seen by looking for its property there."""

@@ -26,6 +26,7 @@ from sssjob.validation.large import Large, WholeError
 from sssjob.xml._parts import frame_of, parts
 from sssjob.xml.twin import to_json
 from sssjob.xml.writer import write_document
+from tests.strategies import examples
 
 #: Every job is a part of its own, and every document is large.
 TINY = replace(LIMITS, part_bytes=1, whole_bytes=0)
@@ -72,7 +73,7 @@ def in_parts(data: bytes, profile: str = "liberal") -> Large:
     return Large.of(io.BytesIO(data), "a.xml", profile=profile, limits=TINY)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_as_the_whole(seed: int) -> None:
     """Findings with their places, jobs with their lines, and the text in every form are those of the whole reading; or
     the document is left to it."""
