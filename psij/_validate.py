@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, InvalidJobTypeException, SubmitException
+from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
@@ -56,6 +57,13 @@ def check_interpreter() -> None:
                               "free-threaded build with PYTHON_GIL=1, or -X gil=1")
 
 
+def check_is_job(job: object) -> None:
+    """Raise InvalidJobTypeException for what is no Job, which programs hand over in its place."""
+    if not isinstance(job, Job):
+        hint = ": an AsyncJob is for an AsyncJobExecutor" if _kind(job) == "AsyncJob" else ""
+        raise InvalidJobTypeException(f"an executor takes a Job, not {_kind(job)}{hint}")
+
+
 def check_spec(spec: object) -> JobSpec:
     """The specification, checked. Raises InvalidJobException saying what is wrong with it."""
     if spec is None:
@@ -72,8 +80,10 @@ def check_spec(spec: object) -> JobSpec:
     return spec
 
 
-def native_id_text(native_id: object) -> str:
-    """A native id as text: programs that have a process id hand over a number. Raises TypeError."""
+def attached_id(job: object, native_id: object) -> str:
+    """A native id as text, for a Job that is to be attached to it: programs that have a process id hand over a number.
+    Raises TypeError."""
+    check_is_job(job)
     if isinstance(native_id, str):
         return native_id
     if isinstance(native_id, int) and not isinstance(native_id, bool):

@@ -225,11 +225,14 @@ class Job:
         self._set_status(JobStatus(JobState.FAILED, metadata={"reason": "lost"}, message=(
             f"it cannot be followed by process {os.getpid()}, which was forked from the one that submitted it: {why}")))
 
-    def _not_of(self, executor: JobExecutor) -> str:
-        """Why an executor cannot do anything with the job; a clause."""
-        if self.executor is None and self._candidate is None:
-            return "it was never submitted"
-        return f"it was not submitted to this executor ({executor.name})"
+    def _owner(self, executor: JobExecutor) -> JobExecutor:
+        """The executor that can end the job: the one given, or another of its kind. Raises InvalidStateException."""
+        if self.executor is executor or (self.executor is not None and type(self.executor) is type(executor)):
+            return self.executor
+        known = self.executor is not None or self._candidate is not None
+        raise InvalidStateException(f"Job {self._id} cannot be canceled: " + (
+            f"it was not submitted to an executor of this kind ({executor.name})." if known else
+            "it was never submitted."))
 
     def _check_reach(self) -> None:
         """Raise SubmitException for a job that only the parent of this forked child can end."""
@@ -255,15 +258,17 @@ class Job:
             raise InvalidStateException(f"Job {self._id} cannot be canceled: it was never submitted.")
         executor.cancel(self)
 
-    def wait(self, timeout: timedelta | float | None = None,
+    def wait(self, timeout: timedelta | float | JobState | Sequence[JobState] | None = None,
              target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
         """Wait for a target state, any state after one of them, or any final state.
 
         timeout: None waits without limit; zero looks once; a number is seconds. target_states: one or several; None
-        means the final ones. The callbacks for what is seen have been called when it returns, unless they take more
-        than a second or it is a callback that waits.
+        means the final ones. Alone they may come first, as in the examples of the specification. The callbacks for what
+        is seen have been called when it returns, unless they take more than a second or it is a callback that waits.
         Returns the status that ended the wait, or None when the time was up.
         """
+        if target_states is None and isinstance(timeout, (JobState, list, tuple, set, frozenset)):
+            timeout, target_states = None, timeout
         targets = _targets(target_states)
         deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
         if not _reached(self.status.state, targets) and not self._sleep(
