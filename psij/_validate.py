@@ -24,7 +24,8 @@ from psij.staging import StageIn, StageOut, StageOutFlags
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
-_PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_PATHS = tuple((name, f"_{name}") for name in (
+    "directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch"))
 _OWNERS = ("psij", "launcher")      # of custom attributes, beside executors
 _LONGEST = timedelta(days=365_000)
 
@@ -72,8 +73,9 @@ def check_spec(spec: object) -> JobSpec:
         raise InvalidJobTypeException(f"job.spec must be a JobSpec, not {_kind(spec)}")
     _check_command(spec)
     _check_environment(spec)
-    for name in _PATHS:
-        _check_path(name, getattr(spec, name))
+    for name, member in _PATHS:
+        if (path := getattr(spec, member)) is not None:
+            _check_path(name, path)
     _check_resources(spec.resources)
     _check_attributes(spec.attributes)
     _check_staging(spec)
@@ -113,12 +115,14 @@ def _check_command(spec: JobSpec) -> None:
     if spec.executable is None:
         raise InvalidJobException("The job has no executable.")
     executable: object = spec.executable
-    _text("executable", os.fspath(executable) if isinstance(executable, os.PathLike) else executable, empty=False)
-    if spec.arguments is not None:
-        if not isinstance(spec.arguments, list | tuple):
-            raise InvalidJobTypeException(f"arguments must be a list of texts, not {_kind(spec.arguments)}")
+    is_path = type(executable) is not str and isinstance(executable, os.PathLike)
+    _text("executable", os.fspath(spec.executable) if is_path else executable, empty=False)
+    arguments = spec.arguments
+    if arguments is not None:
+        if not isinstance(arguments, list | tuple):
+            raise InvalidJobTypeException(f"arguments must be a list of texts, not {_kind(arguments)}")
         texts = spec._argument_texts()
-        if texts is not spec.arguments:
+        if texts is not arguments:
             spec.arguments = texts
         for index, argument in enumerate(texts or ()):
             _text(f"arguments[{index}]", argument)
@@ -149,8 +153,6 @@ def _check_environment(spec: JobSpec) -> None:
 
 
 def _check_path(name: str, path: object) -> None:
-    if path is None:
-        return
     if not isinstance(path, Path):
         raise InvalidJobTypeException(f"{name} must be a Path, not {_kind(path)}")
     _text(name, str(path))
@@ -225,11 +227,13 @@ def _check_duration(duration: object) -> None:
 
 
 def _check_staging(spec: JobSpec) -> None:
+    if not isinstance(spec.cleanup_flags, StageOutFlags):
+        raise InvalidJobTypeException(f"cleanup_flags must be StageOutFlags, not {_kind(spec.cleanup_flags)}")
+    if not spec._has_staging():
+        return
     for name, kind in (("stage_in", StageIn), ("stage_out", StageOut)):
         for item in getattr(spec, name) or ():
             if not isinstance(item, kind):
                 raise InvalidJobTypeException(f"{name} must hold {kind.__name__} objects, not {_kind(item)}")
     for path in spec.cleanup or ():
         _check_path("a path in cleanup", path)
-    if not isinstance(spec.cleanup_flags, StageOutFlags):
-        raise InvalidJobTypeException(f"cleanup_flags must be StageOutFlags, not {_kind(spec.cleanup_flags)}")

@@ -132,8 +132,10 @@ class Job:
                 return False
             if self.executor is None:
                 self.executor = self._candidate
-            for state in _skipped(current, status.state, _ran(status), _stages(self.spec)):
-                self._advance(JobStatus(state, time=_time_of(state, status)))
+            stages = _stages(self.spec)
+            if stages or not _next(current, status.state):
+                for state in _skipped(current, status.state, _ran(status), stages):
+                    self._advance(JobStatus(state, time=_time_of(state, status)))
             self._advance(status)
         self._wake()
         return True
@@ -382,10 +384,16 @@ def _ran(status: JobStatus) -> bool:
 
 def _stages(spec: JobSpec | None) -> tuple[JobState, ...]:
     """The states between QUEUED and the end that are only for some jobs, as far as they are for this one."""
-    if spec is None or not (spec.stage_in or spec.stage_out or spec.cleanup):
+    if spec is None or not spec._has_staging():
         return ()
     stages = {JobState.STAGE_IN: spec.stage_in, JobState.STAGE_OUT: spec.stage_out, JobState.CLEANUP: spec.cleanup}
     return tuple(state for state, value in stages.items() if value)
+
+
+def _next(current: JobState, new: JobState) -> bool:
+    """Whether one state comes next after another where a job does not stage, so that nothing is to be filled in."""
+    return current is JobState.ACTIVE or new is JobState.QUEUED or (
+        new is JobState.ACTIVE and current is JobState.QUEUED)
 
 
 @cache

@@ -131,7 +131,8 @@ class LocalJobExecutor(JobExecutor):
 
     def _taken(self, job: Job, spec: JobSpec) -> LocalRun:
         """A run for a job that was checked. Raises InvalidJobException for its options, InvalidStateException."""
-        options(spec)
+        if spec.attributes is not None and spec.attributes.custom_attributes:
+            options(spec)
         run = LocalRun(self, job, time.time())
         job._bind(self)
         self._runs[job.id] = run
