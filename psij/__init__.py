@@ -67,10 +67,15 @@ __all__ = [
 
 #: Name -> module, of what is loaded when it is first used: JSON and asyncio cost more than all the rest.
 _LATER = {"JSONSerializer": "serialize", "Serializer": "serialize", "AsyncFunctionJobStatusCallback": "async_job",
-          "AsyncJob": "async_job", "AsyncJobStatusCallback": "async_job", "AsyncJobExecutor": "async_job_executor"}
+          "AsyncJob": "async_job", "AsyncJobStatusCallback": "async_job", "AsyncJobExecutor": "async_job_executor",
+          "Descriptor": "descriptor", "VERSION": "version"}
+#: Modules that ``import psij`` of psij-python loads, or its executors: programs name them without importing them.
+_MODULES = ("descriptor", "executors", "launchers", "serialize", "utils")
 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(f"psij.{_LATER[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"psij.{name}")
     raise AttributeError(f"module 'psij' has no attribute {name!r}")

@@ -22,7 +22,7 @@ import threading
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, NoneType
 from typing import Any, Final, Generic, TypeVar
 
 from psij import _forks
@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 _LAST_S = 10.0      # how long the end of the program waits for what was handed over
 _BEGIN_S = 1.0      # a thread that has not begun by then will find that nobody waits for it
 _NUMBERS: Final = tuple(map(int, signal.valid_signals()))
+_NO_HANDLERS: Final = frozenset({int, NoneType, BuiltinFunctionType})       # the last one is that of Ctrl-C
 _log = logging.getLogger("psij")
 
 
@@ -165,9 +166,8 @@ atexit.register(lambda: _later.finish())
 
 def _may_be_interrupted() -> bool:
     """Whether this is the thread that runs signal handlers, and there are some that are the program's own."""
-    return threading.get_ident() == threading.main_thread().ident and any(
-        callable(handler) and not isinstance(handler, BuiltinFunctionType)      # that of Ctrl-C
-        for handler in map(_signal.getsignal, _NUMBERS))
+    return threading.get_ident() == threading.main_thread().ident and not _NO_HANDLERS.issuperset(
+        map(type, map(_signal.getsignal, _NUMBERS)))
 
 
 def passing() -> bool:

@@ -143,6 +143,8 @@ class Registry:
         constraint: a PEP 440 specifier such as ``>= 0.0.1``, or None. Raises ValueError when the name is not known, no
         version fits or the plugin cannot be loaded (with the loading error as cause).
         """
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a plug-in ({self.kind}) is a text, not {name!r}")
         return apart(lambda: self._get(name, constraint, kind))
 
     def _get(self, name: str, constraint: str | None, kind: type) -> tuple[type, Descriptor]:

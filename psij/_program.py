@@ -252,6 +252,8 @@ def _base(node: ast.AST) -> str:
 
 def _names(node: ast.AST) -> Iterator[Touched]:
     if isinstance(node, ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id == "psij" and not _has("psij", node.attr):
+            yield Touched(node.lineno, "module", f"psij.{node.attr}")
         if node.attr in _STAGES:
             yield Touched(node.lineno, "states", node.attr)
         if node.attr == "TypeCheckError":

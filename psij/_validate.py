@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException, InvalidJobTypeException, SubmitException
+from psij.job import Job
 from psij.job_attributes import JobAttributes
 from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
@@ -23,7 +24,8 @@ from psij.staging import StageIn, StageOut, StageOutFlags
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
-_PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_PATHS = tuple((name, f"_{name}") for name in (
+    "directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch"))
 _OWNERS = ("psij", "launcher")      # of custom attributes, beside executors
 _LONGEST = timedelta(days=365_000)
 
@@ -56,6 +58,13 @@ def check_interpreter() -> None:
                               "free-threaded build with PYTHON_GIL=1, or -X gil=1")
 
 
+def check_is_job(job: object) -> None:
+    """Raise InvalidJobTypeException for what is no Job, which programs hand over in its place."""
+    if not isinstance(job, Job):
+        hint = ": an AsyncJob is for an AsyncJobExecutor" if _kind(job) == "AsyncJob" else ""
+        raise InvalidJobTypeException(f"an executor takes a Job, not {_kind(job)}{hint}")
+
+
 def check_spec(spec: object) -> JobSpec:
     """The specification, checked. Raises InvalidJobException saying what is wrong with it."""
     if spec is None:
@@ -64,16 +73,19 @@ def check_spec(spec: object) -> JobSpec:
         raise InvalidJobTypeException(f"job.spec must be a JobSpec, not {_kind(spec)}")
     _check_command(spec)
     _check_environment(spec)
-    for name in _PATHS:
-        _check_path(name, getattr(spec, name))
+    for name, member in _PATHS:
+        if (path := getattr(spec, member)) is not None:
+            _check_path(name, path)
     _check_resources(spec.resources)
     _check_attributes(spec.attributes)
     _check_staging(spec)
     return spec
 
 
-def native_id_text(native_id: object) -> str:
-    """A native id as text: programs that have a process id hand over a number. Raises TypeError."""
+def attached_id(job: object, native_id: object) -> str:
+    """A native id as text, for a Job that is to be attached to it: programs that have a process id hand over a number.
+    Raises TypeError."""
+    check_is_job(job)
     if isinstance(native_id, str):
         return native_id
     if isinstance(native_id, int) and not isinstance(native_id, bool):
@@ -103,12 +115,14 @@ def _check_command(spec: JobSpec) -> None:
     if spec.executable is None:
         raise InvalidJobException("The job has no executable.")
     executable: object = spec.executable
-    _text("executable", os.fspath(executable) if isinstance(executable, os.PathLike) else executable, empty=False)
-    if spec.arguments is not None:
-        if not isinstance(spec.arguments, list | tuple):
-            raise InvalidJobTypeException(f"arguments must be a list of texts, not {_kind(spec.arguments)}")
+    is_path = type(executable) is not str and isinstance(executable, os.PathLike)
+    _text("executable", os.fspath(spec.executable) if is_path else executable, empty=False)
+    arguments = spec.arguments
+    if arguments is not None:
+        if not isinstance(arguments, list | tuple):
+            raise InvalidJobTypeException(f"arguments must be a list of texts, not {_kind(arguments)}")
         texts = spec._argument_texts()
-        if texts is not spec.arguments:
+        if texts is not arguments:
             spec.arguments = texts
         for index, argument in enumerate(texts or ()):
             _text(f"arguments[{index}]", argument)
@@ -139,8 +153,6 @@ def _check_environment(spec: JobSpec) -> None:
 
 
 def _check_path(name: str, path: object) -> None:
-    if path is None:
-        return
     if not isinstance(path, Path):
         raise InvalidJobTypeException(f"{name} must be a Path, not {_kind(path)}")
     _text(name, str(path))
@@ -215,11 +227,13 @@ def _check_duration(duration: object) -> None:
 
 
 def _check_staging(spec: JobSpec) -> None:
+    if not isinstance(spec.cleanup_flags, StageOutFlags):
+        raise InvalidJobTypeException(f"cleanup_flags must be StageOutFlags, not {_kind(spec.cleanup_flags)}")
+    if not spec._has_staging():
+        return
     for name, kind in (("stage_in", StageIn), ("stage_out", StageOut)):
         for item in getattr(spec, name) or ():
             if not isinstance(item, kind):
                 raise InvalidJobTypeException(f"{name} must hold {kind.__name__} objects, not {_kind(item)}")
     for path in spec.cleanup or ():
         _check_path("a path in cleanup", path)
-    if not isinstance(spec.cleanup_flags, StageOutFlags):
-        raise InvalidJobTypeException(f"cleanup_flags must be StageOutFlags, not {_kind(spec.cleanup_flags)}")

@@ -132,8 +132,10 @@ class Job:
                 return False
             if self.executor is None:
                 self.executor = self._candidate
-            for state in _skipped(current, status.state, _ran(status), _stages(self.spec)):
-                self._advance(JobStatus(state, time=_time_of(state, status)))
+            stages = _stages(self.spec)
+            if stages or not _next(current, status.state):
+                for state in _skipped(current, status.state, _ran(status), stages):
+                    self._advance(JobStatus(state, time=_time_of(state, status)))
             self._advance(status)
         self._wake()
         return True
@@ -225,11 +227,14 @@ class Job:
         self._set_status(JobStatus(JobState.FAILED, metadata={"reason": "lost"}, message=(
             f"it cannot be followed by process {os.getpid()}, which was forked from the one that submitted it: {why}")))
 
-    def _not_of(self, executor: JobExecutor) -> str:
-        """Why an executor cannot do anything with the job; a clause."""
-        if self.executor is None and self._candidate is None:
-            return "it was never submitted"
-        return f"it was not submitted to this executor ({executor.name})"
+    def _owner(self, executor: JobExecutor) -> JobExecutor:
+        """The executor that can end the job: the one given, or another of its kind. Raises InvalidStateException."""
+        if self.executor is executor or (self.executor is not None and type(self.executor) is type(executor)):
+            return self.executor
+        known = self.executor is not None or self._candidate is not None
+        raise InvalidStateException(f"Job {self._id} cannot be canceled: " + (
+            f"it was not submitted to an executor of this kind ({executor.name})." if known else
+            "it was never submitted."))
 
     def _check_reach(self) -> None:
         """Raise SubmitException for a job that only the parent of this forked child can end."""
@@ -255,15 +260,17 @@ class Job:
             raise InvalidStateException(f"Job {self._id} cannot be canceled: it was never submitted.")
         executor.cancel(self)
 
-    def wait(self, timeout: timedelta | float | None = None,
+    def wait(self, timeout: timedelta | float | JobState | Sequence[JobState] | None = None,
              target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
         """Wait for a target state, any state after one of them, or any final state.
 
         timeout: None waits without limit; zero looks once; a number is seconds. target_states: one or several; None
-        means the final ones. The callbacks for what is seen have been called when it returns, unless they take more
-        than a second or it is a callback that waits.
+        means the final ones. Alone they may come first, as in the examples of the specification. The callbacks for what
+        is seen have been called when it returns, unless they take more than a second or it is a callback that waits.
         Returns the status that ended the wait, or None when the time was up.
         """
+        if target_states is None and isinstance(timeout, (JobState, list, tuple, set, frozenset)):
+            timeout, target_states = None, timeout
         targets = _targets(target_states)
         deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
         if not _reached(self.status.state, targets) and not self._sleep(
@@ -377,10 +384,16 @@ def _ran(status: JobStatus) -> bool:
 
 def _stages(spec: JobSpec | None) -> tuple[JobState, ...]:
     """The states between QUEUED and the end that are only for some jobs, as far as they are for this one."""
-    if spec is None or not (spec.stage_in or spec.stage_out or spec.cleanup):
+    if spec is None or not spec._has_staging():
         return ()
     stages = {JobState.STAGE_IN: spec.stage_in, JobState.STAGE_OUT: spec.stage_out, JobState.CLEANUP: spec.cleanup}
     return tuple(state for state, value in stages.items() if value)
+
+
+def _next(current: JobState, new: JobState) -> bool:
+    """Whether one state comes next after another where a job does not stage, so that nothing is to be filled in."""
+    return current is JobState.ACTIVE or new is JobState.QUEUED or (
+        new is JobState.ACTIVE and current is JobState.QUEUED)
 
 
 @cache

@@ -174,6 +174,10 @@ class JobSpec:
         """Have these paths removed after the end."""
         self._cleanup = None if value is None else {Path(path) for path in value}
 
+    def _has_staging(self) -> bool:
+        """Whether there are files to bring, fetch or remove."""
+        return bool(self._stage_in or self._stage_out or self._cleanup)
+
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _MEMBERS}
 

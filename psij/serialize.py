@@ -63,6 +63,14 @@ class Serializer(ABC):
         """The specification in a text. Raises ValueError."""
         return self.load(io.StringIO(s))
 
+    def _from_spec(self, spec: JobSpec) -> dict[str, Any]:
+        """A specification as a dictionary of plain values; programs call these two of psij-python's."""
+        return _from_spec(spec)
+
+    def _to_spec(self, data: dict[str, Any]) -> JobSpec:
+        """The specification in a dictionary of plain values."""
+        return _to_spec(data)
+
     @abstractmethod
     def _dump_dict(self, dict: dict[str, Any], stream: IO[str]) -> None:
         """Write a dictionary of plain values."""

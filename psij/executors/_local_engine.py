@@ -220,6 +220,8 @@ class Engine:
         return None if self._sleeps_until == math.inf else min(max(0.0, self._sleeps_until - time.monotonic()), 3600.0)
 
     def _take_timers(self) -> None:
+        if not self._timers or self._timers[0][0] > time.monotonic():
+            return
         due = []
         with self._lock:
             while self._timers and self._timers[0][0] <= time.monotonic():

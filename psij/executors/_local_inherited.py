@@ -59,8 +59,10 @@ _mine = threading.local()       # a _Status
 def _facts() -> list[bytes]:
     status: _Status | None = getattr(_mine, "status", None)
     if status is not None and status.pid == os.getpid():        # not in a fork
-        with suppress(OSError, ValueError):         # the descriptor was closed and given away: another one
+        try:
             return status.inherited()
+        except (OSError, ValueError):       # the descriptor was closed and given away: another one
+            pass
     status = _Status()
     if not passing():
         _mine.status = status

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from psij.executors import _local_proc as proc
 from psij.executors._local_ends import End, find
 from psij.executors._local_engine import Outcome, Watched, engine
-from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
+from psij.executors._local_plan import ENVIRONMENT, Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
 from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, end_marked, spawn
 from psij.executors._local_staging import (
@@ -42,7 +42,7 @@ from psij.resource_spec import ResourceSpecV1
 
 if TYPE_CHECKING:
     from psij.executors.local import LocalJobExecutor
-    from psij.surroundings import Entered
+    from psij.surroundings import Entered, Surroundings
 
 _LIMIT_SIGNALS = {int(signal.SIGXCPU): "cpu-limit", int(signal.SIGXFSZ): "disk-limit"}
 _WORDS = {"cancel": "canceled on request", "timeout": "the time limit was reached"}
@@ -87,7 +87,8 @@ class LocalRun:
         extra = self._node_file(job, spec)
         if spec.inherit_environment:
             self.watched.tag = extra[proc.TAG] = job.id
-        extra |= self._enter(job)
+        if self.executor.config.surroundings is not None:
+            extra |= self._enter(job, self.executor.config.surroundings)
         self.plan = make_plan(spec, extra)
         self.watched.limit = self.plan.limit
         if self.record is not None:
@@ -95,11 +96,8 @@ class LocalRun:
         self.staging = staging(spec, self.plan.directory)
         self.command, self.script = self._command(job, spec, self.plan)
 
-    def _enter(self, job: Job) -> Mapping[str, str]:
+    def _enter(self, job: Job, surroundings: Surroundings) -> Mapping[str, str]:
         """Make the surroundings of the job; variables of theirs. Raises InvalidJobException."""
-        surroundings = self.executor.config.surroundings
-        if surroundings is None:
-            return {}
         surroundings.check(job)
         try:
             self.entered = surroundings.enter(job, self.processors, job.id)
@@ -111,8 +109,10 @@ class LocalRun:
     def _leave(self) -> dict[str, Any]:
         """Take the surroundings away; keys for the metadata."""
         entered, self.entered = self.entered, None
+        if entered is None:
+            return {}
         try:
-            return dict(entered.leave()) if entered is not None else {}
+            return dict(entered.leave())
         except Exception as e:
             _log.warning("Surroundings of job %s: %s", self.jobs[0].id, e)
             return {}
@@ -127,7 +127,10 @@ class LocalRun:
 
     def _node_file(self, job: Job, spec: JobSpec) -> dict[str, str]:
         """Write the list of nodes, one line per process, when there are several; the variable that names it."""
-        count = spec.resources.computed_process_count if isinstance(spec.resources, ResourceSpecV1) else 1
+        resources = spec.resources
+        if resources is None or not isinstance(resources, ResourceSpecV1):
+            return {}
+        count = resources.computed_process_count
         if count <= 1:
             return {}
         folder = self.executor.config.work_directory / "local"
@@ -248,10 +251,10 @@ class LocalRun:
     def announce_to(self, job: Job, queued: float) -> None:
         """Tell one job that it runs."""
         pid = job._native_id = self.watched.pid
-        job.status = JobStatus(JobState.QUEUED, time=queued,
-                               metadata={"native_id": str(pid), "nativeId": pid, "submit_time": queued})
-        job.status = JobStatus(JobState.ACTIVE, time=self.started,
-                               metadata={"native_id": str(pid), "start_time": self.started})
+        job._set_status(JobStatus(JobState.QUEUED, queued, metadata={"native_id": str(pid), "nativeId": pid,
+                                                                     "submit_time": queued}))
+        job._set_status(JobStatus(JobState.ACTIVE, self.started, metadata={"native_id": str(pid),
+                                                                           "start_time": self.started}))
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -265,7 +268,8 @@ class LocalRun:
         finally:
             self.release()
         status = self._final(outcome, trouble, output)
-        status.metadata = {**(status.metadata or {}), **leavings}
+        if leavings:
+            status.metadata = {**(status.metadata or {}), **leavings}
         if self.staging is None or not (self.staging.stage_out or self.staging.cleanup):
             self._close(status)
         else:
@@ -358,16 +362,16 @@ def outcome_of(end: End, why: str | None = None) -> Outcome:
     return Outcome(end.wait_status, end.cpu_s, end.peak, max(end.ended - end.before, 0.0), why)
 
 
-_NAMING = ("LOGNAME", "USER", "LNAME", "USERNAME")      # the variables that getpass asks before the list of users
+_NAMING = (b"LOGNAME", b"USER", b"LNAME", b"USERNAME")      # the variables that getpass asks before the list of users
 
 
 def _user() -> str:
     """The name of our user, its number where it has none."""
-    return _user_by(os.geteuid(), *map(os.environ.get, _NAMING))
+    return _user_by(os.geteuid(), *map(ENVIRONMENT.get, _NAMING))
 
 
 @lru_cache(maxsize=8)
-def _user_by(number: int, *stated: str | None) -> str:
+def _user_by(number: int, *stated: bytes | None) -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -155,7 +155,7 @@ def staging(spec: JobSpec, directory: str, base: str | None = None) -> Staging |
 
     base: what relative paths on the client's side refer to, the current directory unless stated.
     """
-    if not (spec.stage_in or spec.stage_out or spec.cleanup):
+    if not spec._has_staging():
         return None
     flags = spec.cleanup_flags
     return Staging(

@@ -23,6 +23,7 @@ Where this cannot be done (not Linux, no Python to run, a sandbox), ``start`` re
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # what ``signal`` makes of it takes twice as long
 import atexit
 import marshal
 import os
@@ -45,10 +46,11 @@ from psij.executors._local_ends import file_to_write
 from psij.executors._local_inherited import group, inherited
 
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
-_HEADER, _PACKET = 8, 1 << 16       # as in _local_starter_main
+_HEADER, _RINGS, _PACKET = 8, 1 << 63, 1 << 16       # as in _local_starter_main
 _FIRST_S, _LATER_S = 10.0, 60.0     # patience with its own start, with the start of a job
 _BIG = 1 << 18                      # bytes of a request
 _TRIES = 3                          # of starters that do not work
+_MARSHAL = 2                        # the version that does not look for objects that come twice, which takes longer
 _CHECK_S = 1.0                      # between looks at the control group
 
 
@@ -177,10 +179,10 @@ class Starter:
                     os.killpg(pid, signal.SIGKILL)
             raise
 
-    def send(self, request: bytes, streams: Sequence[int]) -> None:
-        """Send a request. Raises _Dead."""
+    def send(self, request: bytes, streams: Sequence[int], rings: int = 0) -> None:
+        """Send a request. rings: _RINGS where the answer is waited for with others. Raises _Dead."""
         self.sent += 1
-        head = len(request).to_bytes(_HEADER, "little") + request[:_PACKET - _HEADER]
+        head = (len(request) | rings).to_bytes(_HEADER, "little") + request[:_PACKET - _HEADER]
         try:
             if streams:
                 socket.send_fds(self.channel, [head], list(streams), socket.MSG_NOSIGNAL)
@@ -361,7 +363,7 @@ class _Starters:
         with self.lock:
             try:
                 starter = self.starter if unchanged and self.starter is not None else self._current(on_new)
-                starter.send(request, streams)
+                starter.send(request, streams, _RINGS)
             except BaseException as e:          # half of the request may have been sent
                 self.retire()
                 if isinstance(e, (OSError, _Dead, _Unusable)):
@@ -454,10 +456,9 @@ def request_of(command: Sequence[bytes], environment: Mapping[bytes, bytes], dir
     request: tuple[Any, ...] = (
         [-1 if fd is None else descriptors.index(fd) for fd in streams], candidates(command[0], environment),
                                 list(command),
-        dict(environment), os.fsencode(directory),
-        [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
+        environment, os.fsencode(directory), list(_signal.pthread_sigmask(_signal.SIG_BLOCK, ())),
         [(name, getattr(resource, name), *pair) for name, pair in limits.items()], nice, *record)
-    return marshal.dumps(request), descriptors
+    return marshal.dumps(request, _MARSHAL), descriptors
 
 
 def start(request: bytes, descriptors: Sequence[int],

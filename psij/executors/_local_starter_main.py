@@ -4,9 +4,10 @@
 it adds how jobs end (see ``_local_ends``; empty: none). It imports nothing but built-in and extension modules, because
 the memory that it has is the least that a job can be measured to have.
 
-CHANNEL: it says ``ready``; then it answers each request, in their order. Request: 8 bytes of length and a marshalled
-tuple (see ``serve``), in several packets when it is long; the first brings the descriptors of those standard streams of
-the job that are not /dev/null, as all of ours are. Answer: a marshalled tuple of the number of the request, process id
+CHANNEL: it says ``ready``; then it answers each request, in their order. Request: 8 bytes, the length and in the
+highest bit whether the client listens at the bell for its answer, and a marshalled tuple (see ``serve``), in several
+packets when it is long; the first brings the descriptors of those standard streams of the job that are not /dev/null,
+as all of ours are. Answer: a marshalled tuple of the number of the request, process id
 (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: a marshalled list; for each process that ended a tuple of process id, wait status, CPU seconds, peak memory as
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _ENOENT, _ENOTDIR, _EMFILE = 2, 20, 24
-_HEADER = 8             # bytes of the length
+_HEADER, _RINGS = 8, 1 << 63        # bytes of the length; in it: the bell is to be rung for the answer
 _PACKET = 1 << 16       # bytes of the longest packet
 _THREE = 12             # bytes of three descriptors
 _ASKERS = 64            # at the door, at most
@@ -307,6 +308,7 @@ def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
         return False
     descriptors = [fd for _, _, data in extra for fd in memoryview(data).cast("i")]
     size = int.from_bytes(packet[:_HEADER], "little")
+    rings, size = bool(size & _RINGS), size & ~_RINGS
     body = bytearray(packet[_HEADER:])
     while len(body) < size:
         more = channel.recv(_PACKET)
@@ -318,18 +320,17 @@ def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
     if answer[0]:
         _running[answer[0]] = before, time.clock_gettime(time.CLOCK_BOOTTIME)
     channel.send(marshal.dumps((number, *answer, began)))
-    outbox.answers += 1
-    outbox.note(time.monotonic())
+    if rings:
+        outbox.answers += 1
+        outbox.note(time.monotonic())
     for fd in descriptors:
         posix.close(fd)
     posix.chdir("/")
     return True
 
 
-def reap(outbox: Outbox, door: "_socket.socket | None", ends: Ends) -> bool:
+def reap(outbox: Outbox, ends: Ends) -> bool:
     """Report the processes that have ended, to all who have asked before; whether there are others."""
-    if door is not None:        # who asked before the end has come by now
-        let_all_in(door)
     while True:
         try:
             pid, status, usage = posix.wait4(-1, posix.WNOHANG)
@@ -413,12 +414,12 @@ def main() -> None:
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     poll = select.poll()
+    door = open_door()
+    if door is not None:        # first: who asked before an end is told of it
+        poll.register(door, select.POLLIN)
     poll.register(channel, select.POLLIN)
     poll.register(woken, select.POLLIN)
     poll.register(reports, 0)           # only its end
-    door = open_door()
-    if door is not None:
-        poll.register(door, select.POLLIN)
     serving = busy = True
     number = 1
     outbox = Outbox(reports, bell)
@@ -432,7 +433,7 @@ def main() -> None:
         for fd, _ in ready:
             if fd == woken:
                 posix.read(woken, 4096)
-                busy = reap(outbox, door, ends)
+                busy = reap(outbox, ends)
             elif fd == reports.fileno():
                 poll.unregister(reports)
             elif door is not None and fd == door.fileno():
@@ -445,7 +446,7 @@ def main() -> None:
                 outbox.flush()
                 poll.unregister(channel)
                 channel.close()
-                busy = reap(outbox, door, ends)
+                busy = reap(outbox, ends)
     outbox.flush()
 
 

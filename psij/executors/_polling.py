@@ -9,7 +9,7 @@ import time
 from abc import abstractmethod
 from pathlib import Path
 
-from psij._validate import native_id_text
+from psij._validate import attached_id
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.job import Job
 from psij.job_executor import JobExecutor
@@ -65,7 +65,7 @@ class PollingExecutor(JobExecutor):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of the service by its id there."""
-        text = native_id_text(native_id)
+        text = attached_id(job, native_id)
         self._check_place()
         job._attach(self)
         job._native_id = text

@@ -22,7 +22,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, InvalidStateException, QueueFullException, SubmitException
+from psij.exceptions import InvalidJobException, QueueFullException, SubmitException
 from psij.executors._arc_description import Described, Output, annotation, describe
 from psij.executors._arc_records import Records
 from psij.executors._polling import PlaceException, PollingExecutor, RESTExecutorConfig
@@ -106,8 +106,11 @@ class ARCJobExecutor(PollingExecutor):
         """Ask the computing element for the end of a job."""
         if job.status.final:
             return
-        if job.native_id is None or job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
+        if (owner := job._owner(self)) is not self:
+            owner.cancel(job)
+            return
+        if job.native_id is None:
+            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
         self._kill(self._place(), job.native_id)
         self._wake.set()
 

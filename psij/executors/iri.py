@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors._polling import PlaceException, PollingExecutor, RESTExecutorConfig
 from psij.executors._rest_calls import Facility, FacilityError
 from psij.job import Job
@@ -98,8 +98,11 @@ class IRIJobExecutor(PollingExecutor):
         """Ask the facility for the end of a job."""
         if job.status.final:
             return
-        if job.native_id is None or job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
+        if (owner := job._owner(self)) is not self:
+            owner.cancel(job)
+            return
+        if job.native_id is None:
+            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
         facility, resource = self._place()
         try:
             facility.ask("DELETE", "compute", "cancel", resource, job.native_id)

@@ -31,8 +31,8 @@ from typing import TypeVar
 
 from psij import _forks
 from psij._handlers import apart, hand_over, interrupting
-from psij._validate import native_id_text
-from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
+from psij._validate import attached_id
+from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors import _local_ends
 from psij.executors import _local_proc as proc
 from psij.executors._local_engine import GRACE_S, Outcome, Watched, engine
@@ -131,7 +131,8 @@ class LocalJobExecutor(JobExecutor):
 
     def _taken(self, job: Job, spec: JobSpec) -> LocalRun:
         """A run for a job that was checked. Raises InvalidJobException for its options, InvalidStateException."""
-        options(spec)
+        if spec.attributes is not None and spec.attributes.custom_attributes:
+            options(spec)
         run = LocalRun(self, job, time.time())
         job._bind(self)
         self._runs[job.id] = run
@@ -175,7 +176,8 @@ class LocalJobExecutor(JobExecutor):
     def cancel(self, job: Job) -> None:
         """End the job with all its processes; it is CANCELED when they are gone.
 
-        Nothing happens when it has ended. Raises InvalidStateException when it was never submitted here.
+        Nothing happens when it has ended. A job of another executor of this kind is ended by that one. Raises
+        InvalidStateException when it was never submitted.
         """
         job._check_reach()
         if job.status.final:
@@ -184,8 +186,8 @@ class LocalJobExecutor(JobExecutor):
         if run is not None:
             run.canceled = True
             engine().stop(run.watched, "cancel")
-        elif not job.status.final and job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
+        elif not job.status.final and (owner := job._owner(self)) is not self:
+            owner.cancel(job)
 
     def list(self) -> list[str]:
         """Process ids of the jobs of this executor that have not ended."""
@@ -254,7 +256,7 @@ class LocalJobExecutor(JobExecutor):
         it, else the last one that had it, else any process that has it. Raises InvalidStateException; SubmitException
         (transient) when the system is out of memory or descriptors.
         """
-        apart(partial(self._attach, job, native_id_text(native_id)))
+        apart(partial(self._attach, job, attached_id(job, native_id)))
 
     def _attach(self, job: Job, native_id: str) -> None:
         job._attach(self)

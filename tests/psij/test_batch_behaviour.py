@@ -216,11 +216,11 @@ def test_many_tags_are_one_question(manager: Manager, quick: Stand, many: int, m
 # --- ends ----------------------------------------------------------------------------------------------------------
 
 def test_cancel(manager: Manager, quick: Stand) -> None:
-    """A job that runs and one that waits; a second cancel is none."""
+    """A job that runs and one that waits, the latter by another executor of this manager; a second cancel is none."""
     running, queued = runs(quick), held(manager, "sleep 600")
     quick.executor.submit(queued)
-    for job in (running, queued):
-        job.cancel()
+    running.cancel()
+    JobExecutor.get_instance(quick.executor.name).cancel(queued)
     assert [(ended(job).state, job.status.exit_code) for job in (running, queued)] == [(X, None), (X, None)]
     assert (quick.states(running), quick.states(queued)) == ([Q, A, X], [Q, X])
     running.cancel()

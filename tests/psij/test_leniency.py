@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
@@ -19,6 +20,7 @@ import pytest
 from psij import (
     AsyncJob,
     InvalidJobException,
+    InvalidStateException,
     Job,
     JobAttributes,
     JobExecutor,
@@ -157,6 +159,63 @@ def test_what_is_no_callback(callback: Any, message: str) -> None:
 def test_what_is_no_target(states: Any) -> None:
     with pytest.raises(TypeError, match=r"target_states must be JobStates, not ('A'|'ACTIVE'|None)"):
         Job().wait(0, states)
+
+
+def test_states_alone_may_come_first() -> None:
+    """As in the examples of the specification, where a wait for a state names no timeout."""
+    several: list[Any] = [[JobState.ACTIVE], JobState.ACTIVE, {JobState.ACTIVE, JobState.FAILED}]
+    for states in several:
+        job = Job(JobSpec("/bin/sleep", ["9"]))
+        LocalJobExecutor().submit(job)
+        status = job.wait(states)
+        assert status is not None and status.state is JobState.ACTIVE
+        job.cancel()
+
+
+@pytest.mark.parametrize("value", [None, JobSpec("/bin/true"), "17", AsyncJob()])
+def test_what_is_no_job(value: Any) -> None:
+    """It is refused by a sentence, and not by an attribute that it lacks."""
+    message = f"an executor takes a Job, not {type(value).__name__}"
+    for name in ("local", "slurm", "htcondor", "flux", "iri"):
+        executor = JobExecutor.get_instance(name)
+        with pytest.raises(InvalidJobException, match=message):
+            executor.submit(value)
+        with pytest.raises(InvalidJobException, match=message):
+            executor.attach(value, "17")
+
+
+@pytest.mark.parametrize("name", [None, 5, b"local"])
+def test_what_is_no_name_of_an_executor(name: Any) -> None:
+    with pytest.raises(TypeError, match=r"the name of a plug-in \(executor\) is a text"):
+        JobExecutor.get_instance(name)
+
+
+def test_any_executor_of_the_kind_cancels() -> None:
+    """Services make a new executor for each request; one of another kind does not take the job for its own."""
+    job = Job(JobSpec("/bin/sleep", ["9"]))
+    JobExecutor.get_instance("local").submit(job)
+    with pytest.raises(InvalidStateException, match=r"not submitted to an executor of this kind \(slurm\)"):
+        JobExecutor.get_instance("slurm").cancel(job)
+    JobExecutor.get_instance("local").cancel(job)
+    status = job.wait(20)
+    assert status is not None and status.state is JobState.CANCELED
+
+
+def test_names_that_need_no_import_of_their_own() -> None:
+    """Modules that psij-python loads with itself; a fresh process, for other tests have loaded them here."""
+    code = ("import psij\n"
+            "assert psij.VERSION == psij.__version__\n"
+            "assert psij.Descriptor is psij.descriptor.Descriptor\n"
+            "assert psij.launchers.MultipleLauncher and psij.executors.LocalJobExecutor\n"
+            "assert psij.serialize.JSONSerializer is psij.JSONSerializer and psij.utils\n")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_serializers_have_dictionaries() -> None:
+    """Programs call these two methods of psij-python's serializers to put a specification into an answer of theirs."""
+    spec = JobSpec("/bin/date", ["-u"], resources=ResourceSpecV1(node_count=2))
+    data = JSONSerializer()._from_spec(spec)
+    assert data == json.loads(JSONSerializer().dumps(spec)) and JSONSerializer()._to_spec(data) == spec
 
 
 def test_a_process_id_is_a_native_id() -> None:

@@ -71,6 +71,8 @@ LINES = {
     "spec = JobSpec(); spec.directory = 'sub'": ["directory"],
     "spec = JobSpec(); spec.directory = '/sub'": [],
     "a = JobAttributes(); a.duration = timedelta(hours=0)": ["no-limit"],
+    "import psij; psij.UnreachableStateException": ["module"],
+    "import psij; print(psij.VERSION, psij.launchers.MultipleLauncher)": [],
 }
 
 

@@ -18,7 +18,7 @@ from functools import partial
 
 from psij import _forks
 from psij._handlers import apart, hand_over, interrupting
-from psij._validate import native_id_text
+from psij._validate import attached_id, check_is_job
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging
 from psij.executors.batch._array_jobs import Elements, JobArray, arrays_of
@@ -110,6 +110,7 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def _bound(self, job: Job) -> Staging | None:
         """Tie a job to this executor, if it is as it should be; what it stages."""
+        check_is_job(job)
         try:
             spec = job.spec if self._submissions.is_ready(job) and job.spec is not None else self._checked(job)
             staged = staging_of(spec, self, mark=job.id)
@@ -179,10 +180,14 @@ class BatchSchedulerExecutor(BatchAsking):
     def cancel(self, job: Job) -> None:
         """Ask for the end of a job; it is CANCELED when the resource manager says so.
 
-        Nothing happens when it has ended. Raises InvalidStateException when it was never submitted here,
-        SubmitException when the resource manager could not be asked or refused.
+        Nothing happens when it has ended. A job of another executor of this kind is ended by that one. Raises
+        InvalidStateException when it was never submitted, SubmitException when the resource manager could not be asked
+        or refused.
         """
-        if interrupting():
+        job._check_reach()
+        if not job.status.final and (owner := job._owner(self)) is not self:
+            owner.cancel(job)
+        elif interrupting():
             self._check_own(job)
             hand_over(partial(self._cancel, job))
         else:
@@ -329,7 +334,7 @@ class BatchSchedulerExecutor(BatchAsking):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
-        apart(partial(self._attach, job, native_id_text(native_id)))
+        apart(partial(self._attach, job, attached_id(job, native_id)))
 
     def _attach(self, job: Job, native_id: str) -> None:
         try:
@@ -478,8 +483,9 @@ class BatchSchedulerExecutor(BatchAsking):
         """Raise InvalidStateException for a job that was never submitted here, SubmitException for one that only the
         parent of this forked child can end."""
         job._check_reach()
-        if not job.status.final and job.executor is not self:
-            raise InvalidStateException(f"Job {job.id} cannot be canceled: {job._not_of(self)}.")
+        if not job.status.final and job._owner(self) is not self:
+            raise InvalidStateException(f"Job {job.id} cannot be canceled with others: it was not submitted to this "
+                                        f"executor ({self.name}).")
 
     def _cancel_native(self, job: Job) -> None:
         for error in cancel_natively(self, [job]).values():

@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from psij._validate import native_id_text
+from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
@@ -121,7 +121,7 @@ class FluxJobExecutor(LrmExecutor):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of Flux. native_id: decimal or F58."""
-        super().attach(job, decimal_id(native_id_text(native_id)) or native_id)
+        super().attach(job, decimal_id(attached_id(job, native_id)) or native_id)
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the job specification, which no list shows: those of the last hour are read one by one."""

@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from psij._validate import native_id_text
+from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
@@ -144,7 +144,7 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of HTCondor. native_id: cluster and process, or a cluster, of which process 0 is meant."""
-        text = native_id_text(native_id)
+        text = attached_id(job, native_id)
         super().attach(job, f"{text}.0" if re.fullmatch(r"\d{1,10}", text, re.ASCII) else text)
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
