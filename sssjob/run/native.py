@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
 from psij.executors.batch._options import RESOURCES
 from psij.executors.batch.lrm import LrmExecutor
+from sssjob.consequences import OTHER, PROPERTIES
 from sssjob.document.element import Container, Item, Property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.options import OptionPair, options_of
-from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of
+from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of, fate_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["GEOMETRY", "Native", "Stated", "is_marker", "native_of", "without"]
+__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_marker", "native_of", "without"]
 
 C = TypeVar("C", bound=Container)
 
@@ -270,6 +271,15 @@ class Native:
                     item.tag == "Extension" and item.get("name") == option and item.get("type") == self.dialect.name):
                 return {"path": f"/Job/{item.tag}", "item": item, "within": job}
         return {"path": "/Job"}
+
+
+def bearable(kind: str, name: str) -> bool:
+    """Whether a job does the same on this machine without an option that a script was read with: one that says where,
+    when or how fast it runs, that only people notice, or that tells the submit command what to do."""
+    if kind == "Scheduler":
+        lost, _ = PROPERTIES.get(f"Extension {name}", OTHER)
+        return lost != "breaks" or name == "Wait"
+    return name in _COMMAND_ONLY.get(kind, ()) or fate_of(kind, name) not in ("", "breaks")
 
 
 def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
