@@ -27,7 +27,8 @@ from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, di
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_marker", "native_of", "without"]
+__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_marker", "native_of", "of_command",
+           "without"]
 
 C = TypeVar("C", bound=Container)
 
@@ -216,7 +217,9 @@ class Native:
     def _is_own(self, item: Item, within: str) -> bool:
         """Whether something else than the writer says an item. A job of HTCondor that exceeds its duration would be
         held and not ended, if the writer said it: psij removes such a job."""
-        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor")
+        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor") or (
+            item.tag == "Extension" and item.attributes.get("type") not in ("Scheduler", self.dialect.name)
+            and of_command(item.attributes.get("type", ""), item.attributes.get("name", "")))
 
     def _attributes(self, options: Iterable[OptionPair], findings: Findings, policy: Policy) -> Mapping[str, object]:
         attributes: dict[str, Any] = {RESOURCES: "custom"}
@@ -276,10 +279,14 @@ class Native:
 def bearable(kind: str, name: str) -> bool:
     """Whether a job does the same on this machine without an option that a script was read with: one that says where,
     when or how fast it runs, that only people notice, or that tells the submit command what to do."""
-    if kind == "Scheduler":
-        lost, _ = PROPERTIES.get(f"Extension {name}", OTHER)
-        return lost != "breaks" or name == "Wait"
-    return name in _COMMAND_ONLY.get(kind, ()) or fate_of(kind, name) not in ("", "breaks")
+    if kind == "Scheduler" and PROPERTIES.get(f"Extension {name}", OTHER)[0] != "breaks":
+        return True
+    return of_command(kind, name) or fate_of(kind, name) not in ("", "breaks")
+
+
+def of_command(kind: str, name: str) -> bool:
+    """Whether an Extension only says how the submit command of the manager that it comes from behaves."""
+    return (kind, name) == ("Scheduler", "Wait") or _COMMAND_ONLY.get(kind, {}).get(name, name) is None
 
 
 def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:

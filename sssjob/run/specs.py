@@ -30,7 +30,7 @@ from sssjob.request.asked import policy_of
 from sssjob.run.abilities import Brings
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
-from sssjob.run.native import GEOMETRY, Stated, bearable, is_marker, native_of, without
+from sssjob.run.native import GEOMETRY, Stated, bearable, is_marker, native_of, of_command, without
 from sssjob.run.storage import make_folder
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.specs.psij import Target, to_spec
@@ -174,7 +174,7 @@ class Specs:
         local = self.executor == _LOCAL
         handled = self._handled | self._given(job.folded)
         return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES,
-                      bearable=bearable if local else None, handled=handled,
+                      bearable=bearable if local else of_command, handled=handled,
                       executor=self.executor, launcher=self._launcher(),
                       word=f"the executor {self.executor} does not honour it", side_by_side=several)
 
