@@ -63,7 +63,8 @@ WAITS: Final = (
                              r"QOSMaxWallDuration|AssocMaxWallDuration")),
     (waits.DEPENDENCY, re.compile(r"^Dependency$")),
     (waits.BEGIN, re.compile(r"^(?:BeginTime|Reservation)$")),
-    (waits.LIMIT, re.compile(r"^(?:Assoc|QOS|JobArrayTaskLimit|MaxPoweredUpNodes)")),
+    (waits.LIMIT, re.compile(r"^(?:Assoc|QOS|JobArrayTaskLimit|MaxPoweredUpNodes|AccountingPolicy|"
+                             r"Max\w+Per(?:Account|User)$)")),
     (waits.UNAVAILABLE, re.compile(r"PartitionDown|PartitionInactive|ReqNodeNotAvail|NodeDown|FrontEndDown|"
                                    r"SystemFailure|^Nodes.required", re.IGNORECASE)),
 )

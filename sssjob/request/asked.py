@@ -7,7 +7,7 @@ Requested (decisions 5 and 12); where it was not asked for just so, a finding sa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -54,12 +54,14 @@ class Target:
     """What a JobSpec is made for.
 
     rule: of the finding for what is not carried. irrelevant: names whose loss never rejects (section 9.0: not critical
-    is not a failure). handled: names the caller looks after itself. executor: empty for text; ``local`` understands
-    redirectList. launcher: starts the tasks where the job names none; with invented True a finding says so.
+    is not a failure). bearable: whether that holds of an Extension, by its type and name. handled: names the caller
+    looks after itself. executor: empty for text; ``local`` understands redirectList. launcher: starts the tasks where
+    the job names none; with invented True a finding says so.
     """
 
     rule: str = "SSS501"
     irrelevant: frozenset[str] = frozenset(("Id",))
+    bearable: Callable[[str, str], bool] | None = None
     handled: frozenset[str] = frozenset()
     executor: str = ""
     launcher: str = "mpirun"
@@ -223,12 +225,19 @@ class Asked:
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried."""
         name = subject or entry.called
-        severity: Severity | None = "warning" if entry.tag in self.target.irrelevant else None
+        severity: Severity | None = "warning" if self._can_lack(entry) else None
         if severity and entry.policy is Policy.IGNORE:
             return
         if not why and (id(entry) in self.apart or entry.level == f"{TASK[0]}+"):
             why = "not all of the listed tasks ask for the same"
         self.note(self.target.rule, entry, f"{subject or entry.called}: {why or self.target.word}", severity, name)
+
+    def _can_lack(self, entry: Entry) -> bool:
+        """Whether the target may leave out an item whatever the policy is."""
+        bearable = self.target.bearable
+        return entry.tag in self.target.irrelevant or (
+            bearable is not None and entry.tag == "Extension"
+            and bearable(entry.attributes.get("type", ""), entry.attributes.get("name", "")))
 
     def misfit(self, entry: Entry, why: str) -> None:
         """The finding for what cannot hold beside the counts of the job, which win over it: that of ``check``."""

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
 from psij.executors.batch._options import RESOURCES
 from psij.executors.batch.lrm import LrmExecutor
+from sssjob.consequences import OTHER, PROPERTIES
 from sssjob.document.element import Container, Item, Property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.options import OptionPair, options_of
-from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of
+from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of, fate_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["GEOMETRY", "Native", "Stated", "is_marker", "native_of", "without"]
+__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_marker", "native_of", "of_command",
+           "without"]
 
 C = TypeVar("C", bound=Container)
 
@@ -215,7 +217,9 @@ class Native:
     def _is_own(self, item: Item, within: str) -> bool:
         """Whether something else than the writer says an item. A job of HTCondor that exceeds its duration would be
         held and not ended, if the writer said it: psij removes such a job."""
-        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor")
+        return _is_own(item, within) or (item.tag == "Duration" and self.dialect.name == "htcondor") or (
+            item.tag == "Extension" and item.attributes.get("type") not in ("Scheduler", self.dialect.name)
+            and of_command(item.attributes.get("type", ""), item.attributes.get("name", "")))
 
     def _attributes(self, options: Iterable[OptionPair], findings: Findings, policy: Policy) -> Mapping[str, object]:
         attributes: dict[str, Any] = {RESOURCES: "custom"}
@@ -270,6 +274,19 @@ class Native:
                     item.tag == "Extension" and item.get("name") == option and item.get("type") == self.dialect.name):
                 return {"path": f"/Job/{item.tag}", "item": item, "within": job}
         return {"path": "/Job"}
+
+
+def bearable(kind: str, name: str) -> bool:
+    """Whether a job does the same on this machine without an option that a script was read with: one that says where,
+    when or how fast it runs, that only people notice, or that tells the submit command what to do."""
+    if kind == "Scheduler" and PROPERTIES.get(f"Extension {name}", OTHER)[0] != "breaks":
+        return True
+    return of_command(kind, name) or fate_of(kind, name) not in ("", "breaks")
+
+
+def of_command(kind: str, name: str) -> bool:
+    """Whether an Extension only says how the submit command of the manager that it comes from behaves."""
+    return (kind, name) == ("Scheduler", "Wait") or _COMMAND_ONLY.get(kind, {}).get(name, name) is None
 
 
 def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:

@@ -30,7 +30,7 @@ from sssjob.request.asked import policy_of
 from sssjob.run.abilities import Brings
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
-from sssjob.run.native import GEOMETRY, Stated, is_marker, native_of, without
+from sssjob.run.native import GEOMETRY, Stated, bearable, is_marker, native_of, of_command, without
 from sssjob.run.storage import make_folder
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.specs.psij import Target, to_spec
@@ -45,9 +45,10 @@ __all__ = ["Specs", "user_name"]
 _DESCRIBES: Final = frozenset(("Application", "Charge", "GlobalUser", "Id", "Quote"))
 #: The same for a run on this machine.
 _NOT_CRITICAL: Final = _DESCRIBES | frozenset((
-    "Architecture", "Checkpointable", "Feature", "Group", "Machine", "NodeCount", "NotificationList", "OperatingSystem",
-    "Partition", "Priority", "Project", "QualityOfService", "Queue", "ReservationTime", "ResourceManagerType",
-    "Restartable", "Suspendable", "TimeCategory", "Type", "User",
+    "Architecture", "Checkpointable", "Feature", "Group", "Machine", "Node", "NodeCount", "NotificationList",
+    "OperatingSystem", "Partition", "Priority", "Project", "QualityOfService", "Queue", "Reservation",
+    "ReservationTime", "ResourceManagerType", "Restartable", "Suspendable", "TaskDistribution", "TimeCategory", "Type",
+    "User",
 ))
 #: Looked after by this module, the plan or the engine.
 _HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
@@ -172,7 +173,8 @@ class Specs:
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL
         handled = self._handled | self._given(job.folded)
-        return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES, handled=handled,
+        return Target(rule="SSS602", irrelevant=_NOT_CRITICAL if local else _DESCRIBES,
+                      bearable=bearable if local else of_command, handled=handled,
                       executor=self.executor, launcher=self._launcher(),
                       word=f"the executor {self.executor} does not honour it", side_by_side=several)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sssjob.lrm.slurm import CODED, STATES, exit_of, gpus, job_id, limit, number, state_of, tres
+from sssjob.lrm import waits
+from sssjob.lrm.slurm import CODED, STATES, exit_of, gpus, job_id, limit, number, state_of, tres, waits_for
 from sssjob.lrm.states import Stage
 
 
@@ -17,6 +18,14 @@ from sssjob.lrm.states import Stage
 def test_states(text: str, word: str | None) -> None:
     state = state_of(text)
     assert (None if state is None else state.word) == word
+
+
+@pytest.mark.parametrize(("reason", "kind"), [
+    ("MaxCpuPerAccount", waits.LIMIT), ("MaxGRESRunMinsPerUser", waits.LIMIT), ("AccountingPolicy", waits.LIMIT),
+    ("QOSMaxGRESPerUser", waits.LIMIT), ("MaxMemPerLimit", waits.NEVER), ("Licenses", waits.TURN)])
+def test_limits_of_accounts_are_limits(reason: str, kind: str) -> None:
+    """Words of job_state_reason.c of Slurm 26.11."""
+    assert waits_for(reason) == kind
 
 
 def test_reasons_belong_to_ends() -> None:

@@ -184,6 +184,15 @@ def test_options_of_the_submit_command_alone(executor: str, line: str, option: s
     assert line.partition(" ")[2] not in directives(shown)
 
 
+@pytest.mark.parametrize(("format", "line", "executor"), [
+    ("slurm", "#SBATCH --quiet", "sge"), ("slurm", "#SBATCH --parsable", "pbs"), ("sge", "#$ -terse", "slurm"),
+    ("pbspro", "#PBS -z", "lsf"), ("slurm", "#SBATCH --wait", "local"), ("slurm", "#SBATCH --wait", "flux")])
+def test_options_of_the_submit_command_of_another_manager(format: str, line: str, executor: str) -> None:
+    document = read(format, f"#!/bin/sh\n{line}\ntrue\n".encode())
+    _, findings = planned(document, executor)
+    assert [(f.severity, f.line) for f in findings if f.rule == "SSS602"] == [("warning", 2)] and not findings.rejected
+
+
 @pytest.mark.parametrize("executor", ["local", "fluxexec", *EXECUTORS.values()])
 @pytest.mark.parametrize("format", ["slurm", "sge", "pbspro", "lsf"])
 def test_marker_of_the_dialect_asks_for_nothing(executor: str, format: str) -> None:

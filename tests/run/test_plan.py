@@ -52,6 +52,47 @@ def test_what_local_need_not_know_only_warns(tmp_path: Path) -> None:
     assert not findings.rejected
 
 
+@pytest.mark.parametrize(("kind", "name"), [
+    ("Scheduler", "MailEvents"), ("Scheduler", "MailUser"), ("Scheduler", "Comment"), ("Scheduler", "Nice"),
+    ("Scheduler", "MinDuration"), ("Scheduler", "ThreadsPerCore"), ("Scheduler", "Wait"),
+    ("slurm", "hint"), ("slurm", "wckey"), ("slurm", "profile"), ("slurm", "parsable"),
+    ("slurm", "kill-on-invalid-dep"), ("sge", "binding"), ("sge", "terse"), ("pbspro", "k"), ("pbspro", "z"),
+    ("lsf", "sla"), ("lsf", "notify")])
+def test_options_without_which_a_job_does_the_same_only_warn_here(kind: str, name: str, tmp_path: Path) -> None:
+    """A script of a cluster is tried on this machine as it is: where, when and how fast it runs, who gets mail of it
+    and what the submit command prints are no reason to refuse it."""
+    _, findings = planned(job(f"<Extension type='{kind}' name='{name}'>x</Extension>"), tmp_path)
+    assert rules(findings, "warning") == {("SSS602", f"Extension {name}")} and not findings.rejected
+
+
+@pytest.mark.parametrize("part", ["<Node>n1</Node>", "<Reservation>r</Reservation>",
+                                  "<TaskDistribution type='Rule'>cyclic</TaskDistribution>"])
+def test_places_of_a_cluster_only_warn_here(part: str, tmp_path: Path) -> None:
+    _, findings = planned(job(f"<Requested>{part}</Requested>"), tmp_path)
+    assert {rule for rule, _ in rules(findings, "warning")} == {"SSS602"} and not findings.rejected
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), [
+    ("sge", "memory", "mem_free"), ("lsf", "memory", "M"), ("lsf", "nnodes", "true"), ("pbspro", "account", "P")])
+def test_with_which_option_something_was_said_asks_for_nothing(kind: str, name: str, value: str, tmp_path: Path
+                                                               ) -> None:
+    _, findings = planned(job(f"<Extension type='{kind}' name='{name}'>{value}</Extension>"), tmp_path)
+    assert rules(findings) == set()
+
+
+@pytest.mark.parametrize(("parts", "memory", "gpus"), [
+    ("<Memory metric='PerNode' units='MB'>64</Memory>", 64 << 20, None),
+    ("<Memory metric='PerProcessor' units='MB'>64</Memory>", 64 << 20, None),
+    ("<Resource name='GPU' metric='PerNode'>1</Resource>", None, 1),
+    ("<Memory metric='PerNode' units='MB'>64</Memory><TaskGroup><TaskCount>2</TaskCount></TaskGroup>", 64 << 20, None)])
+def test_this_machine_is_one_node(parts: str, memory: int | None, gpus: int | None, tmp_path: Path) -> None:
+    """``--mem=64M`` and ``--gres=gpu:1`` are said of each node, in scripts that seldom say how many there are."""
+    plan, findings = planned(job(parts), tmp_path)
+    resources = plan.jobs[0].parts[0].spec.resources
+    assert isinstance(resources, ResourceSpecV1) and not findings.rejected
+    assert (resources.memory, resources.gpu_cores_per_process) == (memory, gpus)
+
+
 @pytest.mark.parametrize("name", ["slurm", "sge", "pbs", "lsf"])
 @pytest.mark.parametrize(("part", "subject"), [
     ("<Application>x</Application>", "Application"), ("<Quote>x</Quote>", "Quote"),
@@ -94,9 +135,11 @@ def test_the_cluster_is_a_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [
-    "<Hold>System</Hold>", "<Reservation>r</Reservation>", "<Interactive>true</Interactive>",
+    "<Hold>System</Hold>", "<Interactive>true</Interactive>",
     "<DeadlineTime>5</DeadlineTime>",
-    "<Extension type='slurm' name='constraint'>x</Extension>", "<ResourceLimit name='MaxDisk'>1</ResourceLimit>",
+    "<Extension type='slurm' name='constraint'>x</Extension>",
+    "<Extension type='Scheduler' name='Signal'>USR1@9</Extension>",
+    "<Extension type='slurm' name='deadline'>noon</Extension>", "<ResourceLimit name='MaxDisk'>1</ResourceLimit>",
     "<Memory context='Configured'>1</Memory>",
 ])
 def test_what_local_cannot_do_follows_the_policy(part: str, tmp_path: Path) -> None:

@@ -208,6 +208,23 @@ def test_what_is_lost_is_told(text: str, expected: tuple[str, str, str]) -> None
     assert expected in told(text)
 
 
+@pytest.mark.parametrize(("kind", "name", "text"), [("sge", "memory", "mem_free"), ("lsf", "nnodes", "true")])
+def test_with_which_option_something_was_said_is_no_option(kind: str, name: str, text: str) -> None:
+    """No executor takes such an attribute for one of its own (``#$ -memory mem_free``, which qsub refuses)."""
+    extension = f"<Extension type='{kind}' name='{name}'>{text}</Extension>"
+    attributes = spec(extension).attributes
+    assert attributes is not None and attributes.custom_attributes == {f"sssjob.{kind}.{name}": text}
+    again = from_spec(spec(extension), Findings()).all("Extension")
+    assert [(p.attributes["type"], p.attributes["name"], p.text) for p in again] == [(kind, name, text)]
+
+
+def test_a_job_without_counts_is_one_process_on_one_node() -> None:
+    assert resources("<Memory metric='PerNode' units='MB'>64</Memory>") == {"memory": 64 << 20}
+    assert ("SSS502", "info", "Memory") in told("<Memory metric='PerProcessor' units='MB'>64</Memory>")
+    assert ("SSS501", "error", "Memory") in told(
+        "<Memory metric='PerNode' units='MB'>64</Memory><TaskGroup><TaskCount>2</TaskCount></TaskGroup>")
+
+
 def test_export_not_stated_is_invented() -> None:
     findings = Findings()
     assert spec("", findings).inherit_environment is True

@@ -146,3 +146,33 @@ def test_an_array_of_two_kinds_of_nodes_is_told_for_slurm() -> None:
 def test_a_placeholder_for_a_number_of_nodes_asks_for_no_whole_node() -> None:
     lines, _ = converted("cobalt", "slurm", "#!/bin/sh\n#COBALT -n {nodes} -t 10\n./a\n")
     assert lines == ["#SBATCH --time=00:10:00", "./a"]
+
+
+@pytest.mark.parametrize(("asked", "written"), [
+    ("--gres=gpu:a100:2,gpu:v100:1,fpga:1 -N1", ["--nodes=1", "--gres=fpga:1", "--gpus-per-node=a100:2,v100:1"]),
+    ("--gpus=a100:2,v100:1", ["--gpus=a100:2,v100:1"]),
+    ("--gpus-per-task=a:2,b:1 -n2", ["--ntasks=2", "--gpus-per-task=a:2,b:1"]),
+    ("--tres-per-task=cpu=4,gres/gpu:a=1,gres/gpu:b=2 -n2",
+     ["--ntasks=2", "--cpus-per-task=4", "--gpus-per-task=a:1,b:2"]),
+    ("--tres-per-task=cpu=1k -n1", ["--ntasks=1", "--cpus-per-task=1024"]),
+    ("--tres-per-task=cpu=4,license/ansys=1 -n2", ["--ntasks=2", "--tres-per-task=cpu=4,license/ansys=1"]),
+    ("--segment=4 --stepmgr --oom-kill-step --resv-ports=3 -N8",
+     ["--nodes=8", "--oom-kill-step", "--resv-ports=3", "--segment=4", "--stepmgr"]),
+])
+def test_gpus_of_several_types_and_what_a_task_gets(asked: str, written: list[str]) -> None:
+    """What sbatch of later years takes comes back as it was meant, without a finding."""
+    lines, messages = converted("slurm", "slurm", f"#!/bin/sh\n#SBATCH {asked}\n./a\n")
+    assert (sorted(line.removeprefix("#SBATCH ") for line in lines[:-1]), messages) == (sorted(written), [])
+
+
+def test_a_second_type_of_gpus_is_lost_where_a_manager_takes_one() -> None:
+    lines, messages = converted("slurm", "lsf", "#!/bin/sh\n#SBATCH -N1 --gres=gpu:a100:2,gpu:v100:1\n./a\n")
+    assert '#BSUB -gpu "num=2:gmodel=a100"' in lines and any("v100" in message for message in messages)
+
+
+def test_gpus_of_alternatives_are_no_list_of_types() -> None:
+    text = """<Job><Executable>/a</Executable><Requested><Resource name="GPU" type="a" conj="Or">2</Resource>
+        <Resource name="GPU" type="b">1</Resource></Requested></Job>"""
+    document = get("sss").read(text.encode(), ReadContext(policy=Policy.WARN))
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    assert "--gpus=a:2,b:1" not in get("slurm").write(document, context) and context.findings

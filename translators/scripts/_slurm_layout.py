@@ -1,18 +1,19 @@
 """The size of a job of Slurm: nodes, tasks, processors, memory, GPUs and other generic resources.
 
-Source: sbatch(1) of 22.05.
+Source: sbatch(1) of 22.05; ``--tres-per-task`` and several types of GPUs that of 26.11.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from sssjob.lrm import slurm
 from sssjob.lrm.sizes import POWERS, writer
+from sssjob.lrm.usage import whole
 from sssjob.request.asked import TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
@@ -21,6 +22,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
 )
+from sssjob.translators.scripts.choices import is_name
 from sssjob.translators.scripts.common import (
     Written,
 )
@@ -36,6 +38,7 @@ from sssjob.translators.scripts.layout import (
     on_nodes,
     part_of,
     perhaps_shared,
+    plain,
     shared,
     task_processors,
     total_of,
@@ -57,7 +60,10 @@ _COUNTS: Final = {
 
 
 #: Options of the layout.
-NAMES: Final = ("--nodes", *_COUNTS, *_MEMORY, *_GPUS, "--gres")
+NAMES: Final = ("--nodes", *_COUNTS, *_MEMORY, *_GPUS, "--gres", "--tres-per-task")
+#: What a task gets of the resources that have an option of their own, too; k, M and so on count in 1,024s.
+_PER_TASK: Final = re.compile(r"(?:(cpu)|gres/gpu(?::([^:,=/]+))?)=(\d{1,9})([kKmM]?)", re.ASCII)
+_FACTORS: Final = {"": 1, "k": POWERS["K"], "m": POWERS["M"]}
 
 
 def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -78,19 +84,34 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
             _read_gpus(reading, options[name], where)
     if (gres := options.get("--gres")) is not None:
         _read_gres(reading, gres, "--gpus-per-node" in options)
+    if (tres := options.get("--tres-per-task")) is not None:
+        _read_per_task(reading, tres)
+
+
+def _read_per_task(reading: Reading, option: Option) -> None:
+    """Processors and GPUs of each task; a list in which there is more, licences for example, stays an option."""
+    parts = [_PER_TASK.fullmatch(part) for part in (option.value or "").split(",")]
+    if not all(parts):
+        reading.keep(option)
+        return
+    for part in filter(None, parts):
+        count = int(part[3]) * _FACTORS[part[4].lower()]
+        if part[1]:
+            reading.put("TaskGroup/TaskDefaults/Requested/Processors", count, option)
+        else:
+            reading.put(_GPUS["--gpus-per-task"], count, option, **({"type": part[2]} if part[2] else {}))
 
 
 def _read_nodes(reading: Reading, option: Option) -> None:
     match = re.fullmatch(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", option.value or "", re.ASCII)
-    factors = {"": 1, "k": POWERS["K"], "m": POWERS["M"]}
     if match is None:
         reading.misfit(option, "is no number of nodes", "a number or a range such as 2-4")
         return
-    least = int(match[1]) * factors[match[2].lower()]
+    least = int(match[1]) * _FACTORS[match[2].lower()]
     if match[3] is None:
         reading.put("Requested/NodeCount", least, option)
         return
-    most = int(match[3]) * factors[match[4].lower()]
+    most = int(match[3]) * _FACTORS[match[4].lower()]
     if most < least:
         reading.misfit(option, "the most is less than the least", "MIN-MAX")
         return
@@ -112,11 +133,12 @@ def _read_memory(reading: Reading, option: Option) -> None:
 
 
 def _read_gpus(reading: Reading, option: Option, where: str) -> None:
-    match = re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", option.value or "", re.ASCII)
-    if match is None:
-        reading.misfit(option, "is no number of GPUs", "[TYPE:]NUMBER")
+    parts = [re.fullmatch(r"(?:([^:,]+):)?(\d{1,9})", part, re.ASCII) for part in (option.value or "").split(",")]
+    if not all(parts):
+        reading.misfit(option, "is no number of GPUs", "[TYPE:]NUMBER[,...]")
         return
-    reading.put(where, int(match[2]), option, **({"type": match[1]} if match[1] else {}))
+    for part in filter(None, parts):
+        reading.put(where, int(part[2]), option, **({"type": part[1]} if part[1] else {}))
 
 
 def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
@@ -134,6 +156,7 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
 
 def write_layout(asking: Asking) -> Written:
     """The size of the job in options of sbatch."""
+    more_kinds = _more_kinds(asking)
     part = part_of(asking)
     on_nodes(asking, part)
     perhaps_shared(asking, part)
@@ -150,7 +173,7 @@ def write_layout(asking: Asking) -> Written:
         for e in part.beside:
             asking.dropped(e, f"Slurm takes one amount of memory, here {name}")
     if part.gpus is not None:
-        gpus = _gpus(part, part.gpus)
+        gpus = _gpus(part, part.gpus, more_kinds)
         if gpus[0] == "--gpus-per-task" and not any(name.startswith("--ntasks") for name, _ in options):
             options.append(("--ntasks", str(part.nodes or 1)))      # sbatch wants to be told; one on each node
         options.append(gpus)
@@ -222,14 +245,30 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str,
     return "--mem-per-cpu", -(-total // processors)
 
 
-def _gpus(part: Part, gpus: Amount) -> tuple[str, str | None]:
+def _more_kinds(asking: Asking) -> list[Entry]:
+    """GPUs of other types than the first, where a job simply demands some of each; nothing else asks for them then."""
+    entries = [e for e in asking.said("Resource") if e.attributes.get("name") == "GPU"]
+    if len(entries) < 2 or len({(e.above, e.slot, e.attributes.get("metric")) for e in entries}) > 1:
+        return []
+    first, *others = entries
+    kinds = {e.attributes.get("type", "") for e in entries}
+    beside = [e for e in asking.entries if (e.above, e.slot) == (first.above, first.slot)]
+    if len(kinds) < len(entries) or not plain(beside) or not all(whole(e.text) for e in entries) or not all(
+            map(is_name, kinds)):
+        return []
+    asking.leave_out(others)
+    return others
+
+
+def _gpus(part: Part, gpus: Amount, more_kinds: Sequence[Entry]) -> tuple[str, str | None]:
     name = {"PerNode": "--gpus-per-node", "task": "--gpus-per-task"}.get(gpus.per, "--gpus")
-    value = gpus.value
     if gpus.per == "PerChunk" and part.node_chunks:
         name = "--gpus-per-node"
-    elif name == "--gpus":
-        value = total_of(gpus, part) or value
-    return name, f"{gpus.kind}:{value}" if gpus.kind else str(value)
+    words = []
+    for amount in (gpus, *(replace(gpus, value=int(e.text), kind=e.attributes["type"]) for e in more_kinds)):
+        value = total_of(amount, part) or amount.value if name == "--gpus" else amount.value
+        words.append(f"{amount.kind}:{value}" if amount.kind else str(value))
+    return name, ",".join(words)
 
 
 def _gres(asking: Asking, part: Part) -> Written:

@@ -1,6 +1,7 @@
 """How sbatch finds and splits directives: the first stage, lines of PBS and LSF that it obeys included.
 
-Source: sbatch(1) of 22.05 and what sbatch 22.05.8 printed for small cases (``sbatch -vv``).
+Source: sbatch(1) of 22.05, of 26.11 for options that came later, and what sbatch 22.05.8 printed for small cases
+(``sbatch -vv``).
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_brea
 
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 LONG: Final = dict.fromkeys((
-    "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue", "overcommit",
-    "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "test-only", "usage",
-    "use-min-nodes", "verbose", "version", "wait"), "") | dict.fromkeys(("exclusive", "nice", "propagate"), "?") | \
-    dict.fromkeys((
+    "consolidate-segments", "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue",
+    "overcommit", "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "spread-segments",
+    "stepmgr", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait"), "") | \
+    dict.fromkeys(("exclusive", "nice", "oom-kill-step", "propagate", "resv-ports"), "?") | dict.fromkeys((
         "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
-        "clusters", "comment", "constraint", "container", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu",
-        "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error", "exclude", "export",
-        "export-file", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
-        "gpus-per-task", "gres", "gres-flags", "hint", "input", "job-name", "kill-on-invalid-dep", "licenses",
-        "mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network",
-        "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
-        "ntasks-per-socket", "open-mode", "output", "partition", "power", "prefer", "priority", "profile", "qos",
-        "reservation", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
-        "time", "time-min", "tmp", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
+        "clusters", "comment", "constraint", "container", "container-id", "core-spec", "cores-per-socket",
+        "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution",
+        "error", "exclude", "export", "export-file", "extra", "extra-node-info", "gid", "gpu-bind", "gpu-freq",
+        "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "input",
+        "job-name", "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem", "mem-bind",
+        "mem-per-cpu", "mem-per-gpu", "mem-update", "mincpus", "network", "nodefile", "nodelist", "nodes", "ntasks",
+        "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "open-mode", "output",
+        "partition", "power", "prefer", "priority", "profile", "qos", "reservation", "resources", "runtime",
+        "segment", "signal", "sockets-per-node", "switches", "tasks-per-node", "thread-spec", "threads-per-core",
+        "time", "time-min", "tmp", "tres-bind", "tres-per-task", "uid", "wait-all-nodes", "wckey", "wrap"), ":")
 _WRITTEN: Final = frozenset(f"--{name}" for name in LONG)
 SAME: Final = {"cluster": "clusters", "share": "oversubscribe", "tasks-per-node": "ntasks-per-node"}
 _SHORT: Final = {

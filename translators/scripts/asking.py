@@ -31,6 +31,7 @@ from sssjob.translators.scripts.rows import (
     Row,
     ScriptDocument,
     dialect_of,
+    fate_of,
     place,
 )
 
@@ -103,11 +104,7 @@ class Asking(Asked):
         """What it means for the job to lose an option that only another dialect knows, where that one says so."""
         if rule != DROPPED or entry.tag != "Extension":
             return ""
-        owner = dialect_of(entry.attributes.get("type", ""))
-        name = entry.attributes.get("name", "")
-        if owner is None:
-            return ""
-        return owner.consequences.get(name) or owner.consequences.get(name.partition(" ")[0]) or ""
+        return fate_of(entry.attributes.get("type", ""), entry.attributes.get("name", ""))
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""

@@ -460,7 +460,7 @@ _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity sla smt step_cgroup ul",
+    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity sla smt step_cgroup ti ul",
     looks="B N Nd Q V json notify")
 
 DIALECT: Final = Dialect(

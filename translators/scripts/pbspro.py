@@ -509,7 +509,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="C G R",
+    costs="C G R c",
     looks="k S")
 
 DIALECT: Final = Dialect(

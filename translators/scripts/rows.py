@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Property, new_property
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
     "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "dialects", "harmless", "known_as", "of_part", "place", "table",
+    "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place", "spells", "table",
 ]
 
 #: Rules of findings.
@@ -360,6 +360,19 @@ def dialect_of(name: str) -> Dialect | None:
             _OTHERS.add(name)       # looking a name up among all that is installed takes milliseconds
         return None
     return _DIALECTS.get(name)
+
+
+def fate_of(kind: str, name: str) -> Consequence | Literal[""]:
+    """What it means for a job to lose an Extension that is an option of a dialect's own; empty where its type is no
+    dialect, or the dialect does not say it."""
+    owner = dialect_of(kind)
+    return "" if owner is None else owner.consequences.get(name) or owner.consequences.get(name.partition(" ")[0]) or ""
+
+
+def spells(kind: str, name: str) -> bool:
+    """Whether an Extension is no option of a dialect, but only tells with which of its options something was said."""
+    owner = dialect_of(kind)
+    return owner is not None and name in owner.spellings
 
 
 def dialects() -> tuple[Dialect, ...]:

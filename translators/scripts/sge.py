@@ -422,7 +422,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="A R binding now pe soft w",
+    costs="A R binding masterq now pe soft w",
     looks="b clear js jsv shell sync terse verify")
 
 DIALECT: Final = Dialect(

@@ -437,9 +437,10 @@ _OTHER: Final = tuple(Row(f"--{name}") for name in sorted(LONG) if name not in S
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="acctg-freq batch bb bbf cluster-constraint contiguous core-spec cpu-freq delay-boot gpu-bind "
-          "gpu-freq gres-flags hint kill-on-invalid-dep mem-bind mincpus network ntasks-per-core power "
-          "prefer reboot spread-job thread-spec use-min-nodes wait-all-nodes wckey distribution",
+    costs="acctg-freq batch bb bbf cluster-constraint consolidate-segments contiguous core-spec cpu-freq delay-boot "
+          "extra gpu-bind gpu-freq gres-flags hint kill-on-invalid-dep mem-bind mem-update mincpus network "
+          "ntasks-per-core oom-kill-step power prefer reboot segment spread-job spread-segments stepmgr thread-spec "
+          "tres-bind use-min-nodes wait-all-nodes wckey distribution",
     looks="help parsable profile quiet usage verbose version mcs-label open-mode")
 
 DIALECT: Final = Dialect(

@@ -167,10 +167,22 @@ class Resources(Asked):
             return 1
         count = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks}.get(
             what or "")
+        if count is None and what is not None and self._is_one(what, layout):
+            self.note("SSS502", entry, f"{entry.tag}: {metric} is that of one, for the job does not say how many "
+                      f"{what}", "info")
+            return 1
         if count is None:
             self.dropped(entry, f"metric {metric} is not carried" if what is None else
                          f"{metric}: the job does not say how many {what}")
         return count
+
+    def _is_one(self, what: str, layout: Layout) -> bool:
+        """Whether a count of nodes or processors that nobody says is one: a JobSpec without counts is one process on
+        one node (PSI/J specification, ResourceSpecV1), and this machine is one node whatever runs there."""
+        if what == "nodes" and self.target.executor == "local":
+            return True
+        stated = (layout.nodes, layout.tasks, layout.processors, layout.cpus, layout.per_node, layout.chunks)
+        return what in ("nodes", "processors") and not layout.geometry and not any(stated)
 
     def _memory(self, layout: Layout) -> int | None:
         """Bytes of the whole job."""

@@ -37,8 +37,12 @@ from sssjob.request.asked import (
 )
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
+from sssjob.translators.scripts.rows import spells
 from sssjob.translators.specs._psij_resources import Resources, merged
 
+#: Before the name of a custom attribute that is no option of the manager, and that no executor takes for one: with
+#: which of its options something was said.
+SPELLING: Final = "sssjob."
 _EXTENSION_CONTEXTS: Final = frozenset(("Scheduler", "LRM", "PSIJ", "MJF", "SSSJob", "Maui", "Moab", "Gold"))
 
 
@@ -207,6 +211,10 @@ class _Writing(Resources):
             elif kind in ("Scheduler", "PSIJ"):
                 e.used = self._known(e, kind, name)
             elif kind == "MJF" and kind in self.target.handled:
+                e.used = True
+            elif spells(kind, name):
+                if not self.target.executor:
+                    self.attribute(f"{SPELLING}{kind}.{name}", e.text)
                 e.used = True
             elif kind not in _EXTENSION_CONTEXTS and self.target.executor in ("", kind.lower()):
                 self.attribute(f"{kind}.{name}" if kind else name, e.text)

@@ -35,7 +35,7 @@ from sssjob.request.asked import FACTS, Target, policy_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.scripts.grammars import literal_name
-from sssjob.translators.specs._psij_to_spec import to_spec
+from sssjob.translators.specs._psij_to_spec import SPELLING, to_spec
 
 __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
 
@@ -305,8 +305,9 @@ def _staged(item: StageIn | StageOut) -> str:
 
 
 def _read_custom(job: Job, name: str, value: object, findings: Findings) -> None:
-    """``slurm.constraint`` as Extension type slurm, name constraint (decisions 16)."""
-    kind, dot, rest = name.partition(".")
+    """``slurm.constraint`` as Extension type slurm, name constraint (decisions 16), and so is what only tells a
+    spelling, ``sssjob.sge.memory``."""
+    kind, dot, rest = name.removeprefix(SPELLING).partition(".")
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if not isinstance(value, str):
         findings.add("SSS502", name, f"{name}: {text} is kept as text", path="/Job/Extension")
