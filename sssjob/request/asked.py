@@ -235,6 +235,18 @@ class Asked:
         self.findings.add("SSS414", entry.tag, f"{entry.tag}: {why}", path=entry.path, item=entry.item, within=self.job,
                           once=True)
 
+    def range(self, tag: str, levels: Sequence[str]) -> tuple[Entry, Entry] | None:
+        """The entries of the least and the most of a count, where two conditions and nothing else say them."""
+        from sssjob.request.tree import range_of
+
+        if len(self.said(tag)) < 2:
+            return None
+        entries = self.find(tag, levels)
+        if range_of(e.item for e in entries if isinstance(e.item, Property)) is None:
+            return None
+        first, second = entries
+        return (first, second) if first.attributes["op"] == "GE" else (second, first)
+
     def chunks(self, layout: Layout) -> Entry | None:
         """Take how many chunks there are into a layout that has its nodes, with a finding where there cannot be so
         few; the entry that says it."""
@@ -255,11 +267,15 @@ class Asked:
         from sssjob.request.geometry import distribution_of, spread
 
         assert isinstance(entry.item, Property)
+        nodes = layout.nodes
         try:
             why = spread(layout, entry.item)
         except LexicalError as error:
             self.dropped(entry, str(error))
             return
+        if layout.nodes != nodes:
+            self.note("SSS502", next(iter(self.said("NodeCount")), None), f"NodeCount: {layout.tasks} tasks, "
+                      f"{layout.per_node} on a node, are on no fewer than {layout.nodes} nodes", "info")
         if why is None:
             self.dropped(entry, f"a distribution by {distribution_of(entry.item)[0]} is not carried")
         elif why:
