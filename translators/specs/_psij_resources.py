@@ -221,8 +221,8 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     total = sum(part.layout.task_total or 1 for part in parts)
     names = f"{len(groups)} task groups"
     if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
-                     item=groups[0], within=job)
+        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup[2]",
+                     item=groups[1], within=job)
         group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
         for number, unlike in enumerate(groups, 1):
             for item in unlike.items:
