@@ -392,7 +392,7 @@ class Asked:
         if not singles[0].exact:
             asked = entries[0].item if len(entries) == 1 and not _depends(block) else None
             plain = isinstance(asked, Property) and asked.value == entry.taken.value
-            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, entries)}",
+            self.note("SSS502", entry, f"{tag}: {entry.text}{_unit(entry)} is taken of {_alternatives(block, entries)}",
                       "info" if plain else None)      # what was asked for, to the letter
         return entry
 
@@ -489,7 +489,12 @@ def _said(e: Entry) -> str:
     assert isinstance(e.item, Property)
     no = "not " if e.item.conj in ("Nand", "Nor") else ""
     kind = f" of type {e.attributes['type']}" if e.tag == "Resource" and "type" in e.attributes else ""
-    return f"{no}{e.item.op} {e.item.text}{kind}"
+    return f"{no}{e.item.op} {e.item.text}{_unit(e)}{kind}"
+
+
+def _unit(e: Entry) -> str:
+    """The unit of an amount with a blank before it; empty where it has none."""
+    return f" {e.attributes['units']}" if "units" in e.attributes else ""
 
 
 def _alternatives(block: _Block, entries: list[Entry]) -> str:

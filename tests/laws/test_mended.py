@@ -462,3 +462,20 @@ def test_what_is_counted_is_written_for_what_the_manager_counts_it(name: str, ca
     """The number stood there as the document says it, whatever it was per: two licences of each of nine tasks were two
     in all, and six of a job were six on each of three machines."""
     assert line in written(name, read(CASES[case]))[0].splitlines()
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name != "psij"])
+def test_the_launcher_that_starts_one_copy_is_carried_where_one_is_started(name: str) -> None:
+    """It was told as lost, which refuses a translation by default, though every script starts its executable once."""
+    launcher = "<Extension type='Scheduler' name='Launcher'>single</Extension>"
+    document = read(f"<Job>\n<Executable>/bin/x</Executable>\n{launcher}\n<Processors>4</Processors>\n</Job>")
+    output, findings = written(name, document)
+    assert READERS[name](output).copies == 1
+    assert not any("Launcher" in f.subject for f in findings), [str(f) for f in findings]
+
+
+def test_what_is_taken_of_a_range_is_told_with_its_unit() -> None:
+    """``1000000000 is taken of GE 1000000000, LE 3906250`` were bytes and KB."""
+    findings = written("slurm", read("<Job><Requested><Memory units='B' op='GE'>1000000000</Memory>"
+                                     "<Memory units='KB' op='LE'>3906250</Memory></Requested></Job>"))[1]
+    assert "Memory: 1000000000 B is taken of GE 1000000000 B, LE 3906250 KB" in [f.message for f in findings]
