@@ -27,7 +27,6 @@ from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
-    fits,
     in_all,
     join,
     of_whole_job,
@@ -592,9 +591,8 @@ def _counted(asking: Asking, part: Part, e: Entry) -> str:
         return ""
     e.understood |= {"name", "type", "metric"}
     name = e.attributes.get("type", "license") if name == "License" else name
-    if not fits(asking, e, name) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in ("mem", "tmp", "swp"):
-        if e.used:
-            asking.dropped(e, f"{name[:80]!r} is no name of a resource")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in ("mem", "tmp", "swp"):
+        asking.dropped(e, f"{name[:80]!r} is no name of a resource")
         return ""
     site_resource(asking, e, name)
     if e.attributes.get("metric") == "PerNode" and not _is_uneven(part):

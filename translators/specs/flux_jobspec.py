@@ -289,8 +289,8 @@ class Fold:
         layout = Layout(slots, counts.get("--cores-per-slot", 1), counts.get("--gpus-per-slot", 0), nodes, exclusive)
         copies = layout.total if self.script is not None else request_of(self.asking.job, bare=True).totals.copies
         for e in self.asking.said("TaskDistribution") if copies < layout.total else ():
-            self.asking.note(APPROXIMATED, e, f"the command is started {'once' if copies == 1 else f'{copies} times'}, on "
-                             f"{layout.total} slots")
+            times = "once" if copies == 1 else f"{copies} times"
+            self.asking.note(APPROXIMATED, e, f"the command is started {times}, on {layout.total} slots")
         return layout, {"per_slot": 1} if layout.total == copies else {"total": copies}
 
     def _nested(self) -> list[str]:
