@@ -203,9 +203,11 @@ def quote(source: Source, rates: RateSet | Readable, *,
 
 
 def query(expression: str, source: Source, *, version: Version | None = None,
-          variables: Mapping[str, str] | None = None, policy: Policy | str | None = None) -> list[Result]:
+          variables: Mapping[str, str] | None = None, policy: Policy | str | None = None,
+          effective: bool = False) -> list[Result]:
     """The results of an XPath expression over a source, which is read, whatever its format. policy: the source has to
-    pass all checks under it, else it is looked at as it stands. Raises QueryError, RejectedError, UsageError where the
+    pass all checks under it, else it is looked at as it stands; effective: each job as it counts, with all defaults
+    folded in. Raises QueryError, RejectedError, UsageError where the
     two stand the other way round."""
     from sssjob.query import query as query_document
     from sssjob.xml.writer import write_document
@@ -223,7 +225,7 @@ def query(expression: str, source: Source, *, version: Version | None = None,
     findings.raise_if_rejected()
     text = write_document(document, findings=Findings(document.path))
     return list(query_document(expression, text.encode(), version=version, variables=dict(variables or {}),
-                               path=document.path))
+                               path=document.path, effective=effective))
 
 
 def _turned(expression: object, source: object) -> str:

@@ -41,7 +41,8 @@ from sssjob.limits import LIMITS
 #: An amount and its unit in one text; a unit that holds digits stands behind a blank, for 0x10 has none.
 _WITH_UNIT: Final = re.compile(
     r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))((?:\s+[^\W\d_]\S*)|(?:[^\W\d_][^\s\d]*))\s*", re.ASCII)
-_ZONED: Final = re.compile(r"(?:[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)\s*\Z")
+#: A time of day with its zone; ``2027-01-01`` ends in a day, which looks like one.
+_ZONED: Final = re.compile(r"[tT ][0-9:.,]+\s*(?:[zZ]|[+-][0-9]{2}(?::?[0-9]{2})?)\s*\Z")
 _ABBREVIATIONS: Final = {1 << u.power: u.abbr for u in UNITS}
 
 

@@ -244,6 +244,18 @@ class Asked:
         self.findings.add("SSS414", entry.tag, f"{entry.tag}: {why}", path=entry.path, item=entry.item, within=self.job,
                           once=True)
 
+    def range(self, tag: str, levels: Sequence[str]) -> tuple[Entry, Entry] | None:
+        """The entries of the least and the most of a count, where two conditions and nothing else say them."""
+        from sssjob.request.tree import range_of
+
+        if len(self.said(tag)) < 2:
+            return None
+        entries = self.find(tag, levels)
+        if range_of(e.item for e in entries if isinstance(e.item, Property)) is None:
+            return None
+        first, second = entries
+        return (first, second) if first.attributes["op"] == "GE" else (second, first)
+
     def chunks(self, layout: Layout) -> Entry | None:
         """Take how many chunks there are into a layout that has its nodes, with a finding where there cannot be so
         few; the entry that says it."""
@@ -264,11 +276,15 @@ class Asked:
         from sssjob.request.geometry import distribution_of, spread
 
         assert isinstance(entry.item, Property)
+        nodes = layout.nodes
         try:
             why = spread(layout, entry.item)
         except LexicalError as error:
             self.dropped(entry, str(error))
             return
+        if layout.nodes != nodes:
+            self.note("SSS502", next(iter(self.said("NodeCount")), None), f"NodeCount: {layout.tasks} tasks, "
+                      f"{layout.per_node} on a node, are on no fewer than {layout.nodes} nodes", "info")
         if why is None:
             self.dropped(entry, f"a distribution by {distribution_of(entry.item)[0]} is not carried")
         elif why:
@@ -385,7 +401,7 @@ class Asked:
         if not singles[0].exact:
             asked = entries[0].item if len(entries) == 1 and not _depends(block) else None
             plain = isinstance(asked, Property) and asked.value == entry.taken.value
-            self.note("SSS502", entry, f"{tag}: {entry.text} is taken of {_alternatives(block, entries)}",
+            self.note("SSS502", entry, f"{tag}: {entry.text}{_unit(entry)} is taken of {_alternatives(block, entries)}",
                       "info" if plain else None)      # what was asked for, to the letter
         return entry
 
@@ -482,7 +498,12 @@ def _said(e: Entry) -> str:
     assert isinstance(e.item, Property)
     no = "not " if e.item.conj in ("Nand", "Nor") else ""
     kind = f" of type {e.attributes['type']}" if e.tag == "Resource" and "type" in e.attributes else ""
-    return f"{no}{e.item.op} {e.item.text}{kind}"
+    return f"{no}{e.item.op} {e.item.text}{_unit(e)}{kind}"
+
+
+def _unit(e: Entry) -> str:
+    """The unit of an amount with a blank before it; empty where it has none."""
+    return f" {e.attributes['units']}" if "units" in e.attributes else ""
 
 
 def _alternatives(block: _Block, entries: list[Entry]) -> str:

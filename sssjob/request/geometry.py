@@ -121,6 +121,7 @@ def spread(layout: Layout, p: Property) -> str | None:
     if kind == "ProcessorsPerTask":
         layout.cpus = layout.cpus or number
         return ""
+    layout.widen(number)
     why = layout.misfit(per_node=number)
     layout.per_node = None if why else number
     return why

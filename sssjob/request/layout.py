@@ -115,6 +115,17 @@ class Layout:
         self.per_node = tasks // self.nodes
         return True
 
+    def take_range(self, span: tuple[int, int] | None) -> None:
+        """Take the least and the most nodes where the least is what is asked for."""
+        if span is not None and span[0] == self.nodes:
+            self.nodes_most = span[1]
+
+    def widen(self, per_node: int) -> None:
+        """Of a range of nodes take as many as the tasks need, of which each has so many at most."""
+        if self.nodes and self.nodes_most and self.tasks is not None:
+            self.nodes = max(self.nodes, min(self.nodes_most, -(-self.tasks // per_node)))
+            self.nodes_most = None if self.nodes == self.nodes_most else self.nodes_most
+
     # -- what follows
     def misfit(self, *, geometry: tuple[int, ...] = (), per_node: int | None = None) -> str:
         """Why a distribution cannot be that of the counts that are stated, which win over it at every door; empty where

@@ -23,7 +23,7 @@ from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request, chunks_of
-from sssjob.request.tree import ROWS, identity_of, number_of, per_of
+from sssjob.request.tree import ROWS, identity_of, number_of, per_of, properties_of, range_of
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
            "totals_from", "totals_of"]
@@ -102,7 +102,7 @@ class Part:
         count = layout.node_total
         if not count:
             return None
-        if layout.nodes == count:
+        if layout.nodes == count and not layout.nodes_most:
             origin = f"NodeCount {count}"
         else:
             tasks = f"{layout.slots} tasks, {layout.per_node} on a node" if layout.per_node else "a single chunk"
@@ -176,7 +176,7 @@ def totals_from(request: Request, values: Values) -> Totals:
         stated = [*own, *(p for p in of_job if alone and p.tag not in tags)]
         misfits: list[Misfit] = []
         beside = of_job if alone and tags & {"NodeCount", "Processors"} else ()     # it may be more than its group's
-        layout, certain = _layout(group, stated, beside, tasks, misfits)
+        layout, certain = _layout(group, stated, beside, tasks, misfits, partial(_range, request, number))
         if not misfits and (why := layout.crowded):
             misfits += [(p, why) for p in stated if p.tag == "Processors"][:1]
         if not misfits and (why := layout.sparse):
@@ -238,7 +238,8 @@ def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[i
 
 
 def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequence[Property],
-            tasks: Sequence[Sequence[Property]], misfits: list[Misfit]) -> tuple[Layout, bool]:
+            tasks: Sequence[Sequence[Property]], misfits: list[Misfit],
+            range_of_nodes: Callable[[], tuple[int, int] | None]) -> tuple[Layout, bool]:
     """The layout of a group: its own counts, in a job with one group those of the job too; False where its processors
     are per something that is not said. beside: what the job says of its one group, of which the greater counts;
     misfits: gets what does not fit."""
@@ -253,6 +254,8 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
     if chunks is not None and (why := layout.take_chunks(whole(chunks.text))):
         misfits.append((chunks, why))
     distribution, why_not = group.first("TaskDistribution"), None
+    if distribution is not None:
+        layout.take_range(range_of_nodes())
     with suppress(LexicalError):            # ``check`` tells of it
         why_not = None if distribution is None else spread(layout, distribution)
     processors, certain = _stated(properties, "Processors", layout)
@@ -262,6 +265,15 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
     if distribution is not None and (why := why_not or layout.doubt(distribution_of(distribution)[0])):
         misfits.append((distribution, why))
     return layout, certain
+
+
+def _range(request: Request, group: int) -> tuple[int, int] | None:
+    """The least and the most nodes of a task group, of which its job may say them where it has no other."""
+    for level in reversed(request.levels):
+        if level.group in (None, group) and level.task is None and (span := range_of(
+                p for p in properties_of(level.expression.root) if p.tag == "NodeCount")):
+            return span
+    return None
 
 
 def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:

@@ -129,6 +129,14 @@ def properties_of(node: Node) -> Iterator[Property]:
     return (predicate.property for predicate in predicates_of(node))
 
 
+def range_of(properties: Iterable[Property]) -> tuple[int, int] | None:
+    """The least and the most of a count, where two conditions and nothing else say them (GE and LE); None elsewhere."""
+    conditions = list(properties)
+    bounds = {p.op: p.value for p in conditions if not p.attributes.keys() & {"conj", "group", "preference"}}
+    least, most = bounds.get("GE"), bounds.get("LE")
+    return (least, most) if len(conditions) == 2 and isinstance(least, int) and isinstance(most, int) else None
+
+
 def per_of(metric: str | None) -> str | None:
     """What an amount with this metric is per: nodes, processors, chunks or GPUs; None: it is a total."""
     return _PER.get(metric or "")

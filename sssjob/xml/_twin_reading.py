@@ -20,6 +20,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.xml._twin_writing import RAW, ROOTS, SPELLING, Number, means, repeating
+from sssjob.xml.json_places import JsonPlaces
 from sssjob.xml.reader import read_document
 
 _TOP: Final = "top"         # above the root while it is built
@@ -47,6 +48,7 @@ def from_json(text: bytes | str, *, path: str = "-", limits: Limits = LIMITS, po
     """
     findings = Findings(path, limits)
     data = _parse(text, findings, limits)
+    places = findings.places = JsonPlaces(text if isinstance(text, bytes) else text.encode("utf-8", "replace"), path)
     builder = _Builder(findings, limits)
     root = builder.document(data)
     if root is None:
@@ -60,7 +62,8 @@ def from_json(text: bytes | str, *, path: str = "-", limits: Limits = LIMITS, po
         findings.overflow += document.findings.overflow
         _take_over(document.findings, findings, data, limits)
     _without_lines(document.root)
-    document.places = None
+    places.root = document.root
+    document.places = places
     document.files = builder.files(data)
     document.profile = "3.1"
     document.findings = findings
@@ -137,7 +140,9 @@ class _Builder:
 
     def refuse(self, pointer: str, message: str, rule: str = "SSS112", hint: str = "") -> None:
         """Record that something has another shape."""
-        self.findings.add(rule, pointer.rpartition("/")[2], message, path=pointer, hint=hint)
+        name = pointer.rpartition("/")[2]
+        self.findings.add(rule, name, message if name[:40] in message else f"{name[:40]}: {message}", path=pointer,
+                          hint=hint)
 
     def document(self, data: Any) -> Any:
         """The root element, or None where there is none."""

@@ -22,7 +22,7 @@ from sssjob.document.vocabulary import ELEMENTS, TRANSPARENT
 from sssjob.findings import Findings
 from sssjob.xml.encoding import character_set, excerpt, text_bytes
 
-__all__ = ["Place", "Places"]
+__all__ = ["DocumentText", "Place", "Places"]
 
 #: Line and column, from 1, and the source line as findings carry it.
 Place = tuple[int, int, str]
@@ -43,7 +43,7 @@ _STEP: Final = re.compile(r"([^\[\]]+)(?:\[(\d+)\])?")
 _WRAPPERS: Final = frozenset((*TRANSPARENT, *(a for e in ELEMENTS if e.name == "Node" for a in e.aliases)))
 
 
-class _Text:
+class DocumentText:
     """The text of a document: its bytes, or the file to read them from again where they are many."""
 
     __slots__ = ("_bytes", "_last", "_path", "_size", "_starts", "_when")
@@ -182,7 +182,7 @@ class Places:
 
     def __init__(self, root: Container | Raw, data: bytes, path: str, findings: Findings | None) -> None:
         self._root, self._findings = root, findings
-        self._text = _Text(data, path)
+        self._text = DocumentText(data, path)
         self._anchors: dict[int, _Anchor] = {}
         self._lines: dict[tuple[int, str], list[_Anchor]] = {}          # by line and name
         self._numbered: dict[tuple[int, str], list[_Anchor]] = {}       # by group (0: none) and name

@@ -187,15 +187,15 @@ FINE: Final[list[tuple[str, str, str | bytes, str]]] = [
 ]
 #: format, text, rule, a word of the line: the JSON formats, read by ``convert``.
 JSON: Final[list[tuple[str, str | bytes, str, str]]] = [
-    ("sss-json", '{"Job":{"Id":"1","Id":"2"}}', "SSS111", "/Job/Id"),
+    ("sss-json", '{"Job":{"Id":"1","Id":"2"}}', "SSS111", ":1:9:"),
     ("sss-json", '{"Job":{"Id":"1","NodeCount":NaN}}', "SSS111", "NaN"),
-    ("sss-json", '{"Job":{"Id":"1","NodeCount":true}}', "SSS201", "/Job/NodeCount"),
-    ("sss-json", '{"Job":{"Id":"1","NodeCount":1e400}}', "SSS201", "/Job/NodeCount"),
+    ("sss-json", '{"Job":{"Id":"1","NodeCount":true}}', "SSS201", ":1:18:"),
+    ("sss-json", '{"Job":{"Id":"1","NodeCount":1e400}}', "SSS201", ":1:18:"),
     ("sss-json", f'{{"Job":{{"Id":"1","NodeCount":{NINES}}}}}', "SSS110", "digits"),
     ("sss-json", "[" * 50_000 + "]" * 50_000, "SSS110", "depth"),
     ("sss-json", '{"a":' * 50_000 + "1" + "}" * 50_000, "SSS110", "depth"),
-    ("sss-json", '{"Job":{"Id":"a\\u0000b"}}', "SSS112", "/Job/Id"),
-    ("sss-json", '{"Job":{"Id":"\\ud800"}}', "SSS112", "/Job/Id"),
+    ("sss-json", '{"Job":{"Id":"a\\u0000b"}}', "SSS112", ":1:9: SSS112 error Id: "),
+    ("sss-json", '{"Job":{"Id":"\\ud800"}}', "SSS112", ":1:9: SSS112 error Id: "),
     ("sss-json", '{"Job":{"Id":"1","NodCount":4}}', "SSS301", "did you mean NodeCount?"),
     ("sss-json", b'{"Job":{"Id":"\xff"}}', "SSS111", "byte 0xff"),
     ("sss-json", '{"Job":{"Id":"1"}} x', "SSS111", ":1:20:"),

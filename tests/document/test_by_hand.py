@@ -347,3 +347,19 @@ def test_several_blocks_are_one_when_changed() -> None:
     assert [p.tag for p in job.requested.properties()] == ["Processors", "Memory"]
     job.requested.processors = 4
     assert job.items == [Requested(processors=4, memory=2), Delivered(duration=1)]
+
+
+@pytest.mark.parametrize("text", ["2027-01-01", "2027-01-01T10:00:00", "2027-01-01 10:00", "2027-01-01T10-05:00x"])
+def test_a_date_without_a_zone_is_refused(text: str) -> None:
+    """The day of a date was taken for its zone."""
+    job = Job()
+    with pytest.raises(PropertyError, match="no time with a zone"):
+        job.start_time = text
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("2027-01-01T00:00:00+02:00", 1798754400), ("20270101T000000Z", 1798761600), ("2027-01-01T00:00-05", 1798779600)])
+def test_a_time_with_a_zone_is_taken(text: str, seconds: int) -> None:
+    job = Job()
+    job.start_time = text
+    assert job.start_time == seconds

@@ -68,7 +68,9 @@ def _counts(draw: st.DrawFn) -> list[str]:
     """NodeCount and Processors."""
     lines = []
     if draw(st.booleans()):
-        lines.append(f"<NodeCount>{draw(st.integers(1, 4))}</NodeCount>")
+        nodes, further = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 0, 0, 1, 4]))
+        lines += [f'<NodeCount op="GE">{nodes}</NodeCount>', f'<NodeCount op="LE">{nodes + further}</NodeCount>'] \
+            if further else [f"<NodeCount>{nodes}</NodeCount>"]
     if draw(st.booleans()):
         count, op = draw(st.integers(1, 16)), draw(st.sampled_from(["", "", "", "GE", "GE", "LE"]))
         metric = draw(st.sampled_from(["", "", "", "", "Total", "PerNode", "PerChunk"]))
@@ -149,7 +151,8 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
         lines += ["<Requested>", *inner, "</Requested>"]
     each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"),
                        _amount("Memory", metrics=False), _gpus(metrics=False)]))
-    each += ["<Feature>ib</Feature>"] if draw(st.integers(0, 15)) == 0 else []
+    each += draw(_some([st.just("<Feature>ib</Feature>"), st.just("<Resource name='fpga'>2</Resource>"),
+                        st.integers(1, 3).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>")], 15))
     lines += _within("TaskDefaults", each)
     if count and draw(st.integers(0, 5)) == 0:
         for _ in range(draw(st.integers(1, count))):

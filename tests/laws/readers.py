@@ -47,7 +47,8 @@ class Native:
                        memory=both(self.memory, other.memory), gpus=both(self.gpus, other.gpus),
                        disk=both(self.disk, other.disk),
                        seconds=self.seconds if self.seconds is not None else other.seconds,
-                       spread=self.spread or other.spread)
+                       spread=self.spread or other.spread,
+                       named=self.named | {n: self.named.get(n, 0) + count for n, count in other.named.items()})
 
 
 _POWERS = "KMGTPE"
@@ -127,6 +128,8 @@ def _slurm_part(said: dict[str, str]) -> tuple[Native, int]:
             memory = bytes_of(said[name], 1 << 20) * by
     for one in filter(None, said.get("--licenses", "").split(",")):
         named[one.partition(":")[0]] = int(one.partition(":")[2] or 1)
+    for one in filter(None, said.get("--gres", "").split(",")):
+        named[one.partition(":")[0]] = int(one.partition(":")[2] or 1) * (nodes or 1)
     disk = bytes_of(said["--tmp"], 1 << 20) * (nodes or 1) if "--tmp" in said else None
     return Native(processors, nodes, 1, memory, gpus, disk, seconds_of(said["--time"]) if "--time" in said else None,
                   nodes is None and ("--mem" in said or "--gpus-per-node" in said), named), tasks
@@ -226,7 +229,7 @@ def _lsf_part(slots: int, text: str, said: dict[str, str], *, alone: bool) -> Na
             amounts[name] = bytes_of(number) * factors[per]
             spread = spread or (hosts is None and per in ("", "host"))
         else:
-            named[name] = int(number)
+            named[name] = int(number) * (factors[per] if per else 1)
     if "-M" in said:
         amounts.setdefault("mem", bytes_of(said["-M"]) * slots)
     gpus = None
@@ -274,6 +277,9 @@ def htcondor(text: str) -> Native:
     machines = int(said.get("machine_count", 1))
     named = {name: int(count or 1) for one in filter(None, said.get("concurrency_limits", "").split(","))
              for name, _, count in [one.partition(":")]}
+
+    if "request_fpga" in said:
+        named["fpga"] = int(said["request_fpga"]) * machines
 
     def amount(name: str, unit: int) -> Fraction | None:
         return bytes_of(said[name], unit) * machines if name in said else None
@@ -361,8 +367,9 @@ def jsdl(text: str) -> Native:
         return max(known, default=None)
 
     of_tasks = (processes or 1) * (threads or 1)
-    if machines is None and (a_host := number("ProcessesPerHost")) is not None and processes is not None:
-        machines = Fraction(-(-int(processes) // int(a_host)))
+    if (a_host := number("ProcessesPerHost")) is not None and processes is not None and (
+            machines is None or root.find(".//{*}TotalResourceCount/{*}Range") is not None):
+        machines = max(machines or Fraction(0), Fraction(-(-int(processes) // int(a_host))))
     processors = max(total or 0, (each or 0) * (machines or 1), of_tasks, machines or 1)
     limit = number("WallTimeLimit")
     return Native(int(processors), None if machines is None else int(machines), int(processes or 1),

@@ -26,7 +26,8 @@ LAYOUT = {"Processors", "NodeCount", "TaskCount", "TaskDistribution", "TaskGroup
 ABOUT = {"processors": LAYOUT, "nodes": {"Resource", *LAYOUT},
          "copies": {"NodeCount", "TaskCount", "TaskDistribution", "TaskGroup", "Launcher"},
          "memory": {"Memory", *LAYOUT}, "gpus": {"Resource", "GPU", *LAYOUT}, "disk": {"Disk", *LAYOUT},
-         "licences": {"Resource", "License"}, "seconds": {"Duration"}}
+         "licences": {"Resource", "License", *LAYOUT}, "other resources": {"Resource", "fpga", *LAYOUT},
+         "seconds": {"Duration"}}
 
 
 def written(name: str, document: Document) -> tuple[str, Findings]:
@@ -65,9 +66,12 @@ def differences(totals: Totals, native: Native) -> Iterator[tuple[str, Fraction 
             rows.append((what, asked, value, whole))
     if all(total.known for total in gpus) and not native.spread:
         rows.append(("gpus", count if gpus else None, native.gpus, Fraction(0)))
-    licences = totals.amounts.get(("Resource", "License", "lic"))
-    rows.append(("licences", licences.value if licences else None,
-                 Fraction(native.named["lic"]) if "lic" in native.named else None, Fraction(0)))
+    for what, identity, name in (("licences", ("Resource", "License", "lic"), "lic"),
+                                 ("other resources", ("Resource", "fpga", None), "fpga")):
+        total = totals.amounts.get(identity)
+        if total is None or total.known:
+            rows.append((what, total.value if total else None,
+                         Fraction(native.named[name]) if name in native.named else None, Fraction(0)))
     for what, asked, value, more in rows:
         if what == "nodes" and asked is None and value == 1:
             continue        # where it is one node it is no more than was asked for

@@ -49,7 +49,28 @@ def group(*lines: str) -> str:
 
 GE_LE = '<Processors op="GE">{}</Processors>\n<Processors op="LE">{}</Processors>'
 FOUR_OF_NODE = group(PER_NODE.format(4), each("<Processors>3</Processors>"))
+NODES = '<NodeCount op="GE">{}</NodeCount>\n<NodeCount op="LE">{}</NodeCount>'
 CASES = {
+    "the least of a range of nodes, on which so many tasks have no room": document(
+        in_requested(NODES.format(2, 6)),
+        group(TASKS.format(9), PER_NODE.format(3), each("<Processors>2</Processors>"))),
+    "licences and other resources of each task": document(group(TASKS.format(9), each(
+        "<Resource name='License' type='lic'>2</Resource>", "<Resource name='fpga'>3</Resource>"))),
+    "other resources of each of three nodes": document(in_requested(
+        "<NodeCount>3</NodeCount>", "<Processors>12</Processors>",
+        "<Resource name='fpga' metric='PerNode'>2</Resource>")),
+    "other resources of each processor": document(in_requested(
+        "<Processors>12</Processors>", "<Resource name='fpga' metric='PerProcessor'>2</Resource>")),
+    "other resources of a job on three nodes": document(in_requested(
+        "<NodeCount>3</NodeCount>", "<Processors>12</Processors>", "<Resource name='fpga'>6</Resource>")),
+    "the most of a range of nodes, on which tasks have just room": document(
+        group(TASKS.format(8), PER_NODE.format(2), in_requested(NODES.format(1, 4)))),
+    "memory of each GPU, of which each task has two": document(
+        in_requested("<Memory units='GB' metric='PerGPU'>3</Memory>"),
+        group(TASKS.format(3), each("<Resource name='GPU'>2</Resource>"))),
+    "disk of each task and memory of each processor": document(
+        in_requested("<Memory units='GB' metric='PerProcessor'>2</Memory>", "<Processors>6</Processors>"),
+        group(TASKS.format(3), each("<Disk units='GB'>7</Disk>"))),
     "a group that asks for nothing beside one that does": document(
         group(TASKS.format(1)), group(TASKS.format(2), in_requested("<Memory units='KB'>2180</Memory>"))),
     "more nodes than the least of processors": document(in_requested(
@@ -395,3 +416,66 @@ def test_one_command_starts_the_tasks_of_all_parts(parts: tuple[str, ...], copie
     document = get("slurm").read(text.encode(), ReadContext())
     assert READERS["slurm"](text).copies == request_in(document).totals.copies == copies
     assert written("pbspro", document)[0].endswith(f"\nmpirun -n {copies} /bin/a\n")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_range_of_nodes_is_widened_to_the_tasks_of_a_node(name: str) -> None:
+    """Nine tasks, three on a node, are on three of two to six nodes. Two were taken, so that the three of a node were
+    said to contradict them and were lost in every format, also from Slurm to Slurm."""
+    document = read(CASES["the least of a range of nodes, on which so many tasks have no room"])
+    assert not gate(document)
+    assert request_in(document).totals.nodes.value == 3         # type: ignore[union-attr]
+    assert "SSS414" not in {f.rule for f in written(name, document)[1]}
+
+
+def test_the_tasks_of_a_node_stay_beside_a_range_of_nodes() -> None:
+    text = "#!/bin/sh\n#SBATCH --nodes=2-6\n#SBATCH --ntasks=9\n#SBATCH --ntasks-per-node=3\nhostname\n"
+    output, findings = written("slurm", get("slurm").read(text.encode(), ReadContext()))
+    assert output == text.replace("2-6", "3-6")
+    assert [(f.severity, f.message) for f in findings] == [
+        ("info", "--nodes 2-6: NodeCount: 9 tasks, 3 on a node, are on no fewer than 3 nodes")]
+
+
+@pytest.mark.parametrize(("name", "case", "words"), [
+    ("psij", "memory of each GPU, of which each task has two", f'"memory": {18 << 30}'),
+    ("jsdl", "memory of each GPU, of which each task has two", f"<Exact>{18 << 30}</Exact>"),
+    ("jsdl", "disk of each task and memory of each processor", f"<Exact>{12 << 30}</Exact>"),
+    ("jsdl", "disk of each task and memory of each processor", f"<Exact>{21 << 30}</Exact>")])
+def test_what_has_no_place_of_its_own_is_written_for_the_whole_job(name: str, case: str, words: str) -> None:
+    """It was dropped, though there is a place for the amount of the whole job."""
+    output, findings = written(name, read(CASES[case]))
+    assert words in output
+    assert not any(f.rule == "SSS501" and f.subject in ("Memory", "Disk") for f in findings)
+
+
+@pytest.mark.parametrize(("name", "case", "line"), [
+    ("slurm", "licences and other resources of each task", "#SBATCH --licenses=lic:18"),
+    ("lsf", "licences and other resources of each task", '#BSUB -R "rusage[lic=18,fpga=27/job]"'),
+    ("htcondor", "licences and other resources of each task", "concurrency_limits = lic:18"),
+    ("htcondor", "licences and other resources of each task", "request_fpga = 27"),
+    ("sge", "licences and other resources of each task", "#$ -l lic=18"),
+    ("lsf", "other resources of each of three nodes", '#BSUB -R "rusage[fpga=2/host]"'),
+    ("sge", "other resources of each of three nodes", "#$ -l fpga=6"),
+    ("lsf", "other resources of each processor", '#BSUB -R "rusage[fpga=24/job]"'),
+    ("htcondor", "other resources of a job on three nodes", "request_fpga = 2")])
+def test_what_is_counted_is_written_for_what_the_manager_counts_it(name: str, case: str, line: str) -> None:
+    """The number stood there as the document says it, whatever it was per: two licences of each of nine tasks were two
+    in all, and six of a job were six on each of three machines."""
+    assert line in written(name, read(CASES[case]))[0].splitlines()
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name != "psij"])
+def test_the_launcher_that_starts_one_copy_is_carried_where_one_is_started(name: str) -> None:
+    """It was told as lost, which refuses a translation by default, though every script starts its executable once."""
+    launcher = "<Extension type='Scheduler' name='Launcher'>single</Extension>"
+    document = read(f"<Job>\n<Executable>/bin/x</Executable>\n{launcher}\n<Processors>4</Processors>\n</Job>")
+    output, findings = written(name, document)
+    assert READERS[name](output).copies == 1
+    assert not any("Launcher" in f.subject for f in findings), [str(f) for f in findings]
+
+
+def test_what_is_taken_of_a_range_is_told_with_its_unit() -> None:
+    """``1000000000 is taken of GE 1000000000, LE 3906250`` were bytes and KB."""
+    findings = written("slurm", read("<Job><Requested><Memory units='B' op='GE'>1000000000</Memory>"
+                                     "<Memory units='KB' op='LE'>3906250</Memory></Requested></Job>"))[1]
+    assert "Memory: 1000000000 B is taken of GE 1000000000 B, LE 3906250 KB" in [f.message for f in findings]

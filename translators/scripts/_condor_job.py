@@ -48,7 +48,16 @@ from sssjob.translators.scripts.choices import (
     terms,
 )
 from sssjob.translators.scripts.common import Written, named_variables
-from sssjob.translators.scripts.layout import Amount, Part, one_part, shared, total_of, unknown_factor
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    in_all,
+    one_part,
+    shared,
+    total_of,
+    totals_in,
+    unknown_factor,
+)
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.writing import words_of
 
@@ -173,7 +182,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, nodes: int) -> int:
         return memory.value
     total = total_of(memory, part)
     if total is None:
-        unknown_factor(asking, memory, f"{memory.per} is written for the machine")
+        unknown_factor(asking, memory.entry, f"{memory.per} is written for the machine")
         return memory.value
     if memory.per != "job" and total != memory.value * nodes:
         asking.note(APPROXIMATED, memory.entry, f"written for the machine, {total // nodes // memory.value} times as "
@@ -205,6 +214,17 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, nodes: int) -> int:
     if total % nodes:
         _fewer(asking, gpus.entry, "GPU", total // nodes * nodes, total)
     return total // nodes
+
+
+def of_each_machine(asking: Asking, entry: Entry) -> int:
+    """How many of another resource one machine is to have."""
+    if entry.attributes.get("metric") == "PerNode":
+        return int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
+    whole = in_all(asking, entry)
+    nodes = 1 if whole == 1 else totals_in(asking).layout.node_total or 1
+    if whole % nodes:
+        _fewer(asking, entry, entry.attributes.get("name", ""), whole // nodes * nodes, whole)
+    return whole // nodes
 
 
 def read_machines(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -17,6 +17,7 @@ from sssjob.templates.quoting import condor_string
 from sssjob.translators.scripts._condor_job import (
     kept_as_it_is,
     name_of,
+    of_each_machine,
     raw_text,
     read_command,
     read_layout,
@@ -48,7 +49,7 @@ from sssjob.translators.scripts.common import (
     read_mail,
 )
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
-from sssjob.translators.scripts.layout import fits
+from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option
 
 __all__ = ["ALIASES", "ROWS", "TOKENS", "index", "kept_as_it_is", "name_of"]
@@ -276,7 +277,7 @@ def _write_licences(asking: Asking) -> Written:
         e.understood |= {"type"}
         kind = e.attributes.get("type", "license")
         if fits(asking, e, kind):
-            count = int(float(e.text))
+            count = in_all(asking, e)
             licences.append(kind if count == 1 else f"{kind}:{count}")
     return [("concurrency_limits", ", ".join(licences))] if licences else []
 
@@ -298,7 +299,9 @@ def _write_resources(asking: Asking) -> Written:
             continue
         if asking.source != "htcondor":
             asking.note(SITE, e, f"machines may not have a resource {name}")
-        options.append(("request_resource", f"{name} = {int(float(e.text))}"))
+        each = of_each_machine(asking, e)
+        if each:
+            options.append(("request_resource", f"{name} = {each}"))
     return options
 
 

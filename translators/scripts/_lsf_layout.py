@@ -27,7 +27,7 @@ from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
-    fits,
+    in_all,
     join,
     of_whole_job,
     on_nodes,
@@ -380,7 +380,7 @@ def write_layout(asking: Asking) -> Written:
         requirements.append(f"affinity[core({cpus}{inner})*1{outer}]")
     elif binding is not None:
         asking.dropped(binding, "the processors of a task are not said")
-    counted = [text for e in asking.find("Resource") if (text := _counted(asking, e))]
+    counted = [text for e in asking.find("Resource") if (text := _counted(asking, part, e))]
     options += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
     kept = asking.extension("R", "lsf")
     if kept is not None:
@@ -571,7 +571,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
         asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {total // memory.value} times as much"
                     if memory.value else "written for the whole job")
         return f"{_number(asking, total)}/job"
-    unknown_factor(asking, memory, f"memory {memory.per} is written for each task")
+    unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each task")
     return f"{_number(asking, memory.value)}/task"
 
 
@@ -583,20 +583,22 @@ def _is_uneven(part: Part) -> bool:
     return nodes is not None and nodes > 1 and tasks is not None and tasks % nodes != 0
 
 
-def _counted(asking: Asking, e: Entry) -> str:
-    """Licences and other things that are counted."""
+def _counted(asking: Asking, part: Part, e: Entry) -> str:
+    """Licences, which are counted for each job, and other things, which LSF counts for each host unless it is told."""
     name = e.attributes.get("name", "")
     if name == "GPU":
         e.used = bool(e.understood & {"units"})
         return ""
     e.understood |= {"name", "type", "metric"}
     name = e.attributes.get("type", "license") if name == "License" else name
-    if not fits(asking, e, name) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in ("mem", "tmp", "swp"):
-        if e.used:
-            asking.dropped(e, f"{name[:80]!r} is no name of a resource")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in ("mem", "tmp", "swp"):
+        asking.dropped(e, f"{name[:80]!r} is no name of a resource")
         return ""
     site_resource(asking, e, name)
-    return f"{name}={int(float(e.text))}"
+    if e.attributes.get("metric") == "PerNode" and not _is_uneven(part):
+        return f"{name}={int(Decimal(e.value))}/host"
+    on_one_host = part.node_total == 1 or (part.node_total is None and (part.slots or 1) == 1)
+    return f"{name}={in_all(asking, e)}{'' if on_one_host or e.attributes.get('name') == 'License' else '/job'}"
 
 
 def _gpus(asking: Asking, part: Part, gpus: Amount, tasks: int | None) -> str | None:
@@ -617,7 +619,7 @@ def _each(asking: Asking, part: Part, gpus: Amount, tasks: int | None) -> str | 
         return str(gpus.value)
     total, nodes = total_of(gpus, part), part.node_total
     if total is None:
-        unknown_factor(asking, gpus, f"GPUs {gpus.per} are written for each host")
+        unknown_factor(asking, gpus.entry, f"GPUs {gpus.per} are written for each host")
         return str(gpus.value)
     if (nodes or tasks or 1) == 1:
         return str(total)

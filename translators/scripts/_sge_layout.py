@@ -32,6 +32,7 @@ from sssjob.translators.scripts.layout import (
     Amount,
     Part,
     fits,
+    in_all,
     nodes_of,
     one_part,
     total_of,
@@ -230,7 +231,7 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: st
     if total is None and memory.per == "PerNode" and (nodes := nodes_of(asking, part) or (1 if slots == 1 else None)):
         total = memory.value * nodes
     if total is None:
-        unknown_factor(asking, memory, f"memory {memory.per} is written for each slot")
+        unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each slot")
         return memory.value
     if memory.per == "task" and slots == part.tasks_assumed:
         return -(-total // slots)
@@ -374,11 +375,8 @@ def _counted(asking: Asking, e: Entry) -> str:
     name = e.attributes.get("type", "license") if name == "License" else name
     if not fits(asking, e, name):
         return ""
-    if e.attributes.get("metric"):
-        asking.note(APPROXIMATED, e, f"{name} {e.attributes['metric']} is counted as the site counts it")
-    else:
-        site_resource(asking, e, name)
-    return f"{name}={int(float(e.text))}"
+    site_resource(asking, e, name)
+    return f"{name}={in_all(asking, e)}"
 
 
 def _hosts(asking: Asking) -> list[str]:

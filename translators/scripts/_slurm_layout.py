@@ -233,13 +233,13 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str,
         return "--mem", memory.value
     total = total_of(memory, part)
     if total is None:
-        unknown_factor(asking, memory, f"{memory.per} is written per processor")
+        unknown_factor(asking, memory.entry, f"{memory.per} is written per processor")
         return "--mem-per-cpu", memory.value
     nodes, processors = part.node_total, part.processor_total
     if nodes is not None and (memory.per == "job" or part.chunks is None):
         return "--mem", shared(asking, replace(memory, value=total), nodes, "nodes", 1 << 20)
     if processors is None:
-        unknown_factor(asking, memory, "memory of the job is written as that of one node")
+        unknown_factor(asking, memory.entry, "memory of the job is written as that of one node")
         return "--mem", total
     asking.note(APPROXIMATED, memory.entry, f"written per processor, {processors} in all")
     return "--mem-per-cpu", -(-total // processors)

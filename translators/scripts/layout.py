@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from typing import Final
+from math import ceil
+from typing import TYPE_CHECKING, Final
 
 from sssjob.document.model import Property
 from sssjob.lrm.usage import whole
@@ -20,13 +21,36 @@ from sssjob.lrm.variables import FACTS
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
-from sssjob.request.tree import per_of
+from sssjob.request.tree import identity_of, per_of
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
 from sssjob.translators.scripts.choices import is_name
 from sssjob.translators.scripts.rows import SCRIPT
 
-__all__ = ["Amount", "Part", "fits", "join", "nodes_of", "of_whole_job", "on_nodes", "one_part", "one_task", "part_of",
-           "perhaps_shared", "plain", "shared", "spread", "started", "task_processors", "total_of", "unknown_factor"]
+__all__ = [
+    "Amount",
+    "Part",
+    "fits",
+    "in_all",
+    "join",
+    "nodes_of",
+    "of_whole_job",
+    "on_nodes",
+    "one_part",
+    "one_task",
+    "part_of",
+    "perhaps_shared",
+    "plain",
+    "shared",
+    "spread",
+    "started",
+    "task_processors",
+    "total_of",
+    "totals_in",
+    "unknown_factor",
+]
+
+if TYPE_CHECKING:
+    from sssjob.request.totals import Totals
 
 
 @dataclass(slots=True)
@@ -187,13 +211,10 @@ def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False)
 
 def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, int | None]:
     """Least and most; ``op`` GE with LE is a range."""
-    if len(asking.said(tag)) > 1:
-        entries = asking.find(tag, _levels(asking))
-        ops = {e.attributes.get("op", "EQ"): e for e in entries}
-        if len(entries) == 2 and ops.keys() == {"GE", "LE"} and not any(
-                e.attributes.keys() & {"conj", "group", "preference"} for e in entries):
-            part.sources[name] = ops["GE"]
-            return int(ops["GE"].text), int(ops["LE"].text)
+    span = asking.range(tag, _levels(asking))
+    if span is not None:
+        part.sources[name] = span[0]
+        return int(span[0].text), int(span[1].text)
     return _number(asking, part, asking.one(tag, _levels(asking)), name), None
 
 
@@ -379,6 +400,29 @@ def total_of(amount: Amount, part: Part) -> int | None:
     return None if count is None else amount.value * count
 
 
+def totals_in(asking: Asking) -> Totals:
+    """What the whole job comes to."""
+    from sssjob.request.levels import request_of
+
+    return request_of(asking.job, bare=True).totals
+
+
+def in_all(asking: Asking, entry: Entry) -> int:
+    """How many of a resource the whole job asks for, where the target counts it for each job."""
+    entry.understood |= {"name", "type", "metric"}
+    count = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
+    if entry.level == JOB and entry.attributes.get("metric", "Total") == "Total":
+        return count
+    assert isinstance(entry.item, Property)
+    total = totals_in(asking).amounts.get(identity_of(entry.item))
+    if total is None or not total.known:
+        unknown_factor(asking, entry, f"{entry.attributes.get('name')} is written as it stands")
+        return count
+    if total.value != count:
+        asking.note(APPROXIMATED, entry, f"{ceil(total.value)} are written for the whole job: {total.origin}", "info")
+    return ceil(total.value)
+
+
 def shared(asking: Asking, amount: Amount, parts: int, what: str, smallest: int = 1) -> int:
     """An amount of bytes shared out, in whole units of ``smallest``; what is rounded up in that is told."""
     share = Fraction(amount.value, parts)
@@ -450,9 +494,9 @@ def started(asking: Asking, part: Part) -> None:
         part.tasks, part.processors = part.processors, None
 
 
-def unknown_factor(asking: Asking, amount: Amount, what: str) -> None:
+def unknown_factor(asking: Asking, entry: Entry, what: str) -> None:
     """The finding where the number that a conversion needs is not stated."""
-    asking.note(SITE, amount.entry, f"{what}, for the job does not say how it is spread")
+    asking.note(SITE, entry, f"{what}, for the job does not say how it is spread")
 
 
 def fits(asking: Asking, entry: Entry, text: str) -> bool:

@@ -56,7 +56,7 @@ from sssjob.translators.scripts.grammars import (
     Kept,
     file_reader,
 )
-from sssjob.translators.scripts.layout import fits
+from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option, split_outside
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -134,7 +134,7 @@ def _write_licenses(asking: Asking) -> Written:
         e.understood |= {"type"}
         name = e.attributes.get("type", "license")
         if _OF_SERVER.fullmatch(name) or fits(asking, e, name):
-            texts.append(f"{name}:{int(float(e.text))}")
+            texts.append(f"{name}:{in_all(asking, e)}")
     return [("--licenses", ",".join(texts))] if texts else []
 
 

@@ -179,7 +179,7 @@ def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:
         asking.note(APPROXIMATED, memory.entry, "written for each process")
         return "-l pmem", memory.value
     if total is None:
-        unknown_factor(asking, memory, f"memory {memory.per} is written for the whole job")
+        unknown_factor(asking, memory.entry, f"memory {memory.per} is written for the whole job")
         return "-l mem", memory.value
     times = total // memory.value
     asking.note(APPROXIMATED, memory.entry, "written for the whole job" + (

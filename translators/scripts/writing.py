@@ -320,11 +320,17 @@ def leftovers(asked: Sequence[Asking]) -> None:
                 elif asking.is_spelling(e):
                     asking.note(APPROXIMATED, e, "with which of several options it was said is not carried", "info",
                                 f"{e.tag} {name}")
-                elif not (e.tag == "Interactive" and e.value is False):
+                elif not _says_what_holds(e):
                     asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
             elif same_place.attributes and not same_place.attributes.keys() <= same_place.understood:
                 for attribute in sorted(same_place.attributes.keys() - same_place.understood - {"awarenessPolicy"}):
                     asking.dropped(e, f"attribute {attribute} is not carried", f"{e.tag}/@{attribute}")
+
+
+def _says_what_holds(e: Entry) -> bool:
+    """Whether a property asks for what a script gets anyway: it is not interactive, and starts its executable once."""
+    return (e.tag == "Interactive" and e.value is False) or (
+        e.tag == "Extension" and e.attributes.get("name") == "Launcher" and e.text == "single")
 
 
 def script_of(asking: Asking) -> str:

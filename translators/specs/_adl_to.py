@@ -137,7 +137,7 @@ class Writer(ElementWriter):
             if total is None and amount.per == "PerNode" and slots == 1:
                 total = amount.value
             if total is None:
-                unknown_factor(self.asking, amount, f"{tag}: {amount.per} is written for "
+                unknown_factor(self.asking, amount.entry, f"{tag}: {amount.per} is written for "
                                f"{'each slot' if metric else 'the activity'}")
                 total = amount.value * (slots if metric else 1)
             size = -(-total // slots) if metric else total

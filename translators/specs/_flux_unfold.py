@@ -86,8 +86,14 @@ class Unfold:
         """Tell of what is only nearly the same."""
         self.reading.findings.add(APPROXIMATED, subject, message, severity="info", path=f"/{subject}")
 
+    def lose(self, subject: str, message: str, path: str) -> None:
+        """Tell of what is not carried. path: where it stands."""
+        self.reading.findings.add(DROPPED, subject, message, policy=self.reading.context.policy or Policy.WARN,
+                                  path=path)
+
     def _layout(self, count: dict[str, int], nested: bool) -> None:
         layout = read_layout(self.value["resources"])
+        self._others(layout.nodes is not None)
         tasks = layout.total if nested or "total" not in count else count["total"]
         tasks *= count.get("per_slot", 1)
         if layout.nodes is not None:
@@ -102,6 +108,14 @@ class Unfold:
             self.made.append(("--exclusive", None))
         if not layout.cores:
             self.tell("resources", "resources: a slot without cores is read as one of no stated number of them")
+
+    def _others(self, on_nodes: bool) -> None:
+        """Tell of what a slot has beside cores and GPUs: no option says it."""
+        slot = self.value["resources"][0]["with"][0] if on_nodes else self.value["resources"][0]
+        for vertex in slot["with"]:
+            if (kind := vertex["type"]) not in ("core", "gpu"):
+                self.lose(kind, f"{kind}: {vertex['count']} of each slot are not taken, only cores and GPUs are",
+                          "/resources")
 
     def said_apart(self, job: Job) -> None:
         """Say cores and GPUs of all slots as those of the job, and only as many tasks as are started: options of Flux
@@ -121,6 +135,8 @@ class Unfold:
     def _system(self, system: dict[str, Any]) -> None:
         """Takes out what has an option."""
         limit = system.pop("duration", 0)
+        if limit < 0:
+            self.lose("Duration", f"Duration: {limit} is no limit", "/attributes/system/duration")
         if limit > 0:
             self.made.append(("--time-limit", f"{int(limit) if limit == int(limit) else limit}s"))
         for key, name in (("queue", "--queue"), ("bank", "--bank"), ("cwd", "--cwd")):
@@ -150,8 +166,7 @@ class Unfold:
             if isinstance(text, str) and re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
                 self.made.append(("--env", f"{name}={text.replace('$', '$$')}"))
             elif "." in name or "=" in name or not name:
-                self.reading.findings.add(DROPPED, name, f"{name!r} is no name of a variable",
-                                          policy=self.reading.context.policy or Policy.WARN)
+                self.lose(name, f"{name!r} is no name of a variable", "/attributes/system/environment")
             else:
                 self.made.append(("--setattr", f"environment.{name}={_said(text)}"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from lxml import etree
@@ -198,6 +199,7 @@ class Writer(ElementWriter):
                      architecture)
         for name, (tag, metric, in_bytes) in NUMBERS.items():
             self.number(part, name, tag, metric, in_bytes)
+        self.in_all(part)
         for name in ("FileSystem", "IndividualCPUSpeed", "IndividualCPUTime", "TotalCPUTime"):
             self.kept(part, name)
         return in_order(part, ORDER)
@@ -243,6 +245,19 @@ class Writer(ElementWriter):
             self.range(outer, alternative, in_bytes)
         if len(outer):
             part.append(outer)
+
+    def in_all(self, part: Any) -> None:
+        """Say amounts of each task, processor or GPU, for which JSDL has no place, as those of the whole job."""
+        amounts = request_of(self.asking.job, bare=True).totals.amounts
+        for name, (tag, metric, in_bytes) in NUMBERS.items():
+            total = amounts.get((tag, None, None))
+            entry = next((e for e in self.asking.said(tag) if not e.used), None)
+            if metric or not in_bytes or total is None or not total.known or entry is None or any(
+                    e.used for e in self.asking.said(tag)):
+                continue
+            if self.asking.one(tag, NEAREST, carried=("units", "metric")) is not None:
+                self.asking.note(APPROXIMATED, entry, f"{tag}: written for the whole job, {total.origin}", "info")
+                self.add(etree.SubElement(part, f"{{{JSDL}}}{name}"), "Exact", str(ceil(total.value)))
 
     def range(self, outer: Any, alternative: list[Entry], in_bytes: bool) -> None:
         """One alternative: an exact value, one bound, or a range of two."""

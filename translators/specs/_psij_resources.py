@@ -37,8 +37,9 @@ class Resources(Asked):
         """What the job asks for; None where it asks for nothing. counts: those of ``counts``."""
         exclusive = any(e.tag == "Extension" and e.attributes.get("name") == "ExclusiveNodeUse"
                         and isinstance(e.item, Property) and e.text.lower() == "true" for e in self.entries)
+        gpus, gpus_each = self._gpus(layout)
         values = counts | {
-            "gpu_cores_per_process": self._gpus(layout), "memory": self._memory(layout),
+            "gpu_cores_per_process": gpus_each, "memory": self._memory(layout, gpus),
             "exclusive_node_use": exclusive}
         values = {k: v for k, v in values.items() if v is not None and v is not False}
         return self._consistent(values) if values else None
@@ -48,6 +49,8 @@ class Resources(Asked):
         layout = Layout(tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
                         cpus=self.count("Processors", TASK))
         layout.nodes = self._most("NodeCount", layout)
+        if (span := self.range("NodeCount", self.amounts)) is not None:
+            layout.take_range((int(span[0].text), int(span[1].text)))
         if self.says_chunks():
             self.chunks(layout)
         per = {per_of(e.attributes.get("metric")) for e in self.said("Processors") if e.level not in TASK}
@@ -129,28 +132,29 @@ class Resources(Asked):
         if len(set(layout.geometry)) > 1:
             self.dropped(entry, f"{layout.task_total} processes are asked for, not which of them share a node")
 
-    def _gpus(self, layout: Layout) -> int | None:
-        """GPUs of each process; a total that does not divide evenly is not rounded up into more."""
+    def _gpus(self, layout: Layout) -> tuple[int | None, int | None]:
+        """GPUs of all processes and of each; a total that does not divide evenly is not rounded up into more."""
         each = self.one("Resource", TASK, carried=("units",), name="GPU")
         entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
         if entry is None:
-            return None
+            return None, None
         for e in self.beside(entry):
             if e.level == entry.level or not self.target.side_by_side:
                 self._beside(e, "another number of GPUs is written")
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
+        processes = layout.tasks_assumed
         if each is not None:
-            return amount
-        factor, processes = self._factor(entry, layout), layout.tasks_assumed
+            return amount * processes, amount
+        factor = self._factor(entry, layout)
         if factor is None:
-            return None
+            return None, None
         if amount * factor % processes:
             self.dropped(entry, f"{amount * factor} GPUs cannot be shared out evenly among {processes} processes")
-            return None
+            return amount * factor, None
         if entry.attributes.get("metric"):
             self.note("SSS502", entry, f"GPU: {amount * factor} in all are {amount * factor // processes} for each of "
                       f"{processes} processes", "info")
-        return amount * factor // processes
+        return amount * factor, amount * factor // processes
 
     def _beside(self, entry: Entry, why: str) -> None:
         """The finding for an amount that gives way to one of another level."""
@@ -158,15 +162,15 @@ class Resources(Asked):
         entry.understood |= entry.attributes.keys()
         self.dropped(entry, why, "Resource GPU")
 
-    def _factor(self, entry: Entry, layout: Layout) -> int | None:
+    def _factor(self, entry: Entry, layout: Layout, gpus: int | None = None) -> int | None:
         """What an amount is multiplied with to become that of the whole job; None, with a finding, where nothing says
-        it."""
+        it. gpus: how many the whole job has."""
         metric = entry.attributes.get("metric", "Total")
         what = per_of(metric)
         if metric == "Total":
             return 1
-        count = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks}.get(
-            what or "")
+        count = {"nodes": layout.node_total, "processors": layout.processor_total, "chunks": layout.chunks,
+                 "GPUs": gpus}.get(what or "")
         if count is None and what is not None and self._is_one(what, layout):
             self.note("SSS502", entry, f"{entry.tag}: {metric} is that of one, for the job does not say how many "
                       f"{what}", "info")
@@ -184,13 +188,13 @@ class Resources(Asked):
         stated = (layout.nodes, layout.tasks, layout.processors, layout.cpus, layout.per_node, layout.chunks)
         return what in ("nodes", "processors") and not layout.geometry and not any(stated)
 
-    def _memory(self, layout: Layout) -> int | None:
-        """Bytes of the whole job."""
+    def _memory(self, layout: Layout, gpus: int | None) -> int | None:
+        """Bytes of the whole job. gpus: how many it has."""
         each = self.one("Memory", TASK, carried=("units", "metric"))
         entry = each or self.one("Memory", self.amounts, carried=("units", "metric"))
         if entry is None:
             return None
-        factor = layout.tasks_assumed if each else self._factor(entry, layout)
+        factor = layout.tasks_assumed if each else self._factor(entry, layout, gpus)
         if factor is None:
             return None
         try:
@@ -229,8 +233,8 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     total = sum(part.layout.task_total or 1 for part in parts)
     names = f"{len(groups)} task groups"
     if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup",
-                     item=groups[0], within=job)
+        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup[2]",
+                     item=groups[1], within=job)
         group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
         for number, unlike in enumerate(groups, 1):
             for item in unlike.items:

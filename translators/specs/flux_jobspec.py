@@ -15,10 +15,10 @@ import math
 import re
 import shlex
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sssjob.document.element import Container
+from sssjob.document.element import Container, Item
 from sssjob.document.model import Document, File, Raw
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
@@ -47,6 +47,7 @@ from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options, Unfold
+from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["TRANSLATOR", "read", "write"]
 
@@ -65,12 +66,15 @@ def read(data: bytes, context: ReadContext) -> Document:
         raise UsageError(f"level is one of {', '.join(_LEVELS)}, not {level!r}")
     findings = context.findings
     value = _parsed(data, context)
+    places = findings.places = JsonPlaces(data, context.path, _known_as) if data.lstrip()[:1] == b"{" else None
     lenient = context.policy in (Policy.WARN, Policy.IGNORE)
     for fault in faults(value, level):
-        findings.add(REFUSED, fault.partition(":")[0], fault, severity="warning" if lenient else None)
+        findings.add(REFUSED, fault.partition(":")[0], fault, severity="warning" if lenient else None,
+                     path=_path(fault))
     findings.raise_if_rejected()
     for fault in faults(value, "rfc") if level == "flux" else ():
-        findings.add(APPROXIMATED, fault.partition(":")[0], f"{fault}; RFC 25 does not allow that", severity="info")
+        findings.add(APPROXIMATED, fault.partition(":")[0], f"{fault}; RFC 25 does not allow that", severity="info",
+                     path=_path(fault))
     reading = Reading(DIALECT, context)
     unfold = Unfold(reading, value)
     try:
@@ -90,7 +94,32 @@ def read(data: bytes, context: ReadContext) -> Document:
     root: Any = job
     if files:
         root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
-    return Document(root, files, context.path, context.profile, findings)
+    if places is not None:
+        places.root = root
+    return Document(root, files, context.path, context.profile, findings, places=places)
+
+
+def _path(fault: str) -> str:
+    """The path of what a judge says something of, as ``resources[0].with: ...``."""
+    return "/" + re.sub(r"\[(\d+)\]", r"/\1", fault.partition(":")[0]).replace(".", "/")
+
+
+_SYSTEM: Final = ("attributes", "system")
+#: Property -> where a jobspec says it; all others are resources.
+_PLACES: Final[dict[str, Steps]] = {
+    "Executable": ("tasks", "0", "command"), "Arguments": ("tasks", "0", "command"),
+    "TaskCount": ("tasks", "0", "count"),
+    "Duration": (*_SYSTEM, "duration"), "Queue": (*_SYSTEM, "queue"), "Project": (*_SYSTEM, "bank"),
+    "Name": (*_SYSTEM, "job", "name"), "InitialWorkingDirectory": (*_SYSTEM, "cwd"),
+    "Environment": (*_SYSTEM, "environment"), "Variable": (*_SYSTEM, "environment"), "Job": (),
+    "Node": (*_SYSTEM, "constraints"), "Feature": (*_SYSTEM, "constraints"), "Extension": _SYSTEM,
+    "Dependency": (*_SYSTEM, "dependencies"), "InputFile": (*_SYSTEM, "shell", "options", "input"),
+    "OutputFile": (*_SYSTEM, "shell", "options", "output"), "ErrorFile": (*_SYSTEM, "shell", "options", "output")}
+
+
+def _known_as(item: Item | None, path: Sequence[str]) -> Steps:
+    """Where a jobspec says what a document has under a path from the job on."""
+    return _PLACES.get(item.tag if item is not None else path[-1] if path else "Job", ("resources",))
 
 
 def _parsed(data: bytes, context: ReadContext) -> Any:
@@ -260,7 +289,8 @@ class Fold:
         layout = Layout(slots, counts.get("--cores-per-slot", 1), counts.get("--gpus-per-slot", 0), nodes, exclusive)
         copies = layout.total if self.script is not None else request_of(self.asking.job, bare=True).totals.copies
         for e in self.asking.said("TaskDistribution") if copies < layout.total else ():
-            self.asking.note(APPROXIMATED, e, f"the command is started {copies} times, on {layout.total} slots")
+            times = "once" if copies == 1 else f"{copies} times"
+            self.asking.note(APPROXIMATED, e, f"the command is started {times}, on {layout.total} slots")
         return layout, {"per_slot": 1} if layout.total == copies else {"total": copies}
 
     def _nested(self) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
@@ -25,7 +25,7 @@ from psij import (
     StagingMode,
 )
 from psij.references import pieces
-from sssjob.document.element import Container, new_property
+from sssjob.document.element import Container, Item, Property, new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Environment, Job, JobGroup, Requested, TaskDefaults, TaskGroup
 from sssjob.document.units import from_bytes
@@ -36,6 +36,7 @@ from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.specs._psij_to_spec import SPELLING, to_spec
+from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
 
@@ -44,6 +45,36 @@ __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "wri
 _MEMBERS: Final = frozenset((
     "arguments", "directory", "inherit_environment", "environment", "stdin_path", "stdout_path", "stderr_path",
     "resources", "attributes", "pre_launch", "post_launch", "launcher"))
+
+
+#: Property -> where a JobSpec says it.
+_PLACES: Final[dict[str, Steps]] = {
+    "Name": ("name",), "Executable": ("executable",), "Arguments": ("arguments",), "InputFile": ("stdin_path",),
+    "InitialWorkingDirectory": ("directory",), "OutputFile": ("stdout_path",), "ErrorFile": ("stderr_path",),
+    "Queue": ("attributes", "queue_name"), "Project": ("attributes", "account"),
+    "Reservation": ("attributes", "reservation_id"), "Duration": ("attributes", "duration"),
+    "NodeCount": ("resources", "node_count"), "TaskDistribution": ("resources", "processes_per_node"),
+    "TaskCount": ("resources", "process_count"), "Memory": ("resources", "memory"),
+    "Resource": ("resources", "gpu_cores_per_process"), "Environment": ("environment",),
+    "Requested": ("resources",), "TaskGroup": ("resources",), "TaskDefaults": ("resources",)}
+_OF_EXTENSIONS: Final[dict[str, Steps]] = {
+    "Launcher": ("launcher",), "PreLaunch": ("pre_launch",), "PostLaunch": ("post_launch",), "StageIn": ("stage_in",),
+    "StageOut": ("stage_out",), "Cleanup": ("cleanup",), "CleanupFlags": ("cleanup_flags",),
+    "ExclusiveNodeUse": ("resources", "exclusive_node_use")}
+
+
+def _known_as(item: Item | None, path: Sequence[str]) -> Steps:
+    """Where a JobSpec says what a document has under a path from the job on."""
+    tag = item.tag if item is not None else path[-1] if path else ""
+    name = item.attributes.get("name", "") if isinstance(item, Property) else ""
+    if tag == "Extension":
+        kind = item.attributes.get("type") if isinstance(item, Property) else None
+        return _OF_EXTENSIONS.get(name) or ("attributes", "custom_attributes", f"{kind}.{name}" if kind else name)
+    if tag == "Processors":
+        return "resources", "cpu_cores_per_process" if "TaskDefaults" in path else "process_count"
+    if tag == "Variable":
+        return "environment", name
+    return _PLACES.get(tag, ())
 
 
 def read(data: bytes, context: ReadContext) -> Document:
@@ -55,19 +86,30 @@ def read(data: bytes, context: ReadContext) -> Document:
     text = _decoded(data, findings, context.limits)
     jobs: list[Job] = []
     many, parts = _objects(text, findings)
-    for start, end in parts:
-        line = text.count("\n", 0, start) + 1
+    places = findings.places = JsonPlaces(data, context.path, _known_as)
+    for number, (start, end) in enumerate(parts):
+        places.reading = number
         try:
             jobs.append(from_spec(JSONSerializer().loads(text[start:end]), findings))
         except (ValueError, InvalidJobException) as error:
-            findings.add("SSS112", "JobSpec", str(error), line=line)
+            place = places.at(number, _pointer(str(error)))
+            line, column, excerpt = place or (text.count("\n", 0, start) + 1, 0, "")
+            findings.add("SSS112", "JobSpec", str(error), line=line, column=column, excerpt=excerpt)
     findings.raise_if_rejected()
+    places.reading = 0
     if not many:
-        return Document(jobs[0], {}, context.path, context.profile, findings)
+        places.root = jobs[0]
+        return Document(jobs[0], {}, context.path, context.profile, findings, places=places)
     name = context.path.rpartition("/")[2] or "-"
     findings.add("SSS503", "Id", f"Id: the group is named after its source, {name}", path="/JobGroup/Id")
-    group = JobGroup([new_property("Id", name), *jobs])
-    return Document(group, {}, context.path, context.profile, findings)
+    places.root = group = JobGroup([new_property("Id", name), *jobs])
+    return Document(group, {}, context.path, context.profile, findings, places=places)
+
+
+def _pointer(message: str) -> Steps:
+    """The way to the member that a message about a JobSpec begins with, as ``/resources/colour: ...``."""
+    match = re.match(r"((?:/[^/:\s]+)+): ", message)
+    return () if match is None else tuple(match[1].split("/")[1:])
 
 
 def _decoded(data: bytes, findings: Findings, limits: Limits) -> str:
@@ -309,6 +351,6 @@ def _read_custom(job: Job, name: str, value: object, findings: Findings) -> None
     spelling, ``sssjob.sge.memory``."""
     kind, dot, rest = name.removeprefix(SPELLING).partition(".")
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    if not isinstance(value, str):
-        findings.add("SSS502", name, f"{name}: {text} is kept as text", path="/Job/Extension")
     _extend(job, kind if dot else None, rest if dot else name, text)
+    if not isinstance(value, str):
+        findings.add("SSS502", name, f"{name}: {text} is kept as text", path="/Job/Extension", item=job.items[-1])
