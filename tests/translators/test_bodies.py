@@ -873,3 +873,14 @@ def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out:
     if not out.startswith("srun"):
         made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
         assert stand_ins.printed(made, target).startswith(out)
+
+
+@pytest.mark.parametrize(("source", "name", "array", "value", "rules"), [
+    ("sge", "JOB_ID", True, "$SLURM_ARRAY_JOB_ID", []), ("lsf", "LSB_JOBID", True, "$SLURM_ARRAY_JOB_ID", []),
+    ("sge", "JOB_ID", False, "$SLURM_JOB_ID", []), ("torque", "PBS_JOBID", True, "$SLURM_JOB_ID", ["SSS512"])])
+def test_the_id_that_all_elements_of_an_array_share(source: str, name: str, array: bool, value: str,
+                                                    rules: list[str]) -> None:
+    """Torque says with the number of the array which element it is; the others have the number alone."""
+    out, told = carry(f"echo ${name}", source, "slurm", "translate", {"array": "1-4"} if array else {})
+    assert out == f"echo {value}"
+    assert [finding[0] for finding in told] == rules

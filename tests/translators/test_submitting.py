@@ -47,6 +47,14 @@ CALLS = [
     ("slurm", "pbspro", "sbatch -d afterany:$SLURM_JOB_ID x.sh", "qsub -W depend=afterany:${PBS_JOBID%%[!0-9]*} x.sh"),
     ("slurm", "flux", "sbatch -d afterany:${SLURM_JOB_ID} x.sh",
      "flux batch --dependency=afterany:$(flux getattr jobid) x.sh"),
+    ("sge", "slurm", "qsub -hold_jid $A,${B} -N j x.sh", "sbatch --job-name=j --dependency=afterany:$A:${B} x.sh"),
+    ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
+     'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
+    ("slurm", "lsf", "sbatch -d afterok:$A x.sh", 'bsub -w "done($A)" < x.sh'),
+    # a file that is called as a command is names no command
+    ("slurm", "pbspro", "sbatch -p q step1.sbatch", "qsub -q q step1.sbatch"),
+    ("slurm", "sge", "sbatch run-srun.sh scontrol.d/SLURM_x.in", "qsub run-srun.sh scontrol.d/SLURM_x.in"),
+    ("pbspro", "slurm", "qsub -q w qsub.1.pbs", "sbatch --partition=w qsub.1.pbs"),
     ("torque", "pbspro", "qsub -t 1-3 -v A=$A x.sh; qsub y.sh", "qsub -J 1-3 -v A=$A x.sh; qsub y.sh"),
 ]
 

@@ -82,6 +82,12 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)".encode(), re.ASCII)
 
 
+@lru_cache(maxsize=64)
+def _in_word(facts: Facts) -> re.Pattern[bytes]:
+    """The same in a word of a call; a piece of a file's name (``step1.sbatch``) is none of it."""
+    return re.compile(rb"(?<![.-])" + pattern(facts).pattern + rb"(?![.-]\w)", re.ASCII)
+
+
 #: An exit with a code, at the beginning of a command.
 _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
 #: A variable as it stands in a word of a call.
@@ -391,7 +397,7 @@ class _Work:
         submit = self.body.submit
         assert submit is not None
         texts = [w.text.decode("utf-8", "surrogateescape") for w in use.words[length:]]
-        if any(pattern(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
+        if any(_in_word(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
             return f"a name of {source.title} stands among its words"
         own = {name: self._in_call(name, source) for text in texts for name in _names_in(text)
                if name in source.variables or name in source.constants or source.own(name)}
