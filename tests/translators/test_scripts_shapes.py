@@ -146,3 +146,31 @@ def test_an_array_of_two_kinds_of_nodes_is_told_for_slurm() -> None:
 def test_a_placeholder_for_a_number_of_nodes_asks_for_no_whole_node() -> None:
     lines, _ = converted("cobalt", "slurm", "#!/bin/sh\n#COBALT -n {nodes} -t 10\n./a\n")
     assert lines == ["#SBATCH --time=00:10:00", "./a"]
+
+
+PARTS = """\
+#!/bin/sh
+#SBATCH --partition=big
+#SBATCH --time=06:00:00
+#SBATCH --ntasks=1
+#SBATCH hetjob
+#SBATCH --partition=cpu
+#SBATCH --reservation=r
+#SBATCH --time=01:00:00
+#SBATCH --nodes=8
+#SBATCH --licenses=a:1
+#SBATCH hetjob
+#SBATCH --partition=big
+#SBATCH --time=06:00:00
+#SBATCH --nodes=1
+./a
+"""
+
+
+def test_parts_of_a_heterogeneous_job_have_partitions_and_limits_of_their_own() -> None:
+    lines, messages = converted("slurm", "slurm", PARTS)
+    assert ["#!/bin/sh", *lines] == PARTS.splitlines() and messages == []
+    _, messages = converted("slurm", "pbspro", PARTS)
+    assert [m for m in messages if "dropped" in m] == [
+        f"{option}: dropped, PBS Pro has no place for it"
+        for option in ("--partition cpu", "--reservation r", "--time 01:00:00", "--licenses a:1")]
