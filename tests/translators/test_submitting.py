@@ -100,13 +100,24 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
         ("torque", "E\n#SBATCH -J a\n", "its lines begin with tabs, or it is one of several"))),
     ("slurm", "htcondor", "sbatch x.sh", "HTCondor has no command that does this"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
-    ("sge", "slurm", "qsub -hold_jid $J x.sh", "Dependency: Slurm cannot say this dependency"),
+    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm cannot say this dependency"),
     ("lsf", "slurm", "bsub -q q ./a", "bsub runs a command here and no script"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
     _, told = converted(source, target, call)
     assert [message for message in told if message.endswith(f"the line is kept: {why}")
             or message.partition("the line is kept: ")[2].startswith(why)] == told[:1]
+
+
+@pytest.mark.parametrize(("mode", "lines_told"), [("translate", [10]), ("shim", [6, 10]), ("keep", [6, 10])])
+def test_directives_that_were_converted_with_their_call_are_not_told_to_stay(mode: str, lines_told: list[int]) -> None:
+    """Those of a here-document that nothing submits stay, and are told of."""
+    script = ("#!/bin/bash\n#SBATCH -J drive\n\nsbatch <<E\n#!/bin/sh\n#SBATCH -J job$i\n./a\nE\n"
+              "cat > x.sh <<E\n#SBATCH -N 1\nE\n")
+    context = ReadContext("s", Findings("s"))
+    document = get("slurm").read(script.encode(), context)
+    get("pbspro").write(document, WriteContext(Findings("s"), policy=Policy.WARN, options={"body": mode}))
+    assert [f.line for f in context.findings if f.rule == "SSS506"] == lines_told
 
 
 @pytest.mark.parametrize("body", ["keep", "shim"])

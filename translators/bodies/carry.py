@@ -48,13 +48,15 @@ class Body:
     meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...). submit: the call of the target's submit
     command for the words of one of the source's, by name, and whether something reads what that prints; see
     ``submitting.submission``. inner: a script in a here-document for the target, by the name of its dialect, its text,
-    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``."""
+    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``. converted: is told the first
+    and the last line, from 0, of a call whose script in a here-document was converted with it."""
 
     text: str
     interpreter: str = "sh"
     asked: Callable[[], Mapping[str, str]] = dict
     submit: Callable[[str, list[str], bool], Answer] | None = None
     inner: Callable[[str, str, bool], Answer] = lambda name, text, quoted: "nothing converts it"
+    converted: Callable[[int, int], None] = lambda first, last: None
 
 
 def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
@@ -479,6 +481,8 @@ class _Work:
             "utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
+        if len(edit.pieces) > 1:
+            self.body.converted(self.place(edit.start)[0], self.place(edit.end)[0])
         if edit.differs:
             self.tell(CLOSE, use, f"{use.name} became {edit.word}{edit.differs}")
         else:
