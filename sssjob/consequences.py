@@ -46,6 +46,8 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "Extension Array": ("breaks", "looks"), "Extension LoginShell": ("looks", "looks"), "directive": ("looks", "looks"),
     "Extension Umask": ("looks", "looks"), "--ignore-pbs": ("looks", "looks"), "script": ("breaks", "looks"),
     "ResourceLimit": ("costs", "looks"),
+    # output that cannot be written
+    "OutputFile directory": ("breaks", "breaks"), "ErrorFile directory": ("breaks", "breaks"),
     # half of a dependency or of a signal is none
     "Dependency": ("breaks", "breaks"), "Extension DependencyOther": ("breaks", "breaks"),
     "Extension Signal": ("breaks", "breaks"), "Variable": ("breaks", "looks"), "Executable": ("breaks", "breaks"),

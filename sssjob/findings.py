@@ -207,6 +207,11 @@ class Findings:
         kept, self._kept = self._kept, []
         return kept
 
+    def withdraw(self, rule: str, subject: str, first: int, last: int) -> None:
+        """Forget the warnings of a rule about something on these lines, because what was told holds no more."""
+        self._kept = [f for f in self._kept if f.rejects or f.rule != rule or f.subject != subject
+                      or not first <= f.line <= last]
+
     @property
     def rejected(self) -> bool:
         """Whether any finding rejects."""

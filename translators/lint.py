@@ -97,6 +97,8 @@ def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:
 
 def _carrying(finding: Finding) -> bool:
     """Whether a finding of the reader is about what another system would make of it, not about this one."""
+    if finding.kind == "invented":
+        return True
     if finding.kind in ("dropped", "site-dependent"):
         return not finding.subject.startswith("#")      # but lines of others, which only some releases obey
     return finding.kind == "approximated" and (not finding.line or finding.subject == "script")

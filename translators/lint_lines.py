@@ -103,10 +103,12 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
+    own = _OF_FLUX if script.dialect.name == "flux" else None
     for what, pattern in _GENERATORS.items():
         signs = [sign for sign in _SIGNS[what] if sign in script.text]
         for line in [n for n in script.lines if signs[0] in n.text or signs[-1] in n.text] if signs else ():
-            hit = pattern.search(line.text[:4096])
+            hit = next((h for h in pattern.finditer(line.text[:4096]) if own is None or not own.fullmatch(h[0])),
+                       None)
             if hit is not None:
                 yield Hit(line.number, hit.start() + 1, hit[0][:40], f"a placeholder of {what}: the script is a "
                           "template, and values with placeholders are not checked", "info")
@@ -120,6 +122,8 @@ _GENERATORS: Final = {
     "string.Template or make": re.compile(r"\$\$\{\w{1,99}\}", re.ASCII),
     "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
 }
+#: What Flux fills in itself in the names of files (flux-submit(1), MUSTACHE TEMPLATES).
+_OF_FLUX: Final = re.compile(r"\{\{(?:id|jobid|name|node|nnodes|size|task|taskid|tmpdir)(?:\.\w{1,99})?\}\}", re.ASCII)
 #: What stands in every placeholder of a generator.
 _SIGNS: Final = {"Jinja or Mustache": ("{{", "{%"), "Python's % operator": ("%(",),
                  "string.Template or make": ("$${",), "autoconf or CMake": ("@",)}

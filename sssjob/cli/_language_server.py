@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
 from pygls import uris
-from pygls.exceptions import JsonRpcInternalError
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 
 from sssjob.conversion.editing import Page
 from sssjob.findings import escape
@@ -33,38 +34,60 @@ _SEVERITY: Final = (types.DiagnosticSeverity.Error, types.DiagnosticSeverity.War
                     types.DiagnosticSeverity.Information, types.DiagnosticSeverity.Hint)
 
 
+class _Protocol(LanguageServerProtocol):
+    """The protocol, which also answers a request whose parameters are none: an editor would wait for ever."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message as an object. Raises JsonRpcException where it is none, after the answer to it."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if isinstance(data.get("id"), (int, str)) and "method" in data:
+                self._send_response(data["id"], error=error.to_response_error())
+            raise
+
+
 class _Server(LanguageServer):
     """A server for scripts of one dialect, or of whichever each one is."""
 
     def __init__(self, source: str, site: Site | None, choice: Choice) -> None:
-        super().__init__("sssjob", __version__)
+        super().__init__("sssjob", __version__, protocol_cls=_Protocol)
         self.source, self.site, self.choice = source, site, choice
         self._pages: dict[str, tuple[int | None, Page]] = {}
+
+    def warm(self) -> None:
+        """Load what the first answers need, so that they do not wait for it."""
+        Page("#!/bin/sh\n#SBATCH -n 1\n", source="slurm").hover(1, 9)
 
     def page(self, uri: str) -> Page:
         """The script at an address as its editor shows it; one of each version is kept."""
         document = self.workspace.get_text_document(uri)
         cached = self._pages.get(uri)
         if cached is None or document.version is None or cached[0] != document.version:
-            text, path = "".join(self.lines(uri)), uris.to_fs_path(uri) or uri
+            path = uris.to_fs_path(uri) or uri
             cached = self._pages[uri] = document.version, Page(
-                text[:LIMITS.script_bytes + 1], Path(path).name, self.source, self.site, self.choice)
+                self.text(uri)[:LIMITS.shell_bytes + 1], Path(path).name, self.source, self.site, self.choice)
         return cached[1]
 
-    def lines(self, uri: str) -> list[str]:
-        """The lines of a script with their ends; none where an editor asks of one that it has not opened, and that
-        cannot be read."""
+    def text(self, uri: str) -> str:
+        """The text of a script; empty where an editor asks of one that it has not opened, and that cannot be read."""
         try:
-            return list(self.workspace.get_text_document(uri).lines)
-        except OSError:
-            return []
+            return str(self.workspace.get_text_document(uri).source)
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def lines(self, uri: str) -> list[str]:
+        """The lines of a script with their ends."""
+        return self.text(uri).splitlines(True)
 
     def forget(self, uri: str) -> None:
         """A script that is shown no more."""
         self._pages.pop(uri, None)
 
     def text_range(self, uri: str, line: int, start: int, end: int) -> types.Range:
-        """A piece of a line in the units that the editor counts in."""
+        """A piece of a line in the units that the editor counts in; those of the beginning are the same in all."""
+        if not (line or start or end):
+            return types.Range(types.Position(0, 0), types.Position(0, 0))
         return self.workspace.position_codec.range_to_client_units(self.lines(uri), types.Range(
             types.Position(line, start), types.Position(line, end)))
 
@@ -95,6 +118,10 @@ def _guarded(name: str, handler: _Handler) -> _Handler:
 
 # --- what editors ask ---------------------------------------------------------------------------------------------
 
+def _initialized(server: _Server, params: types.InitializedParams) -> None:
+    server.warm()
+
+
 def _publish(server: _Server, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
     """Send the findings of a script that was opened or has changed."""
     uri = params.text_document.uri
@@ -112,7 +139,8 @@ def _closed(server: _Server, params: types.DidCloseTextDocumentParams) -> None:
 
 def _hover(server: _Server, params: types.HoverParams) -> types.Hover | None:
     uri = params.text_document.uri
-    note = server.page(uri).hover(*_place(server, params))
+    page = server.page(uri)
+    note = page.hover(*_place(server, params)) if page.dialect is not None else None
     if note is None:
         return None
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, note.text),
@@ -172,6 +200,7 @@ def _whole(server: _Server, uri: str, text: str) -> types.WorkspaceEdit:
 
 #: Name of a request or notification, what answers it, and the options that the editor is told.
 _FEATURES: Final[tuple[tuple[str, _Handler, object], ...]] = (
+    (types.INITIALIZED, _initialized, None),
     (types.TEXT_DOCUMENT_DID_OPEN, _publish, None), (types.TEXT_DOCUMENT_DID_CHANGE, _publish, None),
     (types.TEXT_DOCUMENT_DID_CLOSE, _closed, None), (types.TEXT_DOCUMENT_HOVER, _hover, None),
     (types.TEXT_DOCUMENT_COMPLETION, _completion, types.CompletionOptions(trigger_characters=["#", "-", " "])),

@@ -188,7 +188,8 @@ class _One:
         with bounded(self.name):
             data = source.whole()
             document = how.read(reader, data, context)
-        findings_read = [*context.findings, *how.gate(reader, document)]
+        gate = how.gate(reader, document)
+        findings_read = [*context.findings, *gate]
         by_line = reader.kind == "script" and not any(finding.rejects for finding in findings_read)
         if not self.reported and not by_line:
             session.report(findings_read)
@@ -205,7 +206,7 @@ class _One:
             text = self._blob(document, policy) or self._text(document, policy, output, findings)
         finally:
             if by_line:
-                session.report_once([*findings_read, *findings], again=True)
+                session.report_once([*context.findings, *gate, *findings], again=True)      # some are withdrawn by now
                 session.report(context.findings)        # they are shown; those that were too many are told
             session.report(findings)
         if self.explain:

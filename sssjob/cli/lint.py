@@ -23,6 +23,7 @@ from sssjob.cli._complete import files as file_names
 from sssjob.cli._complete import formats
 from sssjob.cli._files import emit, once
 from sssjob.cli._findings import problem, record
+from sssjob.cli._lint_causes import FolderCauses
 from sssjob.cli._lint_files import Examined, Examining, Named, named
 from sssjob.cli._options import Session, common, fail_on_option, output_option
 from sssjob.cli._profiles import load_site, site_option
@@ -178,6 +179,7 @@ FORMS: Final[dict[str, Callable[[Iterable[Finding], Sequence[str]], Iterator[str
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these rules; of both the longer name counts.")
 @click.option("--format", "form", type=click.Choice([_TEXT, *FORMS]), default=_TEXT, metavar="FORM",
               help=f"How findings are printed: {_TEXT} (default, on standard error), {', '.join(FORMS)}.")
+@click.option("--each", is_flag=True, help="Show every finding of a folder at its place, not each cause once.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended without a doubt, in the files.")
 @click.option("--skip-others", is_flag=True,
               help="Leave out files that are no scripts, as in folders (for hooks that name every changed file).")
@@ -188,8 +190,8 @@ FORMS: Final[dict[str, Callable[[Iterable[Finding], Sequence[str]], Iterator[str
 @common
 @fail_on_option
 def command(session: Session, scripts: tuple[str, ...], source: str, select: tuple[str, ...], ignore: tuple[str, ...],
-            form: str, fix: bool, skip_others: bool, exit_zero: bool, jobs: int | None, site_file: str | None,
-            output: str) -> int:
+            form: str, each: bool, fix: bool, skip_others: bool, exit_zero: bool, jobs: int | None,
+            site_file: str | None, output: str) -> int:
     """Say what is wrong or doubtful in every SCRIPT (- is standard input), and in every script of the folder DIR, for
     its own resource manager.
 
@@ -202,6 +204,8 @@ def command(session: Session, scripts: tuple[str, ...], source: str, select: tup
         raise UsageError("--output is for another --format than text")
     if session.as_json and form != _TEXT:
         raise UsageError("--json is for --format text; --format json is one array of all findings")
+    if each and form != _TEXT:
+        raise UsageError(f"--each is for --format text; {form} has every finding")
     if fix and "-" in scripts and form != _TEXT:
         raise UsageError("--fix of standard input writes the script to standard output, and leaves no room for "
                          f"--format {form}")
@@ -210,9 +214,11 @@ def command(session: Session, scripts: tuple[str, ...], source: str, select: tup
         from sssjob.translators.lint import lint
 
         lint(source, b"")                   # an unknown format is told before any file is opened
-    report = _LintReport(session, form)
+    files = list(named(scripts, skip_others))
+    folders = not each and any(not file.given for file in files) and not skip_others
+    report = _LintReport(session, form, FolderCauses(session) if folders and not session.as_json else None)
     try:
-        for result in _results(how, list(named(scripts, skip_others)), jobs):
+        for result in _results(how, files, jobs):
             if result.usage:
                 raise UsageError(result.message)
             report.add(result)
@@ -237,8 +243,8 @@ def _died(file: Named) -> Examined:
 class _LintReport:
     """What is printed while files are looked at, and at the end."""
 
-    def __init__(self, session: Session, form: str) -> None:
-        self.session, self.form = session, form
+    def __init__(self, session: Session, form: str, causes: FolderCauses | None) -> None:
+        self.session, self.form, self.causes = session, form, causes
         self.findings: list[Finding] = []
         self.files: list[str] = []
         self.left: dict[str, list[str]] = {}            # why -> the first files that are left out for it
@@ -252,7 +258,9 @@ class _LintReport:
             self._skipped(result)
             return
         self.files.append(result.name)
-        if self.form == _TEXT:
+        if self.form == _TEXT and self.causes is not None:
+            self.causes.add(result.findings)
+        elif self.form == _TEXT:
             session.report_once(result.findings)
         else:
             self._collect(result.findings)
@@ -302,6 +310,8 @@ class _LintReport:
 
     def end(self, output: str) -> None:
         """The report, and what was left out of folders: each reason with its count and some names."""
+        if self.causes is not None:
+            self.causes.end()
         if self.form != _TEXT:
             emit("".join(FORMS[self.form](self.findings, self.files)), output)
         if self.session.quiet or self.session.as_json:

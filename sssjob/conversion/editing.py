@@ -15,7 +15,8 @@ from sssjob.consequences import worst_first
 from sssjob.conversion.converting import AUTO, Conversion
 from sssjob.document.element import Property
 from sssjob.errors import FormatError, RejectedError, SSSJobError
-from sssjob.findings import Finding, Policy
+from sssjob.findings import Finding, Findings, Policy
+from sssjob.limits import LIMITS
 from sssjob.request.explaining import condition_in_words
 from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.lint import lint
@@ -97,9 +98,16 @@ class Page:
         """The lines, without their ends."""
         return [line.text for line in lines_of(self.text)]
 
+    @property
+    def too_large(self) -> bool:
+        """Whether the script is one that nobody types: looking at it after each key would hold up the editor."""
+        return len(self.text) > LIMITS.shell_bytes
+
     @cached_property
     def dialect(self) -> Dialect | None:
-        """The dialect of the script; None where nothing in it tells, or several may be meant."""
+        """The dialect of the script; None where nothing in it tells, several may be meant, or it is too large."""
+        if self.too_large:
+            return None
         if self.source != AUTO:
             return dialect_of(self.source)
         formats = scripts(self.data, self.path)
@@ -108,6 +116,11 @@ class Page:
     @cached_property
     def findings(self) -> list[Finding]:
         """What ``lint`` finds."""
+        if self.too_large:
+            limit = Findings(self.path)
+            limit.add("SSS110", "shell_bytes", f"more than {LIMITS.shell_bytes} characters: nothing is said of it "
+                      "while it is edited; sssjob lint reads it", severity="warning")
+            return list(limit)
         if self.dialect is None:
             return []
         try:
@@ -121,6 +134,8 @@ class Page:
         return [self._mark(finding) for finding in self.findings]
 
     def _mark(self, finding: Finding) -> Mark:
+        if self.too_large:
+            return Mark(0, 0, 0, worst_first(finding.severity, finding.consequence), finding.rule, finding.message)
         line = min(max(finding.line - 1, 0), max(len(self.lines) - 1, 0))
         text = self.lines[line] if self.lines else ""
         start = min(max(finding.column - 1, 0), len(text))
@@ -165,7 +180,7 @@ class Page:
         asked = [f"- {condition_in_words(p)}" for p, origin in self.document.origins.values()
                  if isinstance(p, Property) and origin is option]
         text = f"**{option.name}** of {self.dialect.title}\n\n" + ("\n".join(asked) or "- nothing that a document says")
-        elsewhere = "\n".join(self._elsewhere(option))
+        elsewhere = "\n".join(dict.fromkeys(self._elsewhere(option)))
         return Hover(line, start, end, text + (f"\n\n```\n{elsewhere}\n```" if elsewhere else ""))
 
     def _elsewhere(self, option: Option) -> Iterator[str]:

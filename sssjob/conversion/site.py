@@ -7,6 +7,7 @@ context; where it answers, a finding of the kind site-dependent is not needed.
     rates = "alpha-rates.toml"
     timezone = "Europe/Berlin"
     cores_per_node = 48
+    home = "/home/{user}"
 
     [map.Queue]
     debug = "test"
@@ -77,6 +78,12 @@ def _directory(text: str) -> str:
     if not text.isprintable() or not (text.startswith(("/", "~/")) or text == "~"):
         raise ValueError("a path that begins with / or ~/")
     return text
+
+
+def _home(text: str) -> str:
+    if not text.isprintable() or not text.startswith("/") or "{" in text.replace("{user}", ""):
+        raise ValueError("a path that begins with /, with {user} for the user's name")
+    return text.rstrip("/")
 
 
 def _printable(text: str) -> str:
@@ -218,6 +225,7 @@ class Site(_Table):
     rates: Name | None = None
     timezone: Annotated[ZoneInfo, BeforeValidator(lambda key: time_zone(str(key)))] | None = None
     cores_per_node: Count | None = None
+    home: Annotated[str, AfterValidator(_home)] | None = None
     map: dict[Annotated[str, AfterValidator(_property)], dict[Name, Replaced]] = Field(default_factory=dict)
     modules: dict[Name, Replaced] = Field(default_factory=dict)
     lsf: LSF = Field(default_factory=LSF)

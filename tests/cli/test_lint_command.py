@@ -51,8 +51,8 @@ def test_folders_are_walked_and_what_is_left_out_is_said(tree: Path, capsys: Out
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        f"t/b.sh:2:9: SSS522 warning [breaks] {MINUTES}\n"
         f"t/deep/a.slurm:2:9: SSS505 error {MANY}\n"
+        f"t/b.sh:2:9: SSS522 warning [breaks] {MINUTES}\n"
         "sssjob: 1 file left out, a link that leads nowhere: t/deep/self\n"
         "sssjob: 1 file left out, a link that leads out of the tree: t/out\n"
         "sssjob: 1 file left out, a link to a directory: t/deep/er/loop\n"
@@ -197,6 +197,43 @@ def test_what_stands_in_a_file_several_times_is_told_once(tree: Path, capsys: Ou
     main(["lint", "t/b.sh", "--json"])
     out, err = capsys.readouterr()
     assert json.loads(out)["warnings"] == len(err.splitlines()) == 3
+
+
+def test_each_cause_is_told_once_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """The worst first, then the most frequent, with the number of all and the first files; the status counts each."""
+    monkeypatch.chdir(tmp_path)
+    Path("t").mkdir()
+    for number in range(6):
+        (Path("t") / f"{number}.sh").write_text(
+            f"#!/bin/sh\n#SBATCH -t {number + 1}:30 --mail-user=$USER@n{number}.org\n##SBATCH -n 1\n##SBATCH -n 2\n")
+    (Path("t") / "7.sh").write_text("#!/bin/sh\n#SBATCH --nodez=1\n#SBATCH --nodez=2\n#SBATCH -N 0x\n")
+    assert main(["lint", "t", "--jobs", "1"]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "t/7.sh:2:9: SSS505 error --nodez: no such option, unless plugin_options in [slurm] of a site profile name it "
+        "(2 times, the last at line 3) (did you mean --nodes?)",
+        "t/7.sh:4:9: SSS505 error --nodes 0x: is no number of nodes (expected: a number or a range such as 2-4)",
+        "t/0.sh:2:9: SSS522 warning [breaks] --time 1:30 is 1 minutes and 30 seconds, not 1 hours and 30 minutes "
+        "(6 such in 6 files, also t/1.sh:2, t/2.sh:2, t/3.sh:2, ...)",
+        "t/0.sh:2:17: SSS531 warning [breaks] --mail-user $USER@n0.org: no shell reads a directive, so $USER is taken "
+        "as it stands (6 such in 6 files, also t/1.sh:2, t/2.sh:2, t/3.sh:2, ...)",
+        "t/0.sh:3:1: SSS520 info a directive that is commented out; nothing reads it (12 times in 6 files, also "
+        "t/1.sh:3, t/2.sh:3, t/3.sh:3, ...)",
+        "sssjob: 27 findings have 5 causes; --each shows every one at its place"]
+    assert main(["lint", "t", "--jobs", "2"]) == 1
+    assert capsys.readouterr().err.splitlines() == told
+    assert main(["lint", "t", "-q"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    assert main(["lint", "t", "--each"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 2 + 6 * 3      # those of a file once
+    assert main(["lint", "t", "--json"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 27
+    assert main(["lint", "t", "--format", "gcc"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 27
+    assert main(["lint", "t", "--each", "--format", "gcc"]) == 2
+    assert capsys.readouterr().err == "sssjob: --each is for --format text; gcc has every finding\n"
+    assert main(["lint", *sorted(map(str, Path("t").iterdir()))]) == 1         # files that are named
+    assert len(capsys.readouterr().err.splitlines()) == 20
 
 
 # --- repairs

@@ -179,6 +179,31 @@ def test_a_script_that_is_too_large(editor: Editor) -> None:
     assert [one["code"] for one in editor.open("#SBATCH -J a\n" + "x" * LIMITS.script_bytes)] == ["SSS110"]
 
 
+def test_a_large_script_holds_nobody_up(editor: Editor) -> None:
+    """What nobody types is not read after each key: one mark says so, and whatever is asked of it is answered."""
+    editor.begin()
+    marks = editor.open("#SBATCH -J a\n" + "echo $SLURM_JOB_ID\n" * (LIMITS.shell_bytes // 19 + 1))
+    assert [(ranged(mark), mark["code"], mark["severity"]) for mark in marks] == [((0, 0, 0), "SSS110", 4)]
+    assert editor.ask("textDocument/hover", at(0, 9)) is None
+    assert editor.ask("textDocument/completion", at(1, 4))["items"] == []
+    beginning = {"line": 0, "character": 0}
+    assert editor.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "context": {"diagnostics": []},
+                                                  "range": {"start": beginning, "end": beginning}}) == []
+
+
+@pytest.mark.parametrize("params", [None, [1], {}, at(-1, 0), at(1, 2) | {"position": {"line": "x"}}])
+def test_a_request_without_its_parameters_is_answered(editor: Editor, params: object) -> None:
+    """An editor that waits for an answer shows nothing else meanwhile."""
+    editor.begin()
+    editor.open(SCRIPT)
+    editor.count += 1
+    editor.send("textDocument/hover", params, id=editor.count)
+    while "id" not in (answer := editor.message()):
+        assert answer["method"] in ("window/showMessage", "textDocument/publishDiagnostics")
+    assert answer["id"] == editor.count and answer["error"]["code"] in (-32602, -32603)
+    assert editor.ask("textDocument/hover", at(1, 9)) is not None
+
+
 @pytest.mark.parametrize("sent", [
     b"", b"Content-Length: 5\r\n\r\n{]{]{", b"Content-Length: x\r\n\r\n{}", b"nothing of the kind\r\n\r\n",
     b'Content-Length: 46\r\n\r\n{"jsonrpc":"2.0","method":"exit","params":null}', b"Content-Length: 99999\r\n\r\n{}"])

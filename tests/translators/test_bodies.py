@@ -335,6 +335,8 @@ COMMANDS = [
     ("jsrun -n 4 -a 2 -c 8 ./a", "lsf", "slurm", "srun -n 8 -c 4 ./a"),
     ("jsrun -n 4 -a 2 -c 8 -g 4 ./a", "lsf", "slurm", "srun -n 8 -c 4 --gpus-per-task=2 ./a"),
     ("jsrun -n 4 -g1 ./a", "lsf", "flux", "flux run -n 4 -g 1 ./a"),
+    ("jsrun -n 4 -a 2 -c 4 -g 0 ./a", "lsf", "slurm", "srun -n 8 -c 2 ./a"),
+    ("jsrun -n 4 -g 0 ./a", "lsf", "flux", "flux run -n 4 ./a"),
     ("srun -n 4 --gpus-per-task=$N ./a", "slurm", "flux", "flux run -n 4 -g $N ./a"),
     ("ibrun ./a -n 5", "slurm", "pbspro", "mpirun ./a -n 5"),
     ("ibrun -n 4 ./a", "slurm", "cobalt", "aprun -n 4 ./a"),
@@ -850,7 +852,8 @@ def test_exit_codes_that_are_orders(text: str, source: str, target: str, places:
     ("slurm", "echo SLURM_NTASKS: 4", []), ("torque", 'echo "(PBS_ARRAYID) index"', []),
     ("slurm", "awk 'BEGIN { print ENVIRON[\"SLURM_JOB_ID\"] }'", ["SSS513"]),
     ("slurm", "printenv SLURM_JOB_ID", ["SSS513"]),
-    ("slurm", "bash -c 'echo $SLURM_JOB_ID'", ["SSS513"])])
+    ("slurm", "echo 'cd $SLURM_SUBMIT_DIR' >> x.sh", ["SSS513"]),
+    ("slurm", "bash -c 'echo \\$SLURM_JOB_ID'", ["SSS513"])])
 def test_words_that_people_read_are_not_told(source: str, line: str, told: list[str]) -> None:
     """A label stays, and nobody has to look at it; what another program reads is told."""
     made, findings = carry(f"{line}\n", source, "sge", "translate")
@@ -873,3 +876,26 @@ def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out:
     if not out.startswith("srun"):
         made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
         assert stand_ins.printed(made, target).startswith(out)
+
+
+@pytest.mark.parametrize(("source", "name", "array", "value", "rules"), [
+    ("sge", "JOB_ID", True, "$SLURM_ARRAY_JOB_ID", []), ("lsf", "LSB_JOBID", True, "$SLURM_ARRAY_JOB_ID", []),
+    ("sge", "JOB_ID", False, "$SLURM_JOB_ID", []), ("torque", "PBS_JOBID", True, "$SLURM_JOB_ID", ["SSS512"])])
+def test_the_id_that_all_elements_of_an_array_share(source: str, name: str, array: bool, value: str,
+                                                    rules: list[str]) -> None:
+    """Torque says with the number of the array which element it is; the others have the number alone."""
+    out, told = carry(f"echo ${name}", source, "slurm", "translate", {"array": "1-4"} if array else {})
+    assert out == f"echo {value}"
+    assert [finding[0] for finding in told] == rules
+
+
+@pytest.mark.parametrize("line", [
+    "trap 'echo \"$SLURM_JOB_ID\"' EXIT", "eval 'echo $SLURM_JOB_ID'", "bash -c 'echo ${SLURM_JOB_ID#x}'",
+    "echo | xargs /bin/sh -ec 'echo $SLURM_JOB_ID'"])
+def test_text_that_a_shell_of_the_job_runs_finds_its_variables(line: str, tmp_path: Path) -> None:
+    """What is run when the job ends, or by a shell that it starts, has its variables set above."""
+    out, told = carry(f"{line}\n", "slurm", "sge", "translate", program="bash")
+    assert out.endswith(f"\n{line}\n") and told == []
+    shown = subprocess.run(["bash", "-c", out], env={"PATH": os.environ["PATH"], "JOB_ID": "77"}, text=True,
+                           capture_output=True, check=True, timeout=60, cwd=tmp_path).stdout
+    assert shown == "77\n"

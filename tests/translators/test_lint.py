@@ -81,6 +81,10 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("slurm", B + "<<<<<<< HEAD\n#SBATCH -N 1\n", [("SSS534", "error", 2, 1), ("SSS506", "warning", 3, 1)]),
     ("slurm", S + "-J {{name}}\necho {{ x }} {% if y %} @FOO@ a@B.c %(n)s $${x} ${x} %s\n",
      [("SSS530", "info", 2, 12), ("SSS530", "info", 3, 25), ("SSS530", "info", 3, 37), ("SSS530", "info", 3, 43)]),
+    ("flux", B + "#FLUX: -n 1\n#FLUX: --output={{name}}.{{id.f58}}.{{ site }}\n", [("SSS530", "info", 3, 37)]),
+    ("flux", B + "#FLUX: -n 1 --output=out.{{jobid}}.{{node.name}}\n", []),
+    # what the document of several jobs needs says nothing of the script
+    ("htcondor", "executable = /bin/true\nqueue 2\n", []),
     # the body
     ("slurm", S + "-N 1\ncd $PBS_O_WORKDIR; echo ${PBS_O_WORKDIR} '$PBS_JOBID' # $LSB_JOBID\n",
      [("SSS535", "info", 3, 4)]),

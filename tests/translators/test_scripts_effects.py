@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.conversion.site import SiteError, read_site
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 from tests.translators.test_scripts_shapes import converted
@@ -37,6 +38,31 @@ CASES = [
      ["--output=run.log", "--error=err.log", "--setopt=output.mode=append"], []),
     ("sge", "pbspro", "#$ -o run.log -e run.$JOB_ID\n", ["-o run.log", '-e "run.^jobid^"'],
      ["-o run.log: PBS Pro empties a file that is there, where Grid Engine appends to it"]),
+    ("sge", "slurm", "#$ -o $HOME/out/r.$JOB_ID -j y\n", ['--output="$HOME/out/r.%j"'],
+     ["-o $HOME/out/r.$JOB_ID: OutputFile: Grid Engine fills in $HOME in file names, Slurm takes it as it stands, and "
+      "there is no directory of that name; home of a site profile says which one it is"]),
+    ("lsf", "pbspro", "#BSUB -oo /w/$PROJ/r.%J\n#BSUB -eo $PROJ.err\n",
+     ['-o "/w/$PROJ/r.^jobid^"', '-e "$PROJ.err"'],
+     ["-oo /w/$PROJ/r.%J: OutputFile: LSF fills in $PROJ in file names, PBS Pro takes it as it stands, and there is no "
+      "directory of that name",
+      "-eo $PROJ.err: ErrorFile: LSF fills in $PROJ in file names, PBS Pro takes it as it stands"]),
+    # one task is on one node, and has its memory once
+    ("slurm", "sge", "#SBATCH -c 4 --mem=10G -o x -e /dev/null --open-mode=append\n",
+     ["-pe @PE@ 4", "-l h_vmem=2560M", "-o x", "-e /dev/null", "-cwd"],
+     ["Processors: @PE@ stands for the parallel environment, whose name the site knows",
+      "--mem 10G: written for each of 4 slots",
+      "OutputFile: Grid Engine always appends", "ErrorFile: Grid Engine always appends"]),
+    # arrays that are waited for
+    ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
+     ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],
+     [f"-W depend afterokarray:12[]:13[],afternotok:14: {job} is an id of another system; @JOBID:{job}@ stands for its "
+      "successor" for job in ("12[]", "13[]", "14")]),
+    ("torque", "torque", "#PBS -W depend=afteranyarray:12[],afterokarray:13[][3]\n",
+     ['-W "depend=afteranyarray:12[],afterokarray:13[][3]"'], []),
+    ("pbspro", "torque", "#PBS -W depend=afternotok:5[]\n", ['-W "depend=afternotokarray:@JOBID:5[]@"'],
+     ["-W depend afternotok:5[]: 5[] is an id of another system; @JOBID:5[]@ stands for its successor"]),
+    ("pbspro", "sge", "#PBS -W depend=afterany:5[]\n", ["-hold_jid @JOBID:5[]@"],
+     ["-W depend afterany:5[]: 5[] is an id of another system; @JOBID:5[]@ stands for its successor"]),
     ("torque", "slurm", "#PBS -t 1-3\n#PBS -o out.$PBS_JOBID\n#PBS -e $PBS_JOBNAME.err\n",
      ["--array=1-3", "--output=out.%A-%a", "--error=%x.err-%a"],
      ["-e $PBS_JOBNAME.err: ErrorFile: Torque fills in PBS_JOBID and HOME alone in file names; {name}.err-{index} is "
@@ -59,6 +85,25 @@ def test_effects(source: str, target: str, directives: str, options: list[str], 
     lines, told = converted(source, target, f"#!/bin/sh\n{directives}./a\n")
     assert [line.split(" ", 1)[1] for line in lines if line.startswith("#")] == options
     assert told == messages
+
+
+def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
+    """sbatch fills in ``%u`` and no variable; a manager that knows neither is told of."""
+    site = read_site(b'name = "a"\nhome = "/export/home/{user}/"\n', "a.toml")
+    document = get("sge").read(b"#!/bin/sh\n#$ -o $HOME/r.$JOB_ID -j y\n./a\n", ReadContext())
+    lines, consequences = {}, {}
+    for target in ("slurm", "pbspro"):
+        context = WriteContext(Findings("s"), policy=Policy.WARN, site=site)
+        lines[target] = next(line for line in get(target).write(document, context).splitlines() if "/r." in line)
+        consequences[target] = [f.consequence for f in context.findings if f.subject == "OutputFile directory"]
+    assert lines == {"slurm": "#SBATCH --output=/export/home/%u/r.%j", "pbspro": '#PBS -o "$HOME/r.^jobid^"'}
+    assert consequences == {"slurm": [], "pbspro": ["breaks"]}
+
+
+@pytest.mark.parametrize("home", ["home", "/home/{name}", "/home/{{user}}", "/a\\nb"])
+def test_a_home_that_is_no_directory_is_refused(home: str) -> None:
+    with pytest.raises(SiteError, match=r"home: a path that begins with /"):
+        read_site(f'name = "a"\nhome = "{home}"\n'.encode(), "a.toml")
 
 
 @pytest.mark.parametrize(("body", "messages"), [

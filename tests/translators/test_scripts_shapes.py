@@ -176,3 +176,31 @@ def test_gpus_of_alternatives_are_no_list_of_types() -> None:
     document = get("sss").read(text.encode(), ReadContext(policy=Policy.WARN))
     context = WriteContext(Findings("s"), policy=Policy.WARN)
     assert "--gpus=a:2,b:1" not in get("slurm").write(document, context) and context.findings
+
+
+PARTS = """\
+#!/bin/sh
+#SBATCH --partition=big
+#SBATCH --time=06:00:00
+#SBATCH --ntasks=1
+#SBATCH hetjob
+#SBATCH --partition=cpu
+#SBATCH --reservation=r
+#SBATCH --time=01:00:00
+#SBATCH --nodes=8
+#SBATCH --licenses=a:1
+#SBATCH hetjob
+#SBATCH --partition=big
+#SBATCH --time=06:00:00
+#SBATCH --nodes=1
+./a
+"""
+
+
+def test_parts_of_a_heterogeneous_job_have_partitions_and_limits_of_their_own() -> None:
+    lines, messages = converted("slurm", "slurm", PARTS)
+    assert ["#!/bin/sh", *lines] == PARTS.splitlines() and messages == []
+    _, messages = converted("slurm", "pbspro", PARTS)
+    assert [m for m in messages if "dropped" in m] == [
+        f"{option}: dropped, PBS Pro has no place for it"
+        for option in ("--partition cpu", "--reservation r", "--time 01:00:00", "--licenses a:1")]

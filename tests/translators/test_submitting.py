@@ -47,6 +47,14 @@ CALLS = [
     ("slurm", "pbspro", "sbatch -d afterany:$SLURM_JOB_ID x.sh", "qsub -W depend=afterany:${PBS_JOBID%%[!0-9]*} x.sh"),
     ("slurm", "flux", "sbatch -d afterany:${SLURM_JOB_ID} x.sh",
      "flux batch --dependency=afterany:$(flux getattr jobid) x.sh"),
+    ("sge", "slurm", "qsub -hold_jid $A,${B} -N j x.sh", "sbatch --job-name=j --dependency=afterany:$A:${B} x.sh"),
+    ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
+     'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
+    ("slurm", "lsf", "sbatch -d afterok:$A x.sh", 'bsub -w "done($A)" < x.sh'),
+    # a file that is called as a command is names no command
+    ("slurm", "pbspro", "sbatch -p q step1.sbatch", "qsub -q q step1.sbatch"),
+    ("slurm", "sge", "sbatch run-srun.sh scontrol.d/SLURM_x.in", "qsub run-srun.sh scontrol.d/SLURM_x.in"),
+    ("pbspro", "slurm", "qsub -q w qsub.1.pbs", "sbatch --partition=w qsub.1.pbs"),
     ("torque", "pbspro", "qsub -t 1-3 -v A=$A x.sh; qsub y.sh", "qsub -J 1-3 -v A=$A x.sh; qsub y.sh"),
 ]
 
@@ -92,13 +100,24 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
         ("torque", "E\n#SBATCH -J a\n", "its lines begin with tabs, or it is one of several"))),
     ("slurm", "htcondor", "sbatch x.sh", "HTCondor has no command that does this"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
-    ("sge", "slurm", "qsub -hold_jid $J x.sh", "Dependency: Slurm cannot say this dependency"),
+    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm cannot say this dependency"),
     ("lsf", "slurm", "bsub -q q ./a", "bsub runs a command here and no script"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
     _, told = converted(source, target, call)
     assert [message for message in told if message.endswith(f"the line is kept: {why}")
             or message.partition("the line is kept: ")[2].startswith(why)] == told[:1]
+
+
+@pytest.mark.parametrize(("mode", "lines_told"), [("translate", [10]), ("shim", [6, 10]), ("keep", [6, 10])])
+def test_directives_that_were_converted_with_their_call_are_not_told_to_stay(mode: str, lines_told: list[int]) -> None:
+    """Those of a here-document that nothing submits stay, and are told of."""
+    script = ("#!/bin/bash\n#SBATCH -J drive\n\nsbatch <<E\n#!/bin/sh\n#SBATCH -J job$i\n./a\nE\n"
+              "cat > x.sh <<E\n#SBATCH -N 1\nE\n")
+    context = ReadContext("s", Findings("s"))
+    document = get("slurm").read(script.encode(), context)
+    get("pbspro").write(document, WriteContext(Findings("s"), policy=Policy.WARN, options={"body": mode}))
+    assert [f.line for f in context.findings if f.rule == "SSS506"] == lines_told
 
 
 @pytest.mark.parametrize("body", ["keep", "shim"])

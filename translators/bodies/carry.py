@@ -48,13 +48,15 @@ class Body:
     meaning (``tasks``, ``cpus_per_task``, ``array``, ``directory`` ...). submit: the call of the target's submit
     command for the words of one of the source's, by name, and whether something reads what that prints; see
     ``submitting.submission``. inner: a script in a here-document for the target, by the name of its dialect, its text,
-    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``."""
+    and whether the shell that writes it leaves it alone; see ``submitting.inner_script``. converted: is told the first
+    and the last line, from 0, of a call whose script in a here-document was converted with it."""
 
     text: str
     interpreter: str = "sh"
     asked: Callable[[], Mapping[str, str]] = dict
     submit: Callable[[str, list[str], bool], Answer] | None = None
     inner: Callable[[str, str, bool], Answer] = lambda name, text, quoted: "nothing converts it"
+    converted: Callable[[int, int], None] = lambda first, last: None
 
 
 def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, limits: Limits = LIMITS,
@@ -80,6 +82,12 @@ def pattern(facts: Facts) -> re.Pattern[bytes]:
     """Everything that a body may use of a dialect."""
     names = [rf"{re.escape(n)}\w+" if n in facts.prefixes else re.escape(n) for n in facts.names]
     return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)".encode(), re.ASCII)
+
+
+@lru_cache(maxsize=64)
+def _in_word(facts: Facts) -> re.Pattern[bytes]:
+    """The same in a word of a call; a piece of a file's name (``step1.sbatch``) is none of it."""
+    return re.compile(rb"(?<![.-])" + pattern(facts).pattern + rb"(?![.-]\w)", re.ASCII)
 
 
 #: An exit with a code, at the beginning of a command.
@@ -391,7 +399,7 @@ class _Work:
         submit = self.body.submit
         assert submit is not None
         texts = [w.text.decode("utf-8", "surrogateescape") for w in use.words[length:]]
-        if any(pattern(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
+        if any(_in_word(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
             return f"a name of {source.title} stands among its words"
         own = {name: self._in_call(name, source) for text in texts for name in _names_in(text)
                if name in source.variables or name in source.constants or source.own(name)}
@@ -473,6 +481,8 @@ class _Work:
             "utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
+        if len(edit.pieces) > 1:
+            self.body.converted(self.place(edit.start)[0], self.place(edit.end)[0])
         if edit.differs:
             self.tell(CLOSE, use, f"{use.name} became {edit.word}{edit.differs}")
         else:

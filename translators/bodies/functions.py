@@ -154,6 +154,8 @@ class Functions:
             yield from ("while :; do", '    case "${1-}" in', *_in(_cases(calls)), f"    -*) {refusal.format('$1')} ;;",
                         "    *) break ;;", "    esac", "done")
         yield from self._sums(sums, names)
+        if "gpus" in names and "gpus" in to.writes:
+            yield '[ "$sss_gpus" != 0 ] || sss_gpus='
         for key, texts in calls.holding.items():
             if key in names:
                 refused = refusal.format(f"$sss_{key}")

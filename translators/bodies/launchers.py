@@ -282,6 +282,9 @@ def resolved(call: Said, launcher: Launcher, to: Launcher, job_values: Mapping[s
         values[key] = total
     for key in _ALONE:
         values.pop(key, None)
+    without_gpus = values.get("gpus", ("", b""))[1] == b"0"
+    if without_gpus and isinstance(place := values.pop("gpus")[0], tuple):      # to say nothing is to ask for none
+        call.gone.append(place)
     if "tasks" not in values:
         number = launcher.default or (default and asked_tasks(launcher, job_values))
         if number and not number.isdigit():
@@ -302,7 +305,7 @@ def resolved(call: Said, launcher: Launcher, to: Launcher, job_values: Mapping[s
     call.gone += [place for key, (place, _) in values.items() if key not in to.writes and isinstance(place, tuple)]
     missing = untold(call.values, launcher, to, job_values)
     if "gpus" in launcher.takes and "gpus" in to.writes and not {"gpus"} & (values.keys() | missing.keys()) \
-            and to.default == "1" and job_values.keys() & _GPUS_ASKED:
+            and to.default == "1" and job_values.keys() & _GPUS_ASKED and not without_gpus:
         return f"{to.name} gives a task the GPUs that it is told of, and how many a task has is not said"
     return values | {key: (text, text.encode()) for key, text in missing.items()}
 

@@ -65,6 +65,8 @@ def given(meaning: str, source: Facts, target: Facts, job_values: Mapping[str, s
     if meaning == "site_scratch":
         value = given("scratch", source, target, job_values)
         return None if value is None else replace(value, close=f"some sites of {source.title} set it, and no other")
+    if meaning == "job_id" and "array" in job_values and target.unique and _shares_id(source):
+        meaning = "array_id"
     value = _found(meaning, target)
     if meaning == "job_name" and (source.gives.keys() | target.gives.keys()) & {_OF_ARRAYS} and "array" in job_values:
         value = target.gives.get(_OF_ARRAYS, value)
@@ -113,6 +115,13 @@ def has_no_name(use: Use, source: Facts, value: Given, job_values: Mapping[str, 
         return True
     array = source.variables.get(use.name, "").startswith("array_") and "array" in job_values
     return not array and bool(value.none or source.absent.get(use.name, "") != value.none)
+
+
+def _shares_id(source: Facts) -> bool:
+    """Whether its variable of a job's id holds that of the array in every element, as JOB_ID of Grid Engine does."""
+    shared = source.gives.get("array_id")
+    return shared is not None and any(
+        meaning == "job_id" and shared.text == f"${{{name}}}" for name, meaning in source.variables.items())
 
 
 @lru_cache(maxsize=512)

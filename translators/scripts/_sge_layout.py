@@ -228,7 +228,8 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: st
     if memory.per == "job" and site is not None and site.sge.h_vmem_per_slot is False:
         return memory.value
     total = total_of(memory, part)
-    if total is None and memory.per == "PerNode" and (nodes := nodes_of(asking, part) or (1 if slots == 1 else None)):
+    if total is None and memory.per == "PerNode" and (
+            nodes := nodes_of(asking, part) or part.node_factor or (1 if slots == 1 else None)):
         total = memory.value * nodes
     if total is None:
         unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each slot")

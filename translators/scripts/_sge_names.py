@@ -23,7 +23,8 @@ def joined(options: list[Option], *, wins: bool = False) -> Option:
 
 
 # -- dependencies
-_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
+#: A variable alone, in a call of qsub that a script makes, is taken for what ``qsub -terse`` printed.
+_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@|\$\w+|\$\{\w+\}", re.ASCII)
 _PATTERN: Final = re.compile(r"[*?\[\]]")
 
 
@@ -47,8 +48,9 @@ def _write_hold(asking: Asking) -> Written:
         e.understood |= {"condition", "designator", "code"}
         condition = e.attributes.get("condition", "OnSuccess")
         named = e.attributes.get("designator", "JobId") == "JobName"
-        if condition == "OnFailure" or "code" in e.attributes or (named and _ID.fullmatch(e.text)) or not (
-                _ID.fullmatch(e.text) or re.fullmatch(r"[^\s,*?@\[\]\"'#]+", e.text)):
+        job = e.text if named else e.text.removesuffix("[]")        # of an array the number alone is the id
+        if condition == "OnFailure" or "code" in e.attributes or (named and _ID.fullmatch(job)) or not (
+                _ID.fullmatch(job) or re.fullmatch(r"[^\s,*?@\[\]\"'#]+", job)):
             asking.dropped(e, "Grid Engine waits only for the end of jobs")
             continue
         if condition != "OnExit":

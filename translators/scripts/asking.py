@@ -309,12 +309,12 @@ class Asking(Asked):
                 e.understood |= {"name", "type"}
                 yield f"{dash}{name}", None if e.text == f"{dash}{name}" else e.text
 
-    def kept(self, row: AnyRow, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-        """Options of a row that were kept as they are, but for those that are said already."""
+    def kept(self, row: AnyRow, names: Iterable[str], level: str = "") -> Iterator[tuple[str, str | None]]:
+        """Options of a row that were kept as they are, but for those that are said already. level: only those of it."""
         for name in row.names:
             if name.lstrip("-") in self.own and name not in names:
                 entry = self.extension(name.lstrip("-"), self.dialect.name)
-                if entry is None:
+                if entry is None or level not in ("", entry.level):
                     continue
                 is_flag = name in self.dialect.flags
                 if is_flag and entry.text not in _SET:

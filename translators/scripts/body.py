@@ -17,7 +17,7 @@ from sssjob.limits import LIMITS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
 from sssjob.translators.bodies import MODES, POSITIONAL, Mode
-from sssjob.translators.scripts.rows import ScriptDocument, dialect_of, dialects
+from sssjob.translators.scripts.rows import DEAD, ScriptDocument, dialect_of, dialects
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.base import Asking, Dialect
@@ -73,7 +73,8 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
 
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
-    return carried(Body(body, program, lambda: known(asking), _submission(asking), _inner(asking)), source, target,
+    return carried(Body(body, program, lambda: known(asking), _submission(asking), _inner(asking),
+                        _withdrawing(asking, first)), source, target,
                    mode_of(asking.context.options.get("body")), _tell(asking, first),
                    facts=lambda name: facts_of(dialect_of(name)))
 
@@ -145,6 +146,20 @@ def _tell(asking: Asking, first: int) -> Callable[[str, str, str, int, int, str]
                             excerpt=text)
 
     return tell
+
+
+def _withdrawing(asking: Asking, first: int) -> Callable[[int, int], None]:
+    """What takes back that directives stay in a here-document, for lines of the body. first: as of ``_tell``."""
+    stood = asking.document.lines if isinstance(asking.document, ScriptDocument) else []
+
+    def withdraw(begin: int, end: int) -> None:
+        """The directives from one line to another were converted with the call that reads them."""
+        at, last = (stood[n + first] if n + first < len(stood) else n + first + 1 for n in (begin, end))
+        for findings in (asking.findings, asking.document.findings):
+            if findings is not None:
+                findings.withdraw(DEAD, "directive", at, last)
+
+    return withdraw
 
 
 def _with_modules(asking: Asking, body: str, first: int) -> str:

@@ -44,6 +44,9 @@ _ID: Final = re.compile(r"@JOBID:[^@]*@|[^:@]+")
 _SAFE: Final = re.compile(r"@JOBID:[^@]*@|[^\s@:,?+]+")
 _PLACEHOLDER: Final = re.compile(r"@JOBID:([^@]*)@")
 _CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@])+")
+#: The end of the id of an array as a whole, and what Torque adds to the kind of a dependency on one (qsub(1B), depend).
+_WHOLE_ARRAY: Final = "[]"
+_ON_ARRAY: Final = "array"
 
 
 # -- dependencies
@@ -63,6 +66,8 @@ def read_dependencies(reading: Reading, option: Option) -> None:
         kind, colon, rest = clause.partition(":")
         if clause.startswith("@JOBID:") or (not colon and clause[:1].isdigit()):
             kind, rest = "afterany", clause
+        if reading.dialect.name == "torque" and all(job.endswith(_WHOLE_ARRAY) for job in _ID.findall(rest)):
+            kind = kind.removesuffix(_ON_ARRAY)
         if kind in _CONDITIONS and _ID.search(rest):
             for job in _ID.findall(rest):
                 reading.top("Dependency", job, option, condition=_CONDITIONS[kind])
@@ -81,6 +86,8 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
             continue
+        if asking.dialect.name == "torque" and _PLACEHOLDER.sub(r"\1", e.text).endswith(_WHOLE_ARRAY):
+            kind += _ON_ARRAY
         if clauses and clauses[-1][0] == kind:
             clauses[-1][1].append(foreign_id(asking, e))
         else:
@@ -363,11 +370,24 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
         asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {with_tokens} is what is meant")
         text = with_tokens
     rest = _SHELLS.search(text)
-    if rest is not None and asking.source and (asking.source in _FILLING) != (asking.dialect.name in _FILLING):
-        fills, leaves = (asking.origin, asking.dialect.title) if asking.source in _FILLING else (
-            asking.dialect.title, asking.origin)
-        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} fills in ${rest[1] or rest[2]} in file names, {leaves} "
-                    "takes it as it stands")
+    if rest is None or (asking.source in _FILLING) == (asking.dialect.name in _FILLING) or not asking.source:
+        return text
+    if asking.source not in _FILLING:
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} fills in {rest[0]} in file names, "
+                    f"{asking.origin} takes it as it stands")
+        return text
+    home = "" if asking.context.site is None else asking.context.site.home or ""
+    below = text.removeprefix("$HOME/")
+    if below != text and home and ("{user}" not in home or "{user}" in asking.dialect.tokens):
+        return f"{home}/{below}"
+    what = f"{entry.tag}: {asking.origin} fills in {rest[0]} in file names, {asking.dialect.title} takes it as it " \
+           "stands"
+    if "/" in text[rest.start():]:
+        asking.note(SITE, entry, f"{what}, and there is no directory of that name"
+                    f"{'; home of a site profile says which one it is' if below != text and not home else ''}",
+                    subject=f"{entry.tag} directory")
+    else:
+        asking.note(APPROXIMATED, entry, what)
     return text
 
 

@@ -191,7 +191,8 @@ def _cluster(text: str) -> str:
 
 
 _CLUSTER: Final = Grammar(_cluster, _cluster, "the name of a cluster")
-_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@", re.ASCII)
+#: A variable alone, in a call of bsub that a script makes, is taken for an id that an earlier call printed.
+_ID: Final = re.compile(r"\d+|@JOBID:[^@]*@|\$\w+|\$\{\w+\}", re.ASCII)
 _CONDITIONS: Final = {"done": "OnSuccess", "ended": "OnExit", "exit": "OnFailure"}
 _STATES: Final = {v: k for k, v in _CONDITIONS.items()}
 

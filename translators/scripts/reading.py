@@ -28,7 +28,6 @@ from sssjob.translators.scripts.rows import (
     APPROXIMATED,
     DEAD,
     DIALECT,
-    DROPPED,
     PARTS,
     REFUSED,
     SCRIPT,
@@ -348,4 +347,5 @@ def _shared(reading: Reading, options: Iterable[Option]) -> None:
     for option in options:
         stated = [o for p, o in reading.origins.values() if o.name == option.name]
         if not any(o.value == option.value for o in stated):
-            reading.tell(DROPPED, option, "only the first part of a heterogeneous job can say this")
+            reading.several = True
+            reading.keep(option)

@@ -11,7 +11,7 @@ from typing import Final
 from sssjob.document.element import Container
 from sssjob.document.model import Document, JobDefaults
 from sssjob.findings import Policy
-from sssjob.request.asked import JOB, Entry, policy_of
+from sssjob.request.asked import GROUP, JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts import untranslated
@@ -101,12 +101,14 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
         if number:
             options.append((dialect.separator, None, asking))
         for row in dialect.rows_for(asking.keys, asking.own):
-            if number:
+            own = bool(asking.own) and not asking.own.isdisjoint(dialect.bare_names[row.name])
+            alone = list(asking.kept(row, (), GROUP)) if number and own and not of_part(row) else []
+            if number and not alone:
                 if not _again(row):
                     continue
                 asking.silent = not of_part(row)
-            texts = asking.row(row) if isinstance(row, Row) else list(row.write(asking))
-            if asking.own and not asking.own.isdisjoint(dialect.bare_names[row.name]):
+            texts = alone or (asking.row(row) if isinstance(row, Row) else list(row.write(asking)))
+            if own:
                 texts += asking.kept(row, [name for name, _ in texts])
             if len(texts) > 1:
                 order = row.names.index
