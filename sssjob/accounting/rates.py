@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -378,6 +379,19 @@ class RateSet(_Table):
     def prices_at(self, moment: int) -> Prices:
         """What holds at a moment in epoch seconds."""
         return next(p for p in reversed(self.prices) if p.since is None or p.since <= moment)
+
+    @cached_property
+    def borders(self) -> tuple[int, ...]:
+        """When the price lists but the first begin to hold, in epoch seconds."""
+        return tuple([p.since for p in self.prices if p.since is not None])
+
+    def place_of(self, start: int, end: int) -> int | None:
+        """How many borders lie before the price list that alone prices a job of that time (epoch seconds; end: not before
+        start); None where the job is split between several."""
+        first, last = (bisect(self.borders, moment) for moment in (start, max(start, end - 1)))
+        if self.valid_by == "split" and first != last:
+            return None
+        return first if self.valid_by == "start" else last
 
     @cached_property
     def paths(self) -> tuple[tuple[str, Rate], ...]:
