@@ -386,8 +386,8 @@ class RateSet(_Table):
         return tuple([p.since for p in self.prices if p.since is not None])
 
     def place_of(self, start: int, end: int) -> int | None:
-        """How many borders lie before the price list that alone prices a job of that time (epoch seconds; end: not before
-        start); None where the job is split between several."""
+        """How many borders lie before the price list that alone prices a job of that time (epoch seconds; end: not
+        before start); None where the job is split between several."""
         first, last = (bisect(self.borders, moment) for moment in (start, max(start, end - 1)))
         if self.valid_by == "split" and first != last:
             return None

@@ -172,14 +172,15 @@ def test_sums_that_no_column_holds() -> None:
 @pytest.mark.parametrize("valid_by", ["end", "start", "split"])
 @pytest.mark.parametrize("second", range(0, 60, 7))
 def test_price_lists(valid_by: str, second: int) -> None:
-    """A list that begins within the jobs of a log: by columns each is charged by the list that holds for it. Those that
-    are split between two lists, as all that end later, go to the reader."""
+    """A list that begins within the jobs of a log: by columns each is charged by the list that holds for it. Those
+    that are split between two lists, as all that end later, go to the reader."""
     choose = random.Random(second)
     rates = rate_set(LISTS.format(f'VBR Processors 1\nvalid_by = "{valid_by}"\nprecision = 4', second))
     ends = [choose.randrange(60) for _ in range(30)]
     table = same(b"".join([HEADER.encode(), *(row(
         n, Start=f"2026-11-18T11:06:{choose.randrange(60):02}", End="2026-11-18T11:08:00", ElapsedRaw="60", TotalCPU="",
-    ).encode() for n in range(1, 30)), *(row(n, End=f"2026-11-18T11:07:{end:02}", ElapsedRaw="400", TotalCPU="").encode()
-                                         for n, end in enumerate(ends, 30))]), rates, timezone="UTC")
+    ).encode() for n in range(1, 30)), *(row(
+        n, End=f"2026-11-18T11:07:{end:02}", ElapsedRaw="400", TotalCPU="",
+    ).encode() for n, end in enumerate(ends, 30))]), rates, timezone="UTC")
     assert table.plain == (sum(end <= second for end in ends) if valid_by == "split" else 59)
     same(log(choose), rates, timezone="UTC")

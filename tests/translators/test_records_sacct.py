@@ -201,7 +201,7 @@ HEAD = b"JobID|JobName|State|Start|End|ElapsedRaw|AllocCPUS\n"
     (b"1|a|COMPLETED|100|99999999999999999999|100|4\n", "time"),
     (b"1|a|COMPLETED|100|200|100|" + "\u0661".encode() + b"\n", "number"),
     (b"1.batch|a|COMPLETED|100|200|100|4\n", "orphan"),
-    (b"1|" + b"a" * 2000 + b"|COMPLETED|100|200|100|4\n", "too-long"),
+    (b"1|" + b"a" * 2000 + b"|COMPLETED|100|200|100|4\n", ""),     # without its name
     (b"1|a|COMPLETED|100|2", "torn"),
     (b"1|" + b"a" * (11 << 20) + b"|COMPLETED|100|200|100|4\n", "too-long"),
 ])

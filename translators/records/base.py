@@ -63,6 +63,7 @@ _DISAGREE: Final = "SSS541"
 _REPAIRED: Final = "SSS542"
 _ORDER: Final = "SSS543"
 _OPEN: Final = "SSS544"
+_WITHOUT_PLACE: Final = "SSS545"
 
 #: Seconds in which two pieces of evidence agree; and the part of the greater one.
 _CLOSE: Final = (2, 0.01)
@@ -363,6 +364,16 @@ class Reading:
         most = self.context.limits.identifier
         if text is not None and len(text) > most:
             raise Rejected("too-long", f"{name} is longer than the limit identifier ({most})")
+        return text or None
+
+    def free_text(self, text: str | None, name: str, number: int) -> str | None:
+        """A text that users choose and no manager looks at; one that is too long is told and left out, so that nobody
+        keeps a job out of the accounts by its name."""
+        most = self.context.limits.identifier
+        if text is not None and len(text) > most:
+            self.tell(_WITHOUT_PLACE, name, f"{name} has {len(text)} characters, the limit identifier is {most}: left out",
+                      number)
+            return None
         return text or None
 
 

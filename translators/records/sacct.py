@@ -226,7 +226,7 @@ class Rows(Reading):
         r = Record(number, ident, machine)
         r.heading = identity
         name, workdir, raw, planned, reserved, *energies, first, two, three, four = columns.more(row)
-        r.name = self.name(name, "JobName")
+        r.name = self.free_text(name, "JobName", number)
         r.directory = workdir or None
         base, _, index = ident.partition("_")
         if index:
