@@ -241,7 +241,7 @@ def _cut_off(path: Path) -> int:
         return 0
     page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big") if header[24:28] == header[92:96] else 0
-    return max(0, pages * (65536 if page == 1 else page) - path.stat().st_size)     # asked last: it may be growing
+    return max(0, pages * (65536 if page == 1 else page) - path.stat().st_size)     # last: it may be growing
 
 
 def _prepare_sqlite(store: Store) -> None:
