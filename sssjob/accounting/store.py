@@ -214,7 +214,8 @@ def _sqlite(place: str, create: bool) -> Store:
         if not create and not path.stat().st_size:
             raise AccessError(shown(place), "the file is empty, there is no ledger in it")
         if missing := _cut_off(path):
-            raise AccessError(shown(place), f"the file is cut off, {missing} bytes of it are missing: bring back a copy")
+            raise AccessError(shown(place), f"the file is cut off, {missing} bytes of it are missing: bring back a "
+                              "copy")
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         if isinstance(error, AccessError):

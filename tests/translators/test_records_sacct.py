@@ -269,7 +269,7 @@ def test_the_end_in_an_hour_that_occurs_twice(start: str, end: str, elapsed: int
     row = f"1|a|COMPLETED|{start}|{end}|{elapsed}|4\n"
     (job,), _, findings = jobs_of(HEAD + row.encode(), timezone="Europe/Berlin")
     assert job.start_time is not None and job.end_time is not None and job.end_time - job.start_time == span
-    assert [f.split()[2] for f in findings if "occurs twice" in f] == ([doubt] if doubt else [])
+    assert [f.split()[3] for f in findings if "occurs twice" in f] == ([doubt] if doubt else [])
 
 
 def test_a_time_that_no_clock_shows() -> None:
