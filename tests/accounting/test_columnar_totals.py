@@ -46,9 +46,10 @@ class Added:
     """Totals of a log, with what was told."""
 
     def __init__(self, data: bytes, rates: RateSet | None, options: dict[str, Any], *, columns: bool) -> None:
-        self.totals, self.uncharged = Totals(**options), Counter[str]()
+        self.totals, self.uncharged, self.unsaid = Totals(**options), Counter[str](), Counter[str]()
         context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
-        stream: Any = SacctTotals([self.totals], rates, self.uncharged).of(io.BytesIO(data), context) if columns else (
+        by_columns = SacctTotals([self.totals], rates, self.uncharged, self.unsaid)
+        stream: Any = by_columns.of(io.BytesIO(data), context) if columns else (
             get("sacct").stream(io.BytesIO(data), context))     # type: ignore[attr-defined]
         self.by_one = 0
         for job in stream:
@@ -56,15 +57,18 @@ class Added:
             cost = None if rates is None else charge(job, rates)
             if isinstance(cost, Charge):
                 job.set_as_is("Charge", new_property("Charge", cost.amount, {"units": cost.currency}))
-            if self.totals.add(job) and isinstance(cost, Uncharged):
-                self.uncharged[str(cost.reason)] += 1
+            if self.totals.add(job):
+                if isinstance(cost, Uncharged):
+                    self.uncharged[str(cost.reason)] += 1
+                elif cost is not None:
+                    self.unsaid.update(cost.unsaid)
         self.counts, self.findings = stream.counts, findings(context)
 
     def said(self) -> tuple[Any, ...]:
         groups = {(group.period, group.key): (group.sums.record(), group.sums.waits, group.sums.mem)
                   for group in self.totals.groups()}
         return (groups, self.totals.whole().record(), self.totals.left_out, self.totals.periods(), self.uncharged,
-                self.counts, self.findings)
+                self.unsaid, self.counts, self.findings)
 
 
 def added(data: bytes, rates: RateSet | None, **options: Any) -> Added:
