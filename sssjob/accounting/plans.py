@@ -231,11 +231,12 @@ class Plans:
         """The shape of a job; None where it has to be priced by itself."""
         if job.reference is not None:
             return None
-        shape, delivered = _Shape(), [item for item in job.items if isinstance(item, Delivered)]
-        if len(delivered) != 1 or delivered[0].reference is not None or not self._add(shape, job.items):
+        shape, (delivered, *more) = _Shape(), [item for item in job.items if item.tag == "Delivered"] or (None,)
+        if more or not isinstance(delivered, Delivered) or delivered.reference is not None or not self._add(
+                shape, job.items):
             return None
         shape.parts.append(None)        # what was delivered is behind what stands bare
-        if not self._add(shape, delivered[0].items, inner=True):
+        if not self._add(shape, delivered.items, inner=True):
             return None
         moment = self._moment(shape.times)
         if moment is None or not shape.lasted or len(shape.values) > _MOST_OPEN:

@@ -414,7 +414,7 @@ class RateSet(_Table):
         named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for _, r in self.paths)
         return named and bool(self.time_category)
 
-    @property
+    @cached_property        # of a private name pydantic makes a search, and each charge asks for it
     def digest(self) -> str:
         """SHA-256 of what the text means: comments and the layout of the file do not count."""
         return self._digest
