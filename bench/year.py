@@ -141,7 +141,7 @@ def _stream(data: bytes) -> Stream:
 
 def _account(data: bytes) -> Totals:
     totals = Totals(["Project"], "month")
-    for job in SacctTotals([totals], None, Counter()).of(io.BytesIO(data), _context()):
+    for job in SacctTotals([totals], None, Counter(), Counter()).of(io.BytesIO(data), _context()):
         totals.add(job)
     return totals
 

@@ -252,7 +252,8 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS307", "contradictory", "two names for one property",
      "A property stands under its own name and under an alias with another value; its own name wins."),
     ("SSS308", "invalid", "identifier used twice",
-     "Identifiers are unique within their scope. Give one of the two another Id."),
+     "Identifiers are unique within their scope, but for records of one job: of its runs, which differ in StartTime, "
+     "and of a run while it goes on, which differ in State or Delivered/Duration. Give one of the two another Id."),
     ("SSS309", "invalid", "reference and definition in one",
      "An element with only text is a reference, one with elements a definition; both or neither is an error."),
     ("SSS310", "repaired", "name in another case", "XML names are case-sensitive; the specification's is taken."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sssjob.translators.records._values import EPOCHS, micros
@@ -46,6 +46,17 @@ def numbers_of(coded: _Texts, number: Callable[[str], int]) -> _Array:
     import pyarrow.compute as pc
 
     return pc.take(pa.array([number(text) for text in coded.dictionary.to_pylist()], pa.int64()), coded.indices)
+
+
+def number_before(moments: _Array, borders: Sequence[int]) -> _Array:
+    """How many of some borders are not behind each moment; all in epoch seconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = pc.multiply(moments, 0)
+    for border in borders:
+        numbers = pc.add(numbers, pc.greater_equal(moments, border).cast(pa.int64()))
+    return numbers
 
 
 def epochs(texts: _Array, zone: str | None) -> _Array | None:

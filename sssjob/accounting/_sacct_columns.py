@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from sssjob.accounting._sacct_clocks import clock_micros, epochs, numbers_of, whole_seconds
+from sssjob.accounting._sacct_clocks import clock_micros, epochs, number_before, numbers_of, whole_seconds
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
 from sssjob.accounting._sacct_sizes import peaks
 from sssjob.accounting.table import has_arrow
@@ -252,6 +252,12 @@ class Columns:
         for holds in (pc.greater(start, 0), pc.greater_equal(end, start), pc.greater(wall, 0),
                       pc.less_equal(wall, pc.add(span, 2))):
             self._only(holds)
+        if borders := self.shapes.rates.borders:
+            first, last = (number_before(moments, borders)
+                           for moments in (start, pc.max_element_wise(start, pc.subtract(end, 1))))
+            self.arrays["prices"] = first if self.shapes.rates.valid_by == "start" else last
+            if self.shapes.rates.valid_by == "split":
+                self._only(pc.equal(first, last))
         if "submit" in names:
             self._only(pc.greater(self.arrays["submit"], 0))
             self._only(pc.greater_equal(start, pc.subtract(self.arrays["submit"], 2)))
@@ -312,23 +318,8 @@ class Columns:
         parts.append([False] * len(self.first) if energy is None else [joule > 0 for joule in self.listed("energy")])
         parts += [self._classes(column, named) for column, named in shapes.named.items()]
         parts.append(self._states() if shapes.by_state else [""] * len(self.first))
-        parts.append(self._prices())
+        parts.append(self.listed("prices") if "prices" in self.arrays else [0] * len(self.first))
         return {Shape(key[0], key[1], key[2:-2], *key[-2:]): jobs for key, jobs in self._grouped(parts)}
-
-    def _prices(self) -> list[int]:
-        """Of each job which price list holds."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        borders, start = self.shapes.borders, self.arrays["start"]
-        if not borders:
-            return [0] * len(self.first)
-        moment = start if self.shapes.by_start else pc.max_element_wise(start, pc.subtract(self.arrays["end"], 1))
-        held = pc.multiply(moment, 0)
-        for border in borders:
-            held = pc.add(held, pc.greater_equal(moment, border).cast(pa.int64()))
-        which: list[int] = held.to_pylist()
-        return which
 
     def _grouped(self, parts: Sequence[Sequence[Any]]) -> Iterable[tuple[tuple[Any, ...], Sequence[int]]]:
         """(what the parts say of them, plain jobs) for all that differ in some part."""

@@ -62,7 +62,7 @@ class Shapes:
         self.by_memory = any(rate.canonical == "Memory" for rate in every) and "maxrss" in columns
         self.named: dict[str, frozenset[str]] = {}
         self._rates = rates.model_copy(update={"minimum": type(rates.minimum)(0)})
-        self._least = rates
+        self.rates = rates
         self._reading = Rows(ReadContext("-", Findings("-"), limits=context.limits, options=context.options))
         self._prices: dict[Shape, Coefficients | Uncharged | None] = {}
         self.known = additive(rates) and all([self._suits(rate) for rate in every])
@@ -76,7 +76,7 @@ class Shapes:
         selected = [(rate.canonical, {str(rate.instance)})] if rate.type[0] == "N" else []
         selected += [(name, {text}) for name, text in rate.when.items()]
         if rate.benchmark is not None:
-            selected.append(("Machine", set(self._least.benchmark[rate.benchmark].machine)))
+            selected.append(("Machine", set(self.rates.benchmark[rate.benchmark].machine)))
         return all([self._takes(name, texts) for name, texts in selected])
 
     def _takes(self, name: str, texts: Iterable[str]) -> bool:
@@ -108,25 +108,17 @@ class Shapes:
                 self._prices.clear()
             row = {**dict.fromkeys(self.columns, ""), **texts}
             kinds = self.kinds(shape)
-            self._prices[shape] = coefficients(partial(self._charge, row, shape, kinds), len(kinds), self._least)
+            self._prices[shape] = coefficients(partial(self._charge, row, shape, kinds), len(kinds), self.rates)
         return self._prices[shape]
-
-    @property
-    def borders(self) -> list[int]:
-        """When the price lists but the first begin to hold, in epoch seconds."""
-        return [prices.since for prices in self._least.prices if prices.since is not None]
-
-    @property
-    def by_start(self) -> bool:
-        """Whether the price list is that of the first second of a job, else of its last one."""
-        return self._least.valid_by == "start"
 
     def _start(self, prices: int, seconds: int) -> int:
         """When a job of so many seconds starts for which a price list holds."""
-        if not self.borders:
+        borders = self.rates.borders
+        if not borders:
             return _START
-        moment = self.borders[prices - 1] if prices else self.borders[0] - 1
-        return moment if self.by_start else moment + 1 - seconds
+        if prices and self.rates.valid_by == "end":
+            return borders[prices - 1] + 1 - seconds
+        return borders[prices - 1] if prices else borders[0] - seconds
 
     def _charge(self, row: dict[str, str], shape: Shape, kinds: Sequence[str | int], seconds: int,
                 amounts: Sequence[int]) -> Charge | Uncharged | None:

@@ -51,11 +51,13 @@ _SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", "mem_used", "
 
 
 class SacctTotals:
-    """Adds up outputs of sacct. totals: to each of which is added; rates: by which jobs are charged; uncharged: counts
-    why those of the first totals are not. One is for several logs: ``of`` for each of them."""
+    """Adds up outputs of sacct. totals: to each of which is added; rates: by which jobs are charged; uncharged, unsaid:
+    count why those of the first totals are not, and for which rates they do not say an amount. One is for several logs:
+    ``of`` for each of them."""
 
-    def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str]) -> None:
-        self.totals, self.rates, self.uncharged = totals, rates, uncharged
+    def __init__(self, totals: Sequence[Totals], rates: RateSet | None, uncharged: Counter[str],
+                 unsaid: Counter[str]) -> None:
+        self.totals, self.rates, self.uncharged, self.unsaid = totals, rates, uncharged, unsaid
         self.ended = Ended()        # of all logs
         self._known: dict[tuple[str, ...], _LearnedColumns] = {}
         self.names = {name for total in totals for name in (*total.by, *(condition.name for condition in total.where))}
@@ -132,7 +134,8 @@ class _Log:
         import pyarrow.compute as pc
 
         rates, names = self._whole.rates, set(read.jobs.column_names)
-        charges, reasons = ([0] * len(read.plain), list[str | None]()) if rates is None else charges_of(read, rates)
+        charges, reasons, unsaid = ([0] * len(read.plain), list[str | None](), dict[int, tuple[str, ...]]()
+                                    ) if rates is None else charges_of(read, rates)
         if not read.plain:
             return
         machines = read.column("cluster") if "cluster" in names else pc.if_else(read.fits, "", "")
@@ -154,7 +157,9 @@ class _Log:
             texts_by_name = {name: self._said_of(read, name) for name in self._whole.names}
             figures = _figures(read, ends)
             for n, totals in enumerate(self._whole.totals):
-                self._sum(read, totals, charges, reasons, texts_by_name, figures, first=not n)
+                jobs = self._sum(read, totals, charges, reasons, texts_by_name, figures, first=not n)
+                if unsaid and not n:
+                    self._whole.unsaid.update(label for job in jobs for label in unsaid.get(job, ()))
 
     # -- what jobs are told apart by
     def _said_of(self, read: Columns, name: str) -> list[str]:
@@ -174,9 +179,9 @@ class _Log:
 
     # -- sums
     def _sum(self, read: Columns, totals: Totals, charges: list[int], reasons: list[str | None],
-             texts_by_name: Mapping[str, list[str]], figures: Any, *, first: bool) -> None:
-        """Add up the plain jobs. texts_by_name: of each job by dimension; figures: what each adds; first: why jobs
-        are not charged counts."""
+             texts_by_name: Mapping[str, list[str]], figures: Any, *, first: bool) -> Sequence[int]:
+        """Add up the plain jobs; gives those that are within the totals. texts_by_name: of each job by dimension;
+        figures: what each adds; first: why jobs are not charged counts."""
         import pyarrow as pa
 
         rates, end, since, until = self._whole.rates, read.listed("end"), totals.since or 0, totals.until
@@ -184,7 +189,7 @@ class _Log:
             (texts_by_name[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
             until is None or end[job] < until)]
         if not within:
-            return
+            return ()
         jobs = [read.plain[n] for n in within]
         if reasons and first:
             self._whole.uncharged.update(reason for n in within if (reason := reasons[n]) is not None)
@@ -199,6 +204,7 @@ class _Log:
         figures = figures.append_column("period", pa.array(
             [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
         self._merge(totals, figures, ["period", *keys])
+        return jobs
 
     def _merge(self, totals: Totals, figures: Any, keys: list[str]) -> None:
         """Add the sums of groups to the totals."""

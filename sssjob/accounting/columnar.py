@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -176,7 +175,8 @@ class SacctTable:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        charges, reasons = charges_of(read, self.rates, self.tally.unsaid)
+        charges, reasons, unsaid = charges_of(read, self.rates)
+        self.tally.unsaid.update(chain.from_iterable(unsaid.values()))
         plain = self._batch(read, charges, reasons)
         nameless = pc.index(plain["machine"].is_null(), True).as_py()
         jobs = list(self._blocks.odd(read, None if nameless < 0 else read.plain[nameless]))
@@ -219,12 +219,12 @@ def units_of(rates: RateSet) -> int:
     return int(rates.smallest * 10**rates.precision)
 
 
-def charges_of(read: Columns, rates: RateSet, unsaid: Counter[str] | None = None
-               ) -> tuple[list[int], list[str | None]]:
+def charges_of(read: Columns, rates: RateSet) -> tuple[list[int], list[str | None], dict[int, tuple[str, ...]]]:
     """(multiples of the smallest amount, reasons why there is no charge) of the plain jobs, of which those leave whose
-    shape has no coefficients or whose charge no column holds. unsaid: gets how many do not say what a rate is for."""
+    shape has no coefficients or whose charge no column holds; and by the numbers of the jobs that do not say what rates
+    are for, these (as of each Charge)."""
     charges, reasons = [0] * len(read.first), list[str | None]((None,)) * len(read.first)
-    kept: list[int] = []
+    kept, unsaid = list[int](), dict[int, tuple[str, ...]]()
     most, shapes = 10**DIGITS // units_of(rates), read.shapes
     for key, jobs in read.by_shape().items():
         price = shapes.price(key, read.texts(jobs[0]))
@@ -239,16 +239,16 @@ def charges_of(read: Columns, rates: RateSet, unsaid: Counter[str] | None = None
                 continue
             for job, value in zip(jobs, values, strict=True):
                 charges[job] = value
-            if unsaid is not None:
-                unsaid.update(dict.fromkeys(price.unsaid, len(jobs)))
+            if price.unsaid:
+                unsaid |= dict.fromkeys(jobs, price.unsaid)
         else:
             continue
         kept += jobs
     if len(kept) < len(read.plain):
         read.keep(sorted(kept))
     if len(kept) == len(charges):
-        return charges, reasons
-    return [charges[job] for job in read.plain], [reasons[job] for job in read.plain]
+        return charges, reasons, unsaid
+    return [charges[job] for job in read.plain], [reasons[job] for job in read.plain], unsaid
 
 
 def _fit(data: bytes, most: int) -> tuple[bytes, list[int]]:

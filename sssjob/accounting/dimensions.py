@@ -61,12 +61,10 @@ def delivered(job: Job, tag: str) -> Property | None:
 
 def all_delivered(job: Job) -> dict[str, Property]:
     """By name what ``delivered`` gives."""
-    bare, by_tag = job.items, dict[str, Property]()
-    delivered = [item.items for item in bare if item.tag == "Delivered" and isinstance(item, Container)]
-    for items in (*delivered, bare):
-        for item in items:
-            if item.tag not in by_tag and isinstance(item, Property):
-                by_tag[item.tag] = item
+    scopes = [item.items for item in job.items if item.tag == "Delivered" and isinstance(item, Container)]
+    by_tag = {item.tag: item for item in reversed(job.items) if isinstance(item, Property)}
+    for items in reversed(scopes):
+        by_tag |= {item.tag: item for item in reversed(items) if isinstance(item, Property)}
     return by_tag
 
 

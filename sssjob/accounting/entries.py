@@ -48,6 +48,7 @@ _MOST: Final = Decimal(10) ** 60
 #: Numbers of entries, and times, are below.
 NUMBERS: Final = 2 ** 63
 _NOTHING_MORE: Final[Mapping[str, Any]] = {}
+_NAMING: Final = frozenset(("Extension", "TaskGroup"))       # what may say a native id
 _TOKEN: Final = re.compile(r"\S.{0,199}")
 
 
@@ -283,10 +284,10 @@ class Said:
     def _native_id(self) -> str:
         """What the manager calls it: the job, else the first task group of it that says so."""
         groups = list[TaskGroup]()
-        for item in self.job.items:
+        for item in [item for item in self.job.items if item.tag in _NAMING]:
             if isinstance(item, TaskGroup):
                 groups.append(item)
-            elif item.tag == "Extension" and isinstance(item, Property) and _is_native_id(item.attributes):
+            elif isinstance(item, Property) and _is_native_id(item.attributes):
                 return item.text
         return next((p.text for group in groups for p in group.all("Extension") if _is_native_id(p.attributes)), "")
 
@@ -347,8 +348,10 @@ def _text_of(value: object) -> str:
 def _digest(values: Sequence[Any], previous: str, document: str) -> str:
     """SHA-256 of an entry behind the one with that digest. values: of the columns before its document; document: its
     text."""
-    head = _text_of([previous, *values[:5], str(values[5]), *values[6:]])
-    return hashlib.sha256(f"{head[:-1]},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+    number, now, kind, account, currency, amount, machine, job, start, refers, token, user = values
+    head = ",".join((_texts(previous), str(number), str(now), *map(_texts, (
+        kind, account, currency, str(amount), machine, job)), str(start), str(refers), _text_of(token), _texts(user)))
+    return hashlib.sha256(f"[{head},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sealed(draft: Entry, number: int, now: int, document: Mapping[str, Any],

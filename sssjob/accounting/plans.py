@@ -160,7 +160,6 @@ class Plans:
         self._hows = dict.fromkeys(_APART, _How.APART)
         self._plans: dict[tuple[Any, ...], _Plan | Uncharged | None] = {}      # None: those jobs are priced one by one
         self._once: set[tuple[Any, ...]] = set()        # shapes that one job had
-        self._borders = [prices.since for prices in rates.prices if prices.since is not None]
 
     def __len__(self) -> int:
         """How many shapes have a plan."""
@@ -232,11 +231,12 @@ class Plans:
         """The shape of a job; None where it has to be priced by itself."""
         if job.reference is not None:
             return None
-        shape, delivered = _Shape(), [item for item in job.items if isinstance(item, Delivered)]
-        if len(delivered) != 1 or delivered[0].reference is not None or not self._add(shape, job.items):
+        shape, (delivered, *more) = _Shape(), [item for item in job.items if item.tag == "Delivered"] or (None,)
+        if more or not isinstance(delivered, Delivered) or delivered.reference is not None or not self._add(
+                shape, job.items):
             return None
         shape.parts.append(None)        # what was delivered is behind what stands bare
-        if not self._add(shape, delivered[0].items, inner=True):
+        if not self._add(shape, delivered.items, inner=True):
             return None
         moment = self._moment(shape.times)
         if moment is None or not shape.lasted or len(shape.values) > _MOST_OPEN:
@@ -279,16 +279,14 @@ class Plans:
 
     def _moment(self, times: dict[str, int]) -> tuple[int, ...] | None:
         """What of the times of a job decides about its price: which of them are said, and which price list holds. None
-        where they contradict each other, or one is missing that a price list goes by."""
+        where they contradict each other, one is missing that a price list goes by, or several lists hold."""
         start, end = times.get("StartTime"), times.get("EndTime")
         if len(times) > 2 or (start is not None and end is not None and end < start):
             return None
-        if not self._borders:
+        if not self.rates.borders:
             return start is not None, end is not None
-        if start is None or end is None:
-            return None
-        moment = start if self.rates.valid_by == "start" else max(start, end - 1)
-        return True, True, sum(border <= moment for border in self._borders)
+        place = None if start is None or end is None else self.rates.place_of(start, end)
+        return None if place is None else (True, True, place)
 
     # -- plans
     def _learn(self, job: Job, shape: _Shape, price: Priced | Uncharged) -> None:

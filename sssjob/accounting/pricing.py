@@ -98,13 +98,12 @@ class Quotation:
 def additive(rates: RateSet) -> bool:
     """Whether the charges of jobs that differ in nothing but amounts and duration grow with each of these alone.
 
-    Where there are price lists by date, that is so of jobs of one list. They do not where something is rounded, cut or
-    chosen on the way to the sum: by a calendar, a job that is split between price lists, a granularity, a minimum of
-    the duration, the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
+    Where there are price lists by date, that is so of jobs of one list (``RateSet.place_of``). They do not where
+    something is rounded, cut or chosen on the way to the sum: by a calendar, a granularity, a minimum of the duration,
+    the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
     """
-    split = rates.price_list and rates.valid_by == "split"
     return (rates.profile == "sss" and rates.combine == "sum" and rates.billing is None and not rates.dated
-            and not split and not rates.minimum_duration and rates.granularity == 1
+            and not rates.minimum_duration and rates.granularity == 1
             and not any(table.features for table in rates.benchmark.values()))
 
 

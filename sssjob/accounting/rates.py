@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -380,6 +381,19 @@ class RateSet(_Table):
         return next(p for p in reversed(self.prices) if p.since is None or p.since <= moment)
 
     @cached_property
+    def borders(self) -> tuple[int, ...]:
+        """When the price lists but the first begin to hold, in epoch seconds."""
+        return tuple([p.since for p in self.prices if p.since is not None])
+
+    def place_of(self, start: int, end: int) -> int | None:
+        """How many borders lie before the price list that alone prices a job of that time (epoch seconds; end: not
+        before start); None where the job is split between several."""
+        first, last = (bisect(self.borders, moment) for moment in (start, max(start, end - 1)))
+        if self.valid_by == "split" and first != last:
+            return None
+        return first if self.valid_by == "start" else last
+
+    @cached_property
     def paths(self) -> tuple[tuple[str, Rate], ...]:
         """Every rate with the path of its table, as ``rate[0]`` or ``quote.NAME.rate[0]``."""
         return tuple((f"{where}[{n}]", rate) for where, rates in self._lists for n, rate in enumerate(rates))
@@ -400,7 +414,7 @@ class RateSet(_Table):
         named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for _, r in self.paths)
         return named and bool(self.time_category)
 
-    @property
+    @cached_property        # of a private name pydantic makes a search, and each charge asks for it
     def digest(self) -> str:
         """SHA-256 of what the text means: comments and the layout of the file do not count."""
         return self._digest

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
@@ -79,20 +79,37 @@ def shown(place: str) -> str:
     return escape(urlunsplit(parts._replace(netloc=netloc)))
 
 
-class _Cursor(Protocol):
-    """What both databases give for a statement."""
+class _Rows:
+    """The rows that a statement gives. Each way to them raises AccessError, for a file may turn out to be damaged, or a
+    server be gone, behind the first ones."""
+
+    __slots__ = ("_cursor", "_errors", "_trouble")
+
+    def __init__(self, cursor: Any, errors: type[Exception], trouble: Callable[[Exception], AccessError]) -> None:
+        self._cursor, self._errors, self._trouble = cursor, errors, trouble
 
     @property
     def rowcount(self) -> int:
         """How many rows the statement has changed."""
+        count: int = self._cursor.rowcount
+        return count
 
     def fetchone(self) -> Any:
         """The next row; None after the last one."""
+        try:
+            return self._cursor.fetchone()
+        except self._errors as error:
+            raise self._trouble(error) from error
 
     def fetchall(self) -> list[Any]:
         """All rows that are left."""
+        return list(self)
 
-    def __iter__(self) -> Iterator[Any]: ...
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._cursor
+        except self._errors as error:
+            raise self._trouble(error) from error
 
 
 class Store:
@@ -113,16 +130,16 @@ class Store:
         with suppress(self._errors):
             self._connection.close()
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> _Cursor:
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> _Rows:
         """Run a statement. Raises AccessError."""
         try:
             if self._sign == "?":
-                cursor: _Cursor = self._connection.execute(sql, values)
+                cursor = self._connection.execute(sql, values)
             else:       # without values several statements may stand in one text
                 cursor = self._connection.execute(sql.replace("?", self._sign), values or None)
         except self._errors as error:
             raise self._trouble(error) from error
-        return cursor
+        return _Rows(cursor, self._errors, self._trouble)
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each row of values. Raises AccessError."""
@@ -194,6 +211,11 @@ def _sqlite(place: str, create: bool) -> Store:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         if not path.is_file():          # SQLite would try, and leave its journal beside a device
             raise AccessError(shown(place), "is no file, and cannot be a ledger")
+        if not create and not path.stat().st_size:
+            raise AccessError(shown(place), "the file is empty, there is no ledger in it")
+        if missing := _cut_off(path):
+            raise AccessError(shown(place), f"the file is cut off, {missing} bytes of it are missing: bring back a "
+                              "copy")
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         if isinstance(error, AccessError):
@@ -206,6 +228,21 @@ def _sqlite(place: str, create: bool) -> Store:
         store.close()
         raise
     return store
+
+
+def _cut_off(path: Path) -> int:
+    """How many bytes less a file of SQLite has than its header says; 0 where the header cannot be asked, as while a
+    journal stands beside the file. SQLite itself notices when it comes to a page that is not there.
+    Source: https://www.sqlite.org/fileformat.html, sections 1.3.2 and 1.3.8.
+    """
+    with path.open("rb") as file:
+        header = file.read(100)
+    journals = (path.with_name(path.name + ending) for ending in ("-journal", "-wal"))
+    if not header.startswith(b"SQLite format 3\0") or len(header) < 100 or any(j.exists() for j in journals):
+        return 0
+    page = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big") if header[24:28] == header[92:96] else 0
+    return max(0, pages * (65536 if page == 1 else page) - path.stat().st_size)     # last: it may be growing
 
 
 def _prepare_sqlite(store: Store) -> None:

@@ -41,7 +41,7 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
     status is 1 then.
     """
     from sssjob.accounting.dimensions import Condition
-    from sssjob.cli._prices import load
+    from sssjob.cli._prices import load, tell_unsaid
 
     first, end = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
     conditions = Condition.all_of(where)
@@ -63,6 +63,7 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
                 work.tell(entry, posted)
         for account in list(work.tally.overdrawn) if not dry_run else ():
             work.tally.overdrawn[account] = ledger.standing(*account).available
+    tell_unsaid(session, rates_file, work.unsaid, work.tally.outcomes["superseded"])
     work.close(dry_run)
     return session.status()
 
@@ -72,12 +73,13 @@ class _Recharging:
 
     def __init__(self, session: Session, itemise: bool) -> None:
         self.session, self.itemise, self.tally = session, itemise, Outcomes()
-        self.before, self.kept = dict[str, Decimal](), Counter[str]()
+        self.before, self.kept, self.unsaid = dict[str, Decimal](), Counter[str](), Counter[str]()
 
     def tell(self, old: Entry, posted: Posted) -> None:
         """Count one, and print it where that is asked for."""
         self.tally.add(posted)
         if posted.outcome == "superseded":
+            self.unsaid.update(posted.unsaid)
             self.before[old.currency] = self.before.get(old.currency, Decimal(0)) + old.amount
         elif posted.outcome == "not" and posted.entry is not None:
             self.kept[posted.reason] += 1

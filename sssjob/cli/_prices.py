@@ -169,13 +169,14 @@ class PricedJobs:
                 f"{money(self.amount, self.rates.currency)}{refused}")
 
 
-def tell_unsaid(session: Session, file: str, unsaid: Mapping[str, int], charged: int) -> None:
+def tell_unsaid(session: Session, file: str, unsaid: Mapping[str, int], charged: int, what: str = "charged") -> None:
     """Tell of each rate how many jobs are charged for the rest alone, for they do not say the amount that it prices,
-    though each job has some. unsaid: by the rate's label; charged: jobs in all; file: where these are."""
+    though each job has some. unsaid: by the rate's label; charged: jobs in all; file: where these are; what: charged or
+    quoted."""
     findings = Findings(file)
     for label, count in sorted(unsaid.items()):
         name = label.partition(" ")[2].partition(",")[0]
-        findings.add("SSS504", name, f"{name} is not said by {count} of {charged} charged job{'s' * (charged != 1)}, "
+        findings.add("SSS504", name, f"{name} is not said by {count} of {charged} {what} job{'s' * (charged != 1)}, "
                      f"to which {label} charges nothing (required = true charges no such job)",
                      consequence="costs", policy=session.policy or Policy.WARN)
     session.report(findings, again=False)

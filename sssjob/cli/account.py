@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -98,10 +98,10 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
                     least=privacy.least if privacy else 1, top=top, sort=sort, compare=compare,
                     capacity=_capacity(capacity_file, every, bounds, zone_of(zone)))
     sums = [totals] if cube is None else [totals, Totals(CUBE, "day", zone_of(zone), **bounds, most=CELLS)]
-    read, uncharged = list[Counts](), Counter[str]()
-    whole = SacctTotals(sums, rates, uncharged)
+    read, uncharged, unsaid = list[Counts](), Counter[str](), Counter[str]()
+    whole = SacctTotals(sums, rates, uncharged, unsaid)
     columns = whole if whole.suits and not privacy else None
-    adding = _Adding(sums, None if rates is None else Plans(rates), privacy, uncharged,
+    adding = _Adding(sums, None if rates is None else Plans(rates), privacy, uncharged, unsaid,
                      lambda: _refuse_of_sums(every, spread, rates_file, privacy_file, cube))
     last, unended = rates is not None and rates.attempts == "last", Unended(whole.ended)
     with last_runs() as waiting:
@@ -122,7 +122,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if source == AUTO:
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
-    _print(session, totals, uncharged)
+    _print(session, totals, uncharged, unsaid, names)
     if session.failures == len(names):          # there is nothing to show
         return session.status()
     if report is not None:
@@ -154,13 +154,15 @@ def _check(sort: str, has_no_periods: bool, names_are_private: bool) -> None:
 
 @dataclass(slots=True)
 class _Adding:
-    """Adding up jobs. sums: to each of which; plans: what jobs cost; uncharged: counts why jobs have no charge; refuse:
-    raises UsageError where a sum over jobs cannot be added."""
+    """Adding up jobs. sums: to each of which; plans: what jobs cost; uncharged: counts why jobs have no charge,
+    unsaid: for which rates they do not say an amount; refuse: raises UsageError where a sum over jobs cannot be added.
+    """
 
     sums: list[Totals]
     plans: Plans | None
     privacy: Privacy | None
     uncharged: Counter[str]
+    unsaid: Counter[str]
     refuse: Callable[[], None]
 
     def add(self, job_or_sum: Summary | tuple[Job, JobDefaults | None], *, earlier: bool = False) -> None:
@@ -173,15 +175,18 @@ class _Adding:
             self.refuse()
             totals.add(job_or_sum.job(), jobs=job_or_sum.jobs)
             return
-        job, result = _charged(*job_or_sum, self.plans)
+        job, result, unsaid = _charged(*job_or_sum, self.plans)
         if earlier:
             result = result if isinstance(result, Uncharged) else EARLIER
             job.set_as_is("Charge", None)
         user = str(job.value("User") or "")       # what becomes of the name changes nothing about whose it is
         for more in others:
             more.add(job)
-        if totals.add(self.privacy.applied(job) if self.privacy else job, user) and isinstance(result, Uncharged):
-            self.uncharged[str(result.reason)] += 1
+        if totals.add(self.privacy.applied(job) if self.privacy else job, user):
+            if isinstance(result, Uncharged):
+                self.uncharged[str(result.reason)] += 1
+            else:
+                self.unsaid.update(unsaid)
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:
@@ -208,28 +213,34 @@ def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, pri
             raise UsageError(f"{named} is for jobs; a sum tells the month of its jobs and what they used together")
 
 
-def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None) -> tuple[Job, Decimal | Uncharged | None]:
-    """The job with its defaults and, by rates, its charge."""
-    from sssjob.accounting import Charge, Uncharged, charge
+def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None
+             ) -> tuple[Job, Decimal | Uncharged | None, tuple[str, ...]]:
+    """The job with its defaults and, by rates, its charge and what that leaves out (``Charge.unsaid``)."""
+    from sssjob.accounting import Uncharged, charge
     from sssjob.document.element import new_property
     from sssjob.document.inherit import effective
 
     whole = job if defaults is None else effective(job, defaults).fold()
     if plans is None:
-        return whole, None
-    if defaults is None:
-        by_plan = plans.amount(job)
-        price = by_plan if isinstance(by_plan, Uncharged) else by_plan[0]
+        return whole, None, ()
+    price: Decimal | Uncharged
+    unsaid: tuple[str, ...] = ()
+    priced = plans.amount(job) if defaults is None else charge(job, plans.rates, defaults)
+    if isinstance(priced, Uncharged):
+        price = priced
     else:
-        itemised = charge(job, plans.rates, defaults)
-        price = itemised.amount if isinstance(itemised, Charge) else itemised
+        price, unsaid = priced if isinstance(priced, tuple) else (priced.amount, priced.unsaid)
     units = {"units": plans.rates.currency} if plans.rates.currency else {}
     whole.set_as_is("Charge", None if isinstance(price, Uncharged) else new_property("Charge", price, units))
-    return whole, price
+    return whole, price, unsaid
 
 
-def _print(session: Session, totals: Totals, uncharged: Counter[str]) -> None:
+def _print(session: Session, totals: Totals, uncharged: Counter[str], unsaid: Counter[str], files: Sequence[str]
+           ) -> None:
+    from sssjob.cli._prices import tell_unsaid
+
     groups, whole = totals.groups(), totals.whole()
+    tell_unsaid(session, files[0] if len(files) == 1 else "", unsaid, whole.jobs - uncharged.total())
     if session.as_json:
         for g in groups:
             period = {"period": g.period} if g.period else {}

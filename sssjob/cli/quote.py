@@ -8,7 +8,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading, zone_of
-from sssjob.cli._prices import PricedJobs, load, page, quoted, rates_of, rates_option
+from sssjob.cli._prices import PricedJobs, load, page, quoted, rates_of, rates_option, tell_unsaid
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
@@ -57,6 +57,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
             results.add(page([tally.add(job, price)], as_json=session.as_json, itemise=itemise))
             session.errors += isinstance(price, Uncharged)
     session.report(findings)
+    tell_unsaid(session, file, tally.unsaid, tally.done, "quoted")
     if not tally.jobs:
         problem(f"{file}: there is no job", as_json=session.as_json, status=1)
         return 1

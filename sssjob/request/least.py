@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Final
@@ -98,6 +98,10 @@ def _as_they_stand(root: Node) -> list[Single] | None:
         seen.add(key)
         values.append(Single(_single(p, p.value), True))
     return values
+
+
+#: Amounts in a unit of bytes are whole numbers by powers of two: all of their digits are there.
+_LONG: Final = Context(prec=4 * LIMITS.digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ class _Least(Ways["_Mentions | _Texts"]):
         factor = factor_of(asked_values.first) or 1
         amount = value if factor == 1 else Fraction(value) / factor
         whole = asked_values.bounds.whole and amount.denominator == 1
-        plain = int(amount) if whole else Decimal(amount.numerator) / Decimal(amount.denominator)
+        plain = int(amount) if whole else _LONG.divide(Decimal(amount.numerator), Decimal(amount.denominator))
         yield Single(_single(asked_values.first, plain), not asked_values.inexact)
 
 

@@ -63,10 +63,15 @@ def check(document: Document, findings: Findings, profile: str = "liberal", *, l
 
 
 def _life(container: Container) -> Value | None:
-    """What tells the runs of one requeued job apart, which share its Id: the StartTime, or that it waits for one."""
-    if container.tag != "Job":
+    """What tells records of one job apart, which share its Id: the StartTime of a run, or that it waits for one, and
+    of a run that goes on for how long it has run, for logs tell of it then and when it is over."""
+    if not isinstance(container, Job):
         return None
-    return container.value("StartTime") or ("" if container.first("State") else None)
+    start = container.value("StartTime")
+    if start and (state := container.value("State")) in ("Running", "Suspended"):
+        held = container.delivered
+        return f"{start} {state} {'' if held is None else held.value('Duration')}"
+    return start or ("" if container.first("State") else None)
 
 
 class Siblings:

@@ -46,9 +46,10 @@ class Added:
     """Totals of a log, with what was told."""
 
     def __init__(self, data: bytes, rates: RateSet | None, options: dict[str, Any], *, columns: bool) -> None:
-        self.totals, self.uncharged = Totals(**options), Counter[str]()
+        self.totals, self.uncharged, self.unsaid = Totals(**options), Counter[str](), Counter[str]()
         context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
-        stream: Any = SacctTotals([self.totals], rates, self.uncharged).of(io.BytesIO(data), context) if columns else (
+        by_columns = SacctTotals([self.totals], rates, self.uncharged, self.unsaid)
+        stream: Any = by_columns.of(io.BytesIO(data), context) if columns else (
             get("sacct").stream(io.BytesIO(data), context))     # type: ignore[attr-defined]
         self.by_one = 0
         for job in stream:
@@ -56,15 +57,18 @@ class Added:
             cost = None if rates is None else charge(job, rates)
             if isinstance(cost, Charge):
                 job.set_as_is("Charge", new_property("Charge", cost.amount, {"units": cost.currency}))
-            if self.totals.add(job) and isinstance(cost, Uncharged):
-                self.uncharged[str(cost.reason)] += 1
+            if self.totals.add(job):
+                if isinstance(cost, Uncharged):
+                    self.uncharged[str(cost.reason)] += 1
+                elif cost is not None:
+                    self.unsaid.update(cost.unsaid)
         self.counts, self.findings = stream.counts, findings(context)
 
     def said(self) -> tuple[Any, ...]:
         groups = {(group.period, group.key): (group.sums.record(), group.sums.waits, group.sums.mem)
                   for group in self.totals.groups()}
         return (groups, self.totals.whole().record(), self.totals.left_out, self.totals.periods(), self.uncharged,
-                self.counts, self.findings)
+                self.unsaid, self.counts, self.findings)
 
 
 def added(data: bytes, rates: RateSet | None, **options: Any) -> Added:
@@ -172,12 +176,15 @@ def test_sums_that_no_column_holds() -> None:
 @pytest.mark.parametrize("valid_by", ["end", "start", "split"])
 @pytest.mark.parametrize("second", range(0, 60, 7))
 def test_price_lists(valid_by: str, second: int) -> None:
-    """A list that begins within the jobs of a log: by columns each is charged by the list that holds for it."""
+    """A list that begins within the jobs of a log: by columns each is charged by the list that holds for it. Those
+    that are split between two lists, as all that end later, go to the reader."""
     choose = random.Random(second)
     rates = rate_set(LISTS.format(f'VBR Processors 1\nvalid_by = "{valid_by}"\nprecision = 4', second))
+    ends = [choose.randrange(60) for _ in range(30)]
     table = same(b"".join([HEADER.encode(), *(row(
         n, Start=f"2026-11-18T11:06:{choose.randrange(60):02}", End="2026-11-18T11:08:00", ElapsedRaw="60", TotalCPU="",
-    ).encode() for n in range(1, 30)), *(row(n, End=f"2026-11-18T11:07:{choose.randrange(60):02}", ElapsedRaw="400",
-                                             TotalCPU="").encode() for n in range(30, 60))]), rates, timezone="UTC")
-    assert table.plain == (0 if valid_by == "split" else 59)
+    ).encode() for n in range(1, 30)), *(row(
+        n, End=f"2026-11-18T11:07:{end:02}", ElapsedRaw="400", TotalCPU="",
+    ).encode() for n, end in enumerate(ends, 30))]), rates, timezone="UTC")
+    assert table.plain == (sum(end <= second for end in ends) if valid_by == "split" else 59)
     same(log(choose), rates, timezone="UTC")

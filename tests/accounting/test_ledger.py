@@ -409,6 +409,26 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         open_store(str(tmp_path / "other.db"))
 
 
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda whole: whole[:-16384], "the file is cut off, 16384 bytes of it are missing: bring back a copy"),
+    (lambda whole: whole[:20000], "the file is cut off, [0-9]+ bytes of it are missing"),
+    (lambda whole: whole[:50], "malformed|not a database"),
+    (lambda whole: b"", "the file is empty, there is no ledger in it"),
+    (lambda whole: whole[:16384] + bytes(len(whole) - 16384), "malformed"),
+])
+def test_a_file_that_is_not_whole(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
+    """Where only the last pages were gone, ``balance`` printed what stood in the others, and ``verify`` had an internal
+    error."""
+    place = tmp_path / "ledger.db"
+    with Ledger(open_store(str(place))) as ledger:
+        ledger.store.execute("PRAGMA synchronous = OFF")
+        for _ in range(30):
+            ledger.deposit("chem", D(1), "EUR", reason="x" * 1600)
+    place.write_bytes(damage(place.read_bytes()))
+    with pytest.raises(AccessError, match=message), Ledger(open_store(str(place), create=False)) as ledger:
+        list(ledger.verify())
+
+
 class Money(RuleBasedStateMachine):
     """Random requests against a model of two numbers an account."""
 

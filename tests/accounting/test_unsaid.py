@@ -47,13 +47,15 @@ def test_what_is_required_is_not_charged() -> None:
     ("charge", "-f", "sacct", "--option", "timezone=UTC"),                          # column by column
     ("charge", "-f", "sacct", "--option", "timezone=UTC", "--json"),
     ("ledger", "charge", "--ledger", "l.db", "-f", "sacct", "--option", "timezone=UTC"),
-    ("charge",)])
+    ("account", "-f", "sacct", "--option", "timezone=UTC"), ("account", "--spread", "-f", "sacct", "--option",
+                                                             "timezone=UTC"),
+    ("charge",), ("account",)])
 def test_each_door_tells_it_once(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                  words: tuple[str, ...]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rates.toml").write_text(RATES)
     Path("log").write_text(HEADER + ROWS)
-    if words == ("charge",):
+    if "-f" not in words:
         Path("log").write_text(sssjob("convert", "-f", "sacct", "--option", "timezone=UTC", "-t", "sss", "log").out)
     answer = sssjob(*words, "--rates", "rates.toml", "log")
     whole = answer.out + answer.err
@@ -72,3 +74,24 @@ def test_a_plan_leaves_out_what_its_jobs_do(sssjob: Command, tmp_path: Path, mon
     for words in (("charge",), ("ledger", "charge", "--ledger", "l.db")):
         answer = sssjob(*words, "-f", "sacct", "--option", "timezone=UTC", "--rates", "rates.toml", "log")
         assert f"Memory is not said by {count} of {count} charged job{'s' * (count > 1)}, to" in answer.err
+
+
+def test_charges_that_are_made_anew_tell_it(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSSJOB_LEDGER", "l.db")
+    Path("old.toml").write_text(RATES.replace('"Memory", units = "GB", rate = 1, per', '"Swap", rate = 1, per'))
+    Path("rates.toml").write_text(RATES.replace('"Processors", rate = 1', '"Processors", rate = 2'))
+    Path("log").write_text(HEADER + ROWS)
+    sssjob("ledger", "charge", "-f", "sacct", "--option", "timezone=UTC", "log", "--rates", "old.toml")
+    answer = sssjob("ledger", "recharge", "--rates", "rates.toml")
+    assert (answer.code, answer.err.count(f"rates.toml: {TOLD}\n")) == (0, 1)
+
+
+def test_a_quote_tells_it(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What such a job gets by default it will be charged for."""
+    monkeypatch.chdir(tmp_path)
+    Path("rates.toml").write_text(RATES)
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH -n 2 -t 60\n./a\n")
+    answer = sssjob("quote", "job.sh", "--rates", "rates.toml")
+    assert (answer.code, answer.out) == (0, "job-1: 2.00 credits\n")
+    assert answer.err.count(TOLD.replace("2 of 3 charged jobs", "1 of 1 quoted job")) == 1

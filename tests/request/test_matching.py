@@ -477,6 +477,14 @@ def test_wishes_patterns_and_mere_exclusions_are_dropped() -> None:
     assert set(found.dropped) == {wish, match_, other, most}
 
 
+@pytest.mark.parametrize(("unit", "power"), [("GB", 30), ("PB", 50), ("DB", 100)])
+def test_a_byte_more_is_a_byte_more(unit: str, power: int) -> None:
+    """It was rounded to 28 digits: more than 3 DB was 3 DB."""
+    least_values = least_request(asks(prop("Memory", 3, op="GT", units=unit))).values
+    (value,) = [single.property.value for single in least_values]
+    assert Fraction(value) == 3 + Fraction(1, 1 << power)
+
+
 def test_contradictions() -> None:
     found = least_request(asks(prop("Processors", 4), prop("Processors", 5), prop("Queue", "a"), prop("Queue", "b")))
     assert not found.possible

@@ -88,7 +88,7 @@ def test_gpus(summary: str, count: int) -> None:
 
 @pytest.mark.parametrize(("more", "reason"), [
     ({"jobid": ..., "id": ...}, "id"), ({"t_run": "soon"}, "number"), ({"t_run": 1e17}, "time"),
-    ({"ncores": True}, "number"), ({"returncode": 300}, "number"), ({"name": "x" * 2000}, "too-long"),
+    ({"ncores": True}, "number"), ({"returncode": 300}, "number"), ({"username": "x" * 2000}, "too-long"),
 ])
 def test_what_is_rejected(more: dict[str, Any], reason: str) -> None:
     assert read(of(**more))[1].record()["reasons"] == {reason: 1}

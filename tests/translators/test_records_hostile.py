@@ -128,3 +128,40 @@ def test_escapes_of_json_are_no_characters_that_xml_cannot_hold(name: str, escap
         if jobs:
             write_document(Document(JobGroup(jobs)), findings=findings)
         assert not findings.rejected, text[0]
+
+
+#: A log of one job each, in which NAME is what its user calls it.
+CALLED = {
+    "sacct": "JobID|State|Start|End|ElapsedRaw|JobName\n1|COMPLETED|1700000000|1700000060|60|NAME\n",
+    "pbs-acct": "11/21/2026 09:00:00;E;7.srv;user=u group=g jobname=NAME queue=q ctime=1 qtime=1 etime=1 "
+                "start=1700000000 end=1700000060 Exit_status=0 resources_used.walltime=00:01:00\n",
+    "sge-acct": "q:h:g:u:NAME:250:sge:0:1700000000:1700000000:1700000060:0:0:60:1:1" + ":0" * 15
+                + ":p:d:smp:4:0:1:1:0:-U d:0.0:NONE:1:0:0\n",
+    "lsf-acct": SEEDS["lsf-acct"].decode().replace('3.3 ""', '3.3 "NAME"'),
+    "cobalt-acct": "11/21/2026 09:00:00;E;7;Exit_status=1 ctime=1.5 start=2.5 end=9.5 Resource_List.ncpus=2 "
+                   "jobname=NAME cwd=/NAME queue=q\n",
+    "htcondor-history": SEEDS["htcondor-history"].decode().replace(
+        "\n\n", '\nJobBatchName = "NAME"\nIwd = "/NAME"\n\n'),
+    "flux-jobs": '{"jobs": [{"id": 9, "name": "NAME", "cwd": "/NAME", "t_submit": 5.5, "t_run": 6.5, '
+                 '"t_cleanup": 9.5, "state": 64, "result": "COMPLETED", "ncores": 2}]}\n',
+    "ur1": SEEDS["ur1"].decode().split("<u:JobUsageRecord><u:JobIdentity><u:LocalJobId>2")[0].replace(
+        "<u:Status>", "<JobName>NAME</JobName><u:Status>") + "</U>",
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_nobody_keeps_a_job_out_of_the_accounts_by_its_name(name: str) -> None:
+    """The record was rejected, its job cost nothing, and a ledger that reads on (``--resume``) stood still there."""
+    reader = get(name)
+    assert isinstance(reader, RecordTranslator) and reader.stream is not None
+    readings = []
+    for called in ("x", "x" * 1025):
+        context = ReadContext(options={"timezone": "UTC"})
+        stream = reader.stream(BytesIO(CALLED[name].replace("NAME", called).encode()), context)
+        readings.append((list(stream), stream.counts, [f.message for f in context.findings if f.rule == "SSS545"]))
+    ((short,), _, quiet), ((long,), counts, findings) = readings
+    assert (str(short.value("Name")), long.value("Name"), counts.rejected, quiet) == ("x", None, 0, [])
+    assert all("characters, the limit identifier is 1024: left out" in message for message in findings)
+    for job in (short, long):
+        job.items[:] = [item for item in job.items if item.tag not in ("Name", "InitialWorkingDirectory")]
+    assert long == short

@@ -201,7 +201,7 @@ HEAD = b"JobID|JobName|State|Start|End|ElapsedRaw|AllocCPUS\n"
     (b"1|a|COMPLETED|100|99999999999999999999|100|4\n", "time"),
     (b"1|a|COMPLETED|100|200|100|" + "\u0661".encode() + b"\n", "number"),
     (b"1.batch|a|COMPLETED|100|200|100|4\n", "orphan"),
-    (b"1|" + b"a" * 2000 + b"|COMPLETED|100|200|100|4\n", "too-long"),
+    (b"1|" + b"a" * 2000 + b"|COMPLETED|100|200|100|4\n", ""),     # without its name
     (b"1|a|COMPLETED|100|2", "torn"),
     (b"1|" + b"a" * (11 << 20) + b"|COMPLETED|100|200|100|4\n", "too-long"),
 ])
@@ -256,6 +256,29 @@ def test_the_hour_that_occurs_twice() -> None:
     row = HEAD + b"1|a|COMPLETED|2026-10-25T02:30:00|2026-10-25T04:00:00|9000|4\n"
     (job,), _, findings = jobs_of(row, timezone="Europe/Berlin")
     assert job.start_time == 1792888200 and len(findings) == 1 and "occurs twice" in findings[0]
+
+
+@pytest.mark.parametrize(("start", "end", "elapsed", "span", "doubt"), [
+    ("2026-10-25T02:30:00", "2026-10-25T02:10:00", 2400, 2400, "Start"),     # ended before it began
+    ("2026-10-25T01:50:30", "2026-10-25T02:10:10", 4780, 4780, ""),
+    ("2026-10-25T01:50:00", "2026-10-25T02:10:00", 1200, 1200, ""),
+    ("2026-10-25T01:50:00", "2026-10-25T02:10:00", 3000, 1200, "End"),       # neither of both
+])
+def test_the_end_in_an_hour_that_occurs_twice(start: str, end: str, elapsed: int, span: int, doubt: str) -> None:
+    """Of the two moments the end is the one that the elapsed time leads to."""
+    row = f"1|a|COMPLETED|{start}|{end}|{elapsed}|4\n"
+    (job,), _, findings = jobs_of(HEAD + row.encode(), timezone="Europe/Berlin")
+    assert job.start_time is not None and job.end_time is not None and job.end_time - job.start_time == span
+    assert [f.split()[3] for f in findings if "occurs twice" in f] == ([doubt] if doubt else [])
+
+
+def test_a_time_that_no_clock_shows() -> None:
+    """It was read by the clocks before without a word; such a log may be of another zone."""
+    row = b"1|a|COMPLETED|2026-03-29T02:30:00|2026-03-29T04:30:00|3600|4\n"
+    (job,), _, findings = jobs_of(HEAD + row, timezone="Europe/Berlin")
+    assert job.start_time == 1774747800 and findings[0] == (
+        "-:2: SSS544 warning Start 2026-03-29T02:30 is shown by no clock of its zone (summer time begins); it is read "
+        "by the clocks before, but the log may be of another timezone")
 
 
 def test_evidence_that_disagrees() -> None:

@@ -79,7 +79,7 @@ def test_encodings(encoding: str) -> None:
     ("<WallDuration>P1Y</WallDuration>", "number"),
     ("<Processors>many</Processors>", "number"),
     ("<NodeCount>1</NodeCount>" * 3 + "<JobIdentity><LocalJobId> </LocalJobId></JobIdentity>", "id"),
-    ("<JobName>" + "x" * 2000 + "</JobName>", "too-long"),
+    ("<Queue>" + "x" * 2000 + "</Queue>", "too-long"),
     ("&bomb;", "xml"),
 ])
 def test_what_a_record_is_rejected_for(inside: str, reason: str) -> None:

@@ -32,6 +32,7 @@ def group(text: str) -> str:
 
 
 R = "/Job/Requested"
+RUNNING = job("<State>Running</State><StartTime>5</StartTime><Delivered><Duration>{}</Duration></Delivered>")
 
 CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job("<Queue>q</Queue>"), []),
@@ -67,6 +68,9 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     # runs of a requeued job share its Id
     (group(job("<StartTime>5</StartTime>") + job("<StartTime>9</StartTime>") + job("<State>Idle</State>")), []),
     (group(job("<StartTime>5</StartTime>") * 2), [("SSS308", "/JobGroup/Job[2]/Id")]),
+    # so do records of a run while it goes on, and of its end
+    (group(RUNNING.format(60) + RUNNING.format(120) + job("<State>Completed</State><StartTime>5</StartTime>")), []),
+    (group(RUNNING.format(60) * 2), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (group(job("<State>Idle</State>") + job("<State>Hold</State>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (group(job("<StartTime>5</StartTime>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job/TaskGroup[2]/Id")]),

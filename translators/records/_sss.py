@@ -32,7 +32,7 @@ class PlainJobs:
         self._frame = f"{indent}<Job>\n", f"{indent}</Job>\n"
         self._indents = indent + "  ", indent + "    "
         self._lines: tuple[dict[int, tuple[Property, str]], ...] = ({}, {})
-        self._attributes: dict[int, tuple[dict[str, str], str]] = {}
+        self._attributes: dict[tuple[tuple[str, str], ...], str] = {}
 
     def text(self, job: Job) -> str | None:
         """The element, a line for each property; None where the job is not plain."""
@@ -70,10 +70,11 @@ class PlainJobs:
             elif value.__class__ is not int:
                 text = item.text
             if attributes:
-                more = attributed(id(attributes)) or self._more(item)
+                key = tuple(attributes.items())
+                more = attributed(key) or self._more(key)
                 if more is None or (tag == "Node" and _parted(item)):
                     return False
-                line = f"{indent}<{tag}{more[1]}>{text}</{tag}>\n"
+                line = f"{indent}<{tag}{more}>{text}</{tag}>\n"
             else:
                 line = f"{indent}<{tag}>{text}</{tag}>\n"
             append(line)
@@ -94,17 +95,15 @@ class PlainJobs:
         out.append(f"{indent}</{item.tag}>\n")
         return plain
 
-    def _more(self, item: Property) -> tuple[dict[str, str], str] | None:
-        """The attributes of a property and their text; None where they are not plain."""
-        attributes = item.attributes
-        for name, text in attributes.items():
+    def _more(self, attributes: tuple[tuple[str, str], ...]) -> str | None:
+        """The attributes of a property as text; None where they are not plain."""
+        for name, text in attributes:
             if not name.isidentifier() or not name.isascii() or _QUOTED.search(text) is not None:
                 return None
-        pair = attributes, "".join(f' {name}="{text}"' for name, text in attributes.items())
         if len(self._attributes) >= _HELD:
             self._attributes.clear()
-        self._attributes[id(attributes)] = pair
-        return pair
+        written = self._attributes[attributes] = "".join(f' {name}="{text}"' for name, text in attributes)
+        return written
 
 
 def _escaped(text: str) -> str | None:

@@ -11,6 +11,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.translators.records._values import LATEST, Rejected
 
+_NEAR: Final = 32           # seconds around the middle of a minute
 _AROUND: Final = tuple(timedelta(hours=n) for n in range(-1, 26))      # hours of a day, and those beside it
 
 
@@ -26,8 +27,9 @@ def zone_of(name: str | None) -> tzinfo | None:
         raise UsageError(f"no time zone {escape(name, 60)!r} (known: UTC, +02:00, Europe/Berlin ...)") from None
 
 
-def epoch_of(minute: str, zone: tzinfo, name: str) -> tuple[int, bool]:
-    """(epoch seconds, whether this minute occurs twice) of ``YYYY-MM-DDTHH:MM`` in a zone. Rejected: time."""
+def epoch_of(minute: str, zone: tzinfo, name: str) -> tuple[int, int]:
+    """Epoch seconds of ``YYYY-MM-DDTHH:MM`` in a zone, by its clocks before and behind a change: the second is greater
+    where this minute occurs twice, less where no clock shows it, else the same. Rejected: time."""
     try:
         local = datetime.fromisoformat(minute).replace(tzinfo=zone)
         seconds = int(local.timestamp())
@@ -36,7 +38,21 @@ def epoch_of(minute: str, zone: tzinfo, name: str) -> tuple[int, bool]:
         raise Rejected("time", f"{name} {minute} is no time") from None
     if not 0 <= seconds < LATEST:
         raise Rejected("time", f"{name} {minute} is no time")
-    return seconds, later > seconds
+    return seconds, later
+
+
+def chosen(moments: tuple[int, int], near: int | None) -> tuple[int, str]:
+    """(one of the moments that ``epoch_of`` gives, what is in doubt about it). Of an hour that occurs twice the first is
+    taken, unless other evidence leads to a minute that begins at one of both. near: the moment of that evidence."""
+    first, second = moments
+    if first > second:
+        return first, ("is shown by no clock of its zone (summer time begins); it is read by the clocks before, but the "
+                       "log may be of another timezone")
+    if first == second:
+        return first, ""
+    led_to = [] if near is None else [moment for moment in moments if abs(near - moment - 30) <= _NEAR]
+    return (led_to[0], "") if led_to else (
+        first, "occurs twice in its zone (end of summer time); the first one is taken")
 
 
 def even_day(day: str, zone: tzinfo) -> int | None:

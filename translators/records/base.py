@@ -43,7 +43,7 @@ from sssjob.translators.records._values import (
     thousands,
     words,
 )
-from sssjob.translators.records._zones import epoch_of, even_day, zone_of
+from sssjob.translators.records._zones import chosen, epoch_of, even_day, zone_of
 
 if TYPE_CHECKING:
     from sssjob.translators.recognise import Fit, Sample
@@ -63,6 +63,7 @@ _DISAGREE: Final = "SSS541"
 _REPAIRED: Final = "SSS542"
 _ORDER: Final = "SSS543"
 _OPEN: Final = "SSS544"
+_WITHOUT_PLACE: Final = "SSS545"
 
 #: Seconds in which two pieces of evidence agree; and the part of the greater one.
 _CLOSE: Final = (2, 0.01)
@@ -144,7 +145,7 @@ class Reading:
             raise UsageError(f"option keep is all, not {escape(str(keep), 40)!r}")
         self.keep_all = keep is not None
         self._nameless = False
-        self._epochs: dict[str, tuple[int, bool]] = {}
+        self._epochs: dict[str, tuple[int, int]] = {}
         self._days: dict[str, int | None] = {}  # day, as YYYY-MM-DDT -> its first second, where its clocks go on evenly
 
     # -- of a format
@@ -290,8 +291,9 @@ class Reading:
                           f"{taken[0]} is taken", number)
         return None if taken is None else taken[1]
 
-    def time(self, text: str, name: str, number: int) -> int | None:
-        """Epoch seconds of a time as digits or as ISO 8601; None where absent. Rejected: time, zone."""
+    def time(self, text: str, name: str, number: int, near: int | None = None) -> int | None:
+        """Epoch seconds of a time as digits or as ISO 8601; None where absent. near: as of ``epoch``. Rejected: time,
+        zone."""
         if len(text) == 19 and text[13] == ":" and text[16] == ":":
             day, hours = self._days.get(text[:11]), _HOURS.get(text[11:13])
             minutes, seconds = _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
@@ -312,10 +314,11 @@ class Reading:
         date, minute, second, offset = match.groups()
         if int(second or 0) > 60:
             raise Rejected("time", f"{name} {escape(text, 40)!r} is no time")
-        return self.epoch(f"{date}T{minute}", name, offset, number) + int(second or 0)
+        return self.epoch(f"{date}T{minute}", name, offset, number, near) + int(second or 0)
 
-    def epoch(self, minute: str, name: str, offset: str | None, number: int) -> int:
-        """Epoch seconds of ``YYYY-MM-DDTHH:MM`` in a zone; of an hour that occurs twice the first is taken.
+    def epoch(self, minute: str, name: str, offset: str | None, number: int, near: int | None = None) -> int:
+        """Epoch seconds of ``YYYY-MM-DDTHH:MM`` in a zone; of an hour that occurs twice the first is taken, unless the
+        second one has the moment that other evidence gives. near: that moment.
 
         Rejected: zone; UsageError where it is the first record that needs one.
         """
@@ -334,10 +337,10 @@ class Reading:
             seconds_known = self._epochs[key] = epoch_of(minute, zone, name)
             if offset is None and minute[:11] not in self._days:
                 self._days[minute[:11]] = even_day(minute[:10], zone)
-        if seconds_known[1]:
-            self.tell(_OPEN, name, f"{name} {minute} occurs twice in its zone (end of summer time); the first one "
-                      "is taken", number)
-        return seconds_known[0]
+        seconds, doubt = chosen(seconds_known, near)
+        if doubt:
+            self.tell(_OPEN, name, f"{name} {minute} {doubt}", number)
+        return seconds
 
     def check(self, r: Record) -> None:
         """Tell of times out of order and of more CPU time than there was."""
@@ -363,6 +366,16 @@ class Reading:
         most = self.context.limits.identifier
         if text is not None and len(text) > most:
             raise Rejected("too-long", f"{name} is longer than the limit identifier ({most})")
+        return text or None
+
+    def free_text(self, text: str | None, name: str, number: int) -> str | None:
+        """A text that users choose and no manager looks at; one that is too long is told and left out, so that nobody
+        keeps a job out of the accounts by its name."""
+        most = self.context.limits.identifier
+        if text is not None and len(text) > most:
+            self.tell(_WITHOUT_PLACE, name, f"{name} has {len(text)} characters, the limit identifier is {most}: left out",
+                      number)
+            return None
         return text or None
 
 

@@ -144,9 +144,9 @@ class _Reading(Reading):
         facts = pending.facts | fields
         get = facts.get
         r = Record(line, ident, machine=self.machine or self.name(get("resource"), "resource"))
-        for name, tag in (("jobname", "name"), ("user", "user"), ("group", "group"), ("account", "project"),
-                          ("queue", "queue"), ("cwd", "directory")):
+        for name, tag in (("user", "user"), ("group", "group"), ("account", "project"), ("queue", "queue")):
             setattr(r, tag, self.name(get(name), name))
+        r.name, r.directory = (self.free_text(get(name), name, line) for name in ("jobname", "cwd"))
         times = {name: self._exact(get(name, ""), name) for name in ("ctime", "etime", "start", "end")}
         r.submit, r.eligible, r.start, r.end = (None if v is None else int(v) for v in times.values())
         self._state(r, kind, pending.stop, facts)

@@ -168,9 +168,9 @@ class _Reading(Reading):
     def _record(self, pending: _Pending, line: int) -> Record:
         facts = pending.facts
         r = Record(line, write_id(pending.number, "f58"), machine=self.machine)
-        for name, tag in (("name", "name"), ("userid", "user"), ("bank", "project"), ("queue", "queue"),
-                          ("cwd", "directory")):
+        for name, tag in (("userid", "user"), ("bank", "project"), ("queue", "queue")):
             setattr(r, tag, self.name(text_of(facts, name), name))
+        r.name, r.directory = (self.free_text(text_of(facts, name), name, line) for name in ("name", "cwd"))
         r.more.append(("LRM", "JobIDRaw", str(pending.number)))
         for name in ("project", "urgency", "priority"):
             if (text := text_of(facts, name)) is not None:

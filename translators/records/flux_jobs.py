@@ -57,11 +57,10 @@ class _Members(Reading):
         if ident is None and not (isinstance(native, int) and not isinstance(native, bool)):
             raise Rejected("id", "neither jobid nor id")
         r = Record(line, self.name(ident or str(native), "jobid") or "", machine=self.machine)
-        r.name = self.name(text_of(fields, "name"), "name")
+        r.name, r.directory = (self.free_text(text_of(fields, name), name, line) for name in ("name", "cwd"))
         r.user = self.name(text_of(fields, "username") or text_of(fields, "userid"), "username")
         r.project = self.name(text_of(fields, "bank"), "bank")
         r.queue = self.name(text_of(fields, "queue"), "queue")
-        r.directory = self.name(text_of(fields, "cwd"), "cwd")
         if native is not None and ident is not None:
             r.more.append(("LRM", "JobIDRaw", str(native)[:40]))
         for name in ("project", "urgency", "priority"):

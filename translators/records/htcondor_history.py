@@ -172,11 +172,11 @@ class _Reading(Reading):
         whole(r, "GlobalJob", self.name(global_id, "GlobalJobId"))
         whole(r, "GlobalUser", self.name(ad.text("x509userproxysubject"), "x509userproxysubject"))
         r.user = self.name(ad.text("Owner"), "Owner")
-        r.name = self.name(ad.text("JobBatchName"), "JobBatchName")
+        r.name = self.free_text(ad.text("JobBatchName"), "JobBatchName", line)
         r.project = self.name(ad.text("ProjectName") or ad.text("AcctGroup") or ad.text("AccountingGroup"), "AcctGroup")
         host, sharp, _ = (global_id or "").partition("#")
         r.submit_host = self.name(host if sharp else None, "GlobalJobId")
-        r.directory = self.name(ad.text("Iwd"), "Iwd")
+        r.directory = self.free_text(ad.text("Iwd"), "Iwd", line)
         for name, kind, shown in (("User", "htcondor", "User"), ("JobUniverse", "htcondor", "JobUniverse"),
                                   ("cputmult", "htcondor", "cputmult"),
                                   ("x509UserProxyVOName", GRID, "VO"), ("x509UserProxyFirstFQAN", GRID, "FQAN")):

@@ -194,7 +194,7 @@ class _Reading(Reading):
         index = 0 if idx in _NOTHING else count(idx, "idx") or 0
         r = Record(line, f"{ident}[{index}]" if index else str(ident), self.machine)
         r.heading = self.who[who]
-        r.name, r.directory = self.name(words(name), "jobName"), words(directory)
+        r.name, r.directory = self.free_text(words(name), "jobName", line), words(directory)
         if index:
             r.array = str(ident), str(index)
         ending, submitted, begin, started = times

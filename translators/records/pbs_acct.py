@@ -301,7 +301,7 @@ class _Reading(Reading):
     def _times(self, r: Record, kind: str, job: _Open, texts: Texts, stamp: str) -> None:
         name, created, eligible, start, end, queued, waited, runs = texts
         line = r.line
-        r.name = self.name(name, "jobname")
+        r.name = self.free_text(name, "jobname", line)
         r.submit = self.time(created, "ctime", line)
         same = created.isdigit()        # a local time that occurs twice is told by its name
         r.eligible = r.submit if same and eligible == created else self.time(eligible, "etime", line)

@@ -226,7 +226,7 @@ class Rows(Reading):
         r = Record(number, ident, machine)
         r.heading = identity
         name, workdir, raw, planned, reserved, *energies, first, two, three, four = columns.more(row)
-        r.name = self.name(name, "JobName")
+        r.name = self.free_text(name, "JobName", number)
         r.directory = workdir or None
         base, _, index = ident.partition("_")
         if index:
@@ -264,7 +264,6 @@ class Rows(Reading):
         r.submit = self.time(submit, "Submit", number)
         r.eligible = self.time(eligible, "Eligible", number)
         r.start = self.time(start, "Start", number)
-        r.end = self.time(end, "End", number)
         r.wall = count(raw, "ElapsedRaw")
         self.clock = "Elapsed" if r.wall is None else "ElapsedRaw"
         if elapsed:
@@ -272,6 +271,8 @@ class Rows(Reading):
                                 ("Elapsed", rounded(micros(elapsed, "Elapsed"))))
         if suspended:
             r.suspended = rounded(micros(suspended, "Suspended")) or None
+        near = None if r.start is None or r.wall is None else r.start + r.wall + (r.suspended or 0)
+        r.end = self.time(end, "End", number, near)
         again = count(restarts, "Restarts")
         r.starts = None if again is None else again + 1
 

@@ -133,7 +133,7 @@ class _Reading(Reading):
         array = None if task in ("0", "") else (f[5], task)
         r = Record(line, f[5] if array is None else f"{f[5]}.{task}", self.machine)
         r.heading, r.array = self.who[_who(f)], array
-        r.name = self.name(words(f[4]), "job_name")
+        r.name = self.free_text(words(f[4]), "job_name", line)
         if (account := f[6]) not in _NO_ACCOUNT and (text := words(account, *_NO_ACCOUNT)) is not None:
             r.more.append(("sge", "Account", text))
         r.submit = self.time(f[8], "submission_time", line)

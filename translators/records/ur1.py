@@ -100,7 +100,7 @@ class UsageReading(XMLReading):
         """One element of a record."""
         handler = self.elements.get(name)
         if name in self.texts:
-            value = self.name(text, name)
+            value = self.free_text(text, name, r.line) if name == "JobName" else self.name(text, name)
             setattr(r, self.texts[name], getattr(r, self.texts[name]) if value is None else value)
         elif handler is None and name in _SIZES:
             self._size(r, item, name, text)
@@ -214,7 +214,8 @@ class UsageReading(XMLReading):
             else:
                 setattr(r, _COUNTS[name], value)
         elif name in _WORDS:
-            name_text = self.name(text, name)
+            free = name == "InitialWorkingDirectory"
+            name_text = self.free_text(text, name, r.line) if free else self.name(text, name)
             if _WORDS[name]:
                 setattr(r, _WORDS[name], name_text)
             else:
