@@ -400,7 +400,7 @@ class RateSet(_Table):
         named = any(r.canonical == "TimeCategory" or "TimeCategory" in r.when for _, r in self.paths)
         return named and bool(self.time_category)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what the text means: comments and the layout of the file do not count."""
         return self._digest
@@ -410,7 +410,7 @@ class RateSet(_Table):
         """The text that they were read from."""
         return self._text
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """``name version sha256:...``, what a charge was made by."""
         return f"{self.name} {self.version}" + (f" sha256:{self._digest[:16]}" if self._digest else "")
