@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from sssjob.accounting import Charge, RateSet
     from sssjob.accounting.quotes import PlannedQuotation, QuotePlans
     from sssjob.conversion.merging import Part
-    from sssjob.document.model import Document
+    from sssjob.document.model import Document, Job, JobDefaults
+    from sssjob.request.taking import Taken
 
 #: Of each job, None where it has none; of all of them, None where one has none; their currency; why one has none.
 _Prices = tuple[tuple[Decimal | None, ...], Decimal | None, str, str]
@@ -57,6 +58,17 @@ class Reading:
             self.prices[key] = _prices(rates, self.quotations if queue is None else self._quotations_in(queue))
         return self.prices[key]
 
+    def side_by_side(self) -> Taken:
+        """What its jobs take when they begin: those that wait for others of them take nothing yet, and of an array as
+        many elements count as may run at a time."""
+        from sssjob.document.graph import Dependencies
+        from sssjob.request.taking import Taken
+
+        waiting = {link.job for group in self.document.groups() for link in Dependencies.of(group).links if link.needs}
+        jobs = list(self.document.jobs())
+        return Taken.of((request, _at_once(*jobs[number]) if jobs else 1)
+                        for number, request in enumerate(self.requests) if number not in waiting)
+
     def _quotations_in(self, queue: str) -> list[PlannedQuotation]:
         """Of each job as it goes to a queue."""
         from sssjob.accounting.quotes import PlannedQuotation
@@ -86,6 +98,17 @@ def _prices(rates: RateSet, quotations: Iterable[PlannedQuotation]) -> _Prices:
             amounts.append(price if isinstance(price, Decimal) else price.amount)
     known = [amount for amount in amounts if amount is not None]
     return tuple(amounts), None if why else sum(known, Decimal(0)), rates.currency, why
+
+
+def _at_once(job: Job, defaults: JobDefaults | None) -> int:
+    """How many elements of a job may run at a time."""
+    from sssjob.document.arrays import Array, array_of
+
+    try:
+        array = None if (stated := array_of(job, defaults)) is None else Array.of(stated.text)
+    except ValueError:          # it is told when the job is planned
+        array = None
+    return 1 if array is None else min(array.size, array.throttle or array.size)
 
 
 def _names(part: Part) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class Place:
     queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason, and price: of all
     jobs, None where that of one is not known; start: when it would start, in seconds since the epoch, None where nobody
     says it, why_no_start: then the reason; failures: the share of the jobs that were sent to the site lately and that
-    it refused; value: by which it is ranked."""
+    it refused; value: by which it is ranked; turn: how often others of its group go first there."""
 
     site: Site
     path: str
@@ -71,6 +71,7 @@ class Place:
     why_no_start: str = ""
     failures: float = 0.0
     value: Fraction = Fraction(0)
+    turn: int = 0
 
     @property
     def met(self) -> bool:
@@ -85,7 +86,7 @@ class Place:
                 "price": None if self.price is None else str(self.price),
                 "currency": self.currency or None, "why_no_price": self.why or None,
                 "starts_in": None if self.start is None else round(max(self.start - now, 0.0)),
-                "why_no_start": self.why_no_start or None, "failures": self.failures,
+                "why_no_start": self.why_no_start or None, "failures": self.failures, "turn": self.turn,
                 "changes": changes, "explanation": asdict(self.verdict.answer().explanation)}
 
     def lines(self, rank: int | None, *, explain: bool, change: bool, now: float) -> Iterator[str]:
@@ -111,6 +112,8 @@ class Place:
         if self.failures:
             yield f"refused {self.failures:.0%} of late"
         yield f"no price ({escape(self.why)})" if self.price is None else f"{self.price} {self.currency}"
+        if self.turn:
+            yield f"room in turn {self.turn + 1} of the group"
         if self.start is not None:
             yield f"starts in {max(self.start - now, 0.0):.0f} s"
         elif self.why_no_start:
@@ -300,9 +303,42 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
                     session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    return [Routing(_ranked([place for place in own if place.met]), [place for place in own if not place.met],
-                    bool(silences), reading.jobs, reading.numbers)
-            for reading, own in places.values()] or [Routing(silent=bool(silences))]
+    return _in_turn(list(places.values()), bool(silences)) or [Routing(silent=bool(silences))]
+
+
+def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> list[Routing]:
+    """The answer for each part, one after the other: what those before it take, each at the best of its places, is not
+    free for it there. silent: as of ``Routing``."""
+    from sssjob.request.taking import Taken, share_nodes
+
+    routings = []
+    taken: dict[str, dict[str | None, tuple[Offer, Taken]]] = {}        # at each site, in each queue
+    shared: dict[tuple[int, int], bool] = {}        # by identity of two offers
+
+    def beside(offer: Offer, other: Offer) -> bool:
+        """Whether what is taken of one offer is not free in another one of the site."""
+        pair = id(offer), id(other)
+        if pair not in shared:
+            shared[pair] = share_nodes(offer, other)
+        return shared[pair]
+
+    for reading, own in several:
+        met = [place for place in own if place.met]
+        needed = reading.side_by_side() if len(several) > 1 else Taken()
+        for place in met:
+            before = Taken()
+            for queue, (offer, amounts) in taken.get(place.path, {}).items():
+                if queue == place.queue or beside(offer, place.verdict.offer):
+                    before.add(amounts)
+            place.turn = before.turn(place.verdict.offer, needed)
+            if place.start is not None:
+                place.start += place.turn * before.seconds
+        best_first = _ranked(met)
+        for place in best_first[:1]:
+            taken.setdefault(place.path, {}).setdefault(place.queue, (place.verdict.offer, Taken()))[1].add(needed)
+        routings.append(Routing(best_first, [place for place in own if not place.met], silent, reading.jobs,
+                                reading.numbers))
+    return routings
 
 
 def _parts(document: Document, together: bool) -> list[Part]:
@@ -379,7 +415,7 @@ def _ranked(places: list[Place]) -> list[Place]:
     requests = places[0].verdict.requests
     factor = performance_factor(requests)
     seconds = weighed_s(requests) if factor else 1      # of a factor that there is not
-    prospects = [Prospect(place.verdict.score, place.price, place.currency, place.start, place.failures)
+    prospects = [Prospect(place.verdict.score, place.price, place.currency, place.start, place.failures, place.turn)
                  for place in places]
     for place, value in zip(places, values_of(prospects, factor, seconds), strict=True):
         place.value = value

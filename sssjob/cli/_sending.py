@@ -204,7 +204,7 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
             if (text := texts.get(id(place.wanted))) is None:
                 text = texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
             alike = (id(place.verdict.score), id(place.value), id(place.prices), place.failures, place.start,
-                     place.why_no_start)
+                     place.why_no_start, place.turn)
             if (said := words.get(alike)) is None:
                 said = words[alike] = ", ".join(place.known(now)), tuple(
                     None if price is None else money(price, place.currency) for price in place.prices)
