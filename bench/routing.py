@@ -88,11 +88,14 @@ def route_all(journal: Journal, choice: Choice, session: Session, documents: Seq
     for first in range(0, len(documents), _ROUND):
         several = documents[first:first + _ROUND]
         started = time.process_time()
+        chosen = []
         for data in several:
             routings = routed(session, "job", data, choice, False, {}, True)
             assert routings is not None and routings[0].places
-            begin(journal, list(candidates(routings[0].places, choice)), policy=Policy.REJECT, directory=Path.cwd(),
-                  promise=Promise())
+            chosen.append(list(candidates(routings[0].places, choice)))
+        with journal.together():        # as they are submitted together
+            for places in chosen:
+                begin(journal, places, policy=Policy.REJECT, directory=Path.cwd(), promise=Promise())
         best = min(best, (time.process_time() - started) / len(several))
     return best
 

@@ -9,7 +9,7 @@ A ``Rule`` is a row of ``RULES`` (stable id, kind, title, explanation); a ``Find
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -201,6 +201,13 @@ class Findings:
         self._kept.extend(others)
         self.overflow += others.overflow
         self._rejected = self._rejected or others.rejected
+
+    def moved(self, file: str) -> Findings:
+        """The same about a file from which the text that they are about was made: they name none of its lines."""
+        others = Findings(file, self.limits)
+        others._kept = [replace(finding, file=file, line=0, column=0, excerpt="") for finding in self._kept]
+        others.overflow, others.told, others._rejected = self.overflow, self.told, self._rejected
+        return others
 
     def taken(self) -> list[Finding]:
         """The findings that are kept, which are forgotten here: what is read without end is told as it comes."""

@@ -105,6 +105,19 @@ class Facts:
         whole.asked, whole._figures = self.asked.entire, {}
         return whole
 
+    def opened(self, figures: Sequence[dict[tuple[str | None, ...], list[tuple[Amount, Figure]]]], duration: Decimal
+               ) -> Facts:
+        """The same with other amounts, by what rates look for, of the job and of each of its parts, and another
+        duration; what is looked up in it is noted apart."""
+        whole, *parts = [copy(facts) for facts in (self, *self.parts)]
+        for facts, own in zip((whole, *parts), figures, strict=True):
+            facts._figures = own
+        whole.lookups, whole.notes = Lookups(), list(self.notes)
+        for part in parts:
+            part.outer, part.lookups, part.notes = whole, whole.lookups, whole.notes
+        whole.__dict__.update(parts=tuple(parts), duration=duration)
+        return whole
+
     def note(self, rule: str, subject: str, message: str, item: Property | None = None) -> None:
         """Say what was assumed, once."""
         if (new_note := Note(rule, subject, message, item)) not in self.notes:

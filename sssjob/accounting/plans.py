@@ -12,7 +12,7 @@ one, as are the first jobs of each shape.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, auto
@@ -28,7 +28,7 @@ from sssjob.accounting.times import seconds
 from sssjob.document.element import Item, Property, Raw
 from sssjob.document.model import Delivered, Job, Requested
 
-__all__ = ["Plans", "Priced"]
+__all__ = ["Plans", "PricePlan", "PriceShape", "Priced", "open_numbers", "plan_of"]
 
 #: Names that are looked for by what is no price: of elements of an array, and of a promise.
 _APART: Final = ("ArrayElement", "Quote")
@@ -54,7 +54,7 @@ class Priced(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Shape:
+class PriceShape:
     """What jobs have in common (parts, of which key is made), and what one of them says itself. values: its amounts, in
     the order in which they stand; texts: their digits; times: its moments by name; lasted: whether it says how long it
     took."""
@@ -101,7 +101,7 @@ class _Sum:
         return over, below * self.under
 
 
-class _Plan:
+class PricePlan:
     """What jobs of a shape cost. whole, parts: of the charge and of those of its items that go by amounts; pieces: the
     record of a charge, cut where an amount, the charge, its exact value or that of an item stands; places: which of
     these stands behind each piece but the last; unsaid: as of the charge."""
@@ -131,12 +131,12 @@ class _Plan:
         digits = f"{steps * step * 10**precision // of_step:0{precision + 1}d}"
         return f"{digits[:-precision]}.{digits[-precision:]}" if precision else digits, over, under
 
-    def amount(self, shape: _Shape) -> Decimal | None:
+    def amount(self, shape: PriceShape) -> Decimal | None:
         """The charge of a job of the shape; None where the rates' minimum or the limit of charges decides."""
         charged = self._amount(shape.values)
         return None if charged is None else Decimal(charged[0])
 
-    def priced(self, shape: _Shape) -> Priced | None:
+    def priced(self, shape: PriceShape) -> Priced | None:
         """The same with its record."""
         values, rates, charged = shape.values, self._rates, self._amount(shape.values)
         if charged is None:
@@ -158,7 +158,8 @@ class Plans:
         self._without_minimum = rates.model_copy(update={"minimum": Decimal(0)})
         self._lookups = Lookups()
         self._hows = dict.fromkeys(_APART, _How.APART)
-        self._plans: dict[tuple[Any, ...], _Plan | Uncharged | None] = {}      # None: those jobs are priced one by one
+        #: None: those jobs are priced one by one.
+        self._plans: dict[tuple[Any, ...], PricePlan | Uncharged | None] = {}
         self._once: set[tuple[Any, ...]] = set()        # shapes that one job had
 
     def __len__(self) -> int:
@@ -187,7 +188,7 @@ class Plans:
             price = self._by_itself(job)
         return price if isinstance(price, Uncharged) else (price.amount, price.unsaid)
 
-    def _unplanned(self, job: Job, shape: _Shape | None) -> Priced | Uncharged:
+    def _unplanned(self, job: Job, shape: PriceShape | None) -> Priced | Uncharged:
         """The price of a job whose shape, if it has one, has no plan so far; the second job of a shape makes it."""
         lookups = self._lookups
         price = self._by_itself(job)
@@ -227,11 +228,11 @@ class Plans:
                 and lookups.times <= lookups_before.times)
 
     # -- shapes
-    def _shape(self, job: Job) -> _Shape | None:
+    def _shape(self, job: Job) -> PriceShape | None:
         """The shape of a job; None where it has to be priced by itself."""
         if job.reference is not None:
             return None
-        shape, (delivered, *more) = _Shape(), [item for item in job.items if item.tag == "Delivered"] or (None,)
+        shape, (delivered, *more) = PriceShape(), [item for item in job.items if item.tag == "Delivered"] or (None,)
         if more or not isinstance(delivered, Delivered) or delivered.reference is not None or not self._add(
                 shape, job.items):
             return None
@@ -244,7 +245,7 @@ class Plans:
         shape.key = (moment, *shape.parts)
         return shape
 
-    def _add(self, shape: _Shape, items: Sequence[Item], *, inner: bool = False) -> bool:
+    def _add(self, shape: PriceShape, items: Sequence[Item], *, inner: bool = False) -> bool:
         """Add what items say that prices go by; False where one of them needs a look of its own."""
         hows, parts = self._hows.get, shape.parts
         for item in items:
@@ -289,7 +290,7 @@ class Plans:
         return None if place is None else (True, True, place)
 
     # -- plans
-    def _learn(self, job: Job, shape: _Shape, price: Priced | Uncharged) -> None:
+    def _learn(self, job: Job, shape: PriceShape, price: Priced | Uncharged) -> None:
         """Make the plan of a shape. price: of this job, which has it."""
         if len(self._plans) >= _MOST_SHAPES:
             self._plans.clear()
@@ -304,13 +305,13 @@ class Plans:
             if example == price:
                 self._plans[shape.key] = example
             return
-        plan = _plan_of(example, opened_shape, self.rates)
+        plan = plan_of(example, opened_shape, self.rates)
         if plan is not None and plan.priced(shape) in (price, None):
             self._plans[shape.key] = plan
 
     def _opened(self, job: Job) -> Job:
         """A job whose amounts are numbers that stand nowhere else."""
-        count = iter(range(_OPEN, _OPEN + 101 * _MOST_OPEN, 101))
+        count = open_numbers()
 
         def opened(item: Any) -> Any:
             """An item of it."""
@@ -327,6 +328,11 @@ class Plans:
         return Job(map(opened, job.items), dict(job.attributes) or None)
 
 
+def open_numbers() -> Iterator[int]:
+    """Numbers that are put in place of the amounts of a shape, and stand nowhere else."""
+    return iter(range(_OPEN, _OPEN + 101 * _MOST_OPEN, 101))
+
+
 def _amount(value: object) -> int | Fraction | None:
     """A value as an amount that can be filled in; None for any other."""
     if isinstance(value, int):
@@ -337,7 +343,7 @@ def _amount(value: object) -> int | Fraction | None:
     return over if under == 1 else Fraction(over, under)
 
 
-def _plan_of(example: Charge, shape: _Shape, rates: RateSet) -> _Plan | None:
+def plan_of(example: Charge, shape: PriceShape, rates: RateSet) -> PricePlan | None:
     """The plan of a shape by the charge of a job of it whose amounts stand nowhere else; None where it is no sum of
     products."""
     open_numbers = {text: place for place, text in enumerate(shape.texts)}
@@ -360,4 +366,4 @@ def _plan_of(example: Charge, shape: _Shape, rates: RateSet) -> _Plan | None:
             item["value"] = marked()
             parts.append(_Sum.of(sum_))
     pieces = re.split(f"({'|'.join(marks)})", encoded(record))
-    return _Plan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]], example.unsaid)
+    return PricePlan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]], example.unsaid)

@@ -34,7 +34,7 @@ from sssjob.lrm.states import Stage
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.request.levels import Request
 
-__all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "quote"]
+__all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "price_of", "quote"]
 
 _MOST: Final = Fraction(10**60)
 #: Amounts of which each job has some, so that one which does not say how much is charged less than it had.
@@ -60,9 +60,9 @@ def charge(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
     literal = rates.profile == "gold"
     elements = () if literal else elements_of(job, rates)
     if elements:
-        return together([_priced(Facts(effective(element, defaults), "Delivered"), rates) for element in elements])
+        return together([price_of(Facts(effective(element, defaults), "Delivered"), rates) for element in elements])
     facts = Facts(effective(job, defaults), "Delivered", literal=literal, lookups=lookups)
-    return _priced(facts, rates, running=running)
+    return price_of(facts, rates, running=running)
 
 
 def quote(job: Job, rates: RateSet, defaults: JobDefaults | None = None, *,
@@ -84,15 +84,23 @@ class Quotation:
 
     def by(self, rates: RateSet, *, start: int | None = None) -> Charge | Uncharged:
         """As ``quote``."""
-        literal = rates.profile == "gold"
         try:
-            facts = self._facts.get(literal) or self._facts.setdefault(
-                literal, Facts(self._view, "Requested", literal=literal, request=self._request))
+            facts = self.facts(literal=rates.profile == "gold")
         except NotChargeable as error:
             return Uncharged(error.reason, error.detail)
         facts.notes[:] = [note for note in facts.notes if note.rule != RATES_RULE]      # of other rates
-        quoted = _priced(facts, rates, start)
+        quoted = price_of(facts, rates, start)
         return quoted if self._array is None or isinstance(quoted, Uncharged) else repeated(quoted, self._array.text)
+
+    def facts(self, *, literal: bool = False) -> Facts:
+        """What the job says that rates can ask for. literal: read as it stands. Raises NotChargeable."""
+        return self._facts.get(literal) or self._facts.setdefault(
+            literal, Facts(self._view, "Requested", literal=literal, request=self._request))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is an array, which costs what its elements come to."""
+        return self._array is not None
 
 
 def additive(rates: RateSet) -> bool:
@@ -107,7 +115,8 @@ def additive(rates: RateSet) -> bool:
             and not any(table.features for table in rates.benchmark.values()))
 
 
-def _priced(facts: Facts, rates: RateSet, start: int | None = None, *, running: bool = False) -> Charge | Uncharged:
+def price_of(facts: Facts, rates: RateSet, start: int | None = None, *, running: bool = False) -> Charge | Uncharged:
+    """What the facts of one job come to. start, running: as of ``quote`` and ``charge``."""
     try:
         stated_charge = facts.view.value("Charge") if rates.profile == "gold" else None
         if isinstance(stated_charge, Decimal):

@@ -424,7 +424,7 @@ class RateSet(_Table):
         """The text that they were read from."""
         return self._text
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """``name version sha256:...``, what a charge was made by."""
         return f"{self.name} {self.version}" + (f" sha256:{self._digest[:16]}" if self._digest else "")

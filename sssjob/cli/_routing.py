@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,13 +20,14 @@ from sssjob.cli._dry_run import print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, pairs
-from sssjob.cli._prices import load, quoted, rates_of
+from sssjob.cli._prices import load, rates_of
 from sssjob.cli._profiles import load_site
+from sssjob.cli._route_reading import Reading
 from sssjob.cli.match import offered
 from sssjob.cli.offers import SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
-from sssjob.request import Offer, Offers, Request, Verdict, requests_in, verdicts
+from sssjob.request import Offer, Offers, Verdict, verdicts
 from sssjob.request.changing import smallest_change
 from sssjob.request.offers import ESTIMATED_WAIT
 from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed_s
@@ -32,7 +35,7 @@ from sssjob.request.ranking import values as values_of
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
-    from sssjob.accounting.pricing import Quotation
+    from sssjob.accounting.quotes import QuotePlans
     from sssjob.cli.offers import Machine
     from sssjob.conversion.merging import Part
     from sssjob.conversion.settings import Settings
@@ -40,20 +43,19 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
 
 
-#: Of each job, None where it has none; their currency; why one has none.
-_Prices = tuple[tuple[Decimal | None, ...], str, str]
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32
 #: What a profile says of other things than how a document is read.
 _ELSEWHERE: Final = ("name", "manager", "machine", "ssh", "rates", "queues", "run")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
     """One offer of a site, and what is known of the document there. wanted: the document as it is read for the site;
-    queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason; start: when it
-    would start, in seconds since the epoch, None where nobody says it, why_no_start: then the reason; failures: the
-    share of the jobs that were sent to the site lately and that it refused; value: by which it is ranked."""
+    queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason, and price: of all
+    jobs, None where that of one is not known; start: when it would start, in seconds since the epoch, None where nobody
+    says it, why_no_start: then the reason; failures: the share of the jobs that were sent to the site lately and that
+    it refused; value: by which it is ranked; turn: how often others of its group go first there."""
 
     site: Site
     path: str
@@ -62,23 +64,19 @@ class Place:
     wanted: Document = field(repr=False)
     verdict: Verdict
     prices: tuple[Decimal | None, ...]
+    price: Decimal | None
     currency: str
     why: str
     start: float | None = None
     why_no_start: str = ""
     failures: float = 0.0
     value: Fraction = Fraction(0)
+    turn: int = 0
 
     @property
     def met(self) -> bool:
         """Whether the offer meets the document."""
         return self.verdict.met
-
-    @property
-    def price(self) -> Decimal | None:
-        """Of all jobs; None where that of one is not known."""
-        prices_known = [price for price in self.prices if price is not None]
-        return sum(prices_known, Decimal(0)) if len(prices_known) == len(self.prices) and not self.why else None
 
     def record(self, rank: int | None, now: float) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
@@ -88,7 +86,7 @@ class Place:
                 "price": None if self.price is None else str(self.price),
                 "currency": self.currency or None, "why_no_price": self.why or None,
                 "starts_in": None if self.start is None else round(max(self.start - now, 0.0)),
-                "why_no_start": self.why_no_start or None, "failures": self.failures,
+                "why_no_start": self.why_no_start or None, "failures": self.failures, "turn": self.turn,
                 "changes": changes, "explanation": asdict(self.verdict.answer().explanation)}
 
     def lines(self, rank: int | None, *, explain: bool, change: bool, now: float) -> Iterator[str]:
@@ -114,6 +112,8 @@ class Place:
         if self.failures:
             yield f"refused {self.failures:.0%} of late"
         yield f"no price ({escape(self.why)})" if self.price is None else f"{self.price} {self.currency}"
+        if self.turn:
+            yield f"room in turn {self.turn + 1} of the group"
         if self.start is not None:
             yield f"starts in {max(self.start - now, 0.0):.0f} s"
         elif self.why_no_start:
@@ -208,6 +208,14 @@ class Choice:
         self._together: dict[tuple[str, ...], Offers] = {}
         self._rates: dict[str, RateSet | None] = {}
         self._executors: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+
+    @cached_property
+    def plans(self) -> QuotePlans:
+        """What is known of the prices of documents that were routed before."""
+        from sssjob.accounting.quotes import QuotePlans
+
+        return QuotePlans()
 
     def rates(self, name: str) -> RateSet | None:
         """The rates that the profile of a site names; None where it names none, or wrong ones, which are told."""
@@ -226,6 +234,12 @@ class Choice:
                 raise UsageError(f"{place.path}: manager is missing: it is not known who would run the document")
             self._executors[place.path] = str(settings_at(place).get("executor").value)
         return self._executors[place.path]
+
+    def path(self, place: Place) -> str:
+        """The file of the profile of a place, from the root."""
+        if place.path not in self._paths:
+            self._paths[place.path] = os.path.abspath(place.path)
+        return self._paths[place.path]
 
     def together(self, names: tuple[str, ...]) -> Offers:
         """The offers of several sites that were asked for, one after the other."""
@@ -250,53 +264,6 @@ class Choice:
         return self._offers[name]
 
 
-@dataclass(slots=True)
-class _Reading:
-    """A part of a document as it is read for some sites. requests: what its jobs ask for; quotations: of each job;
-    jobs, numbers: as of ``Routing``; at: by queue, the quotations of the part as it goes to that queue; prices: by the
-    digest of rates, and the queue if they go by it."""
-
-    document: Document
-    requests: tuple[Request, ...]
-    quotations: list[Quotation]
-    jobs: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-    at: dict[str, list[Quotation]] = field(default_factory=dict)
-    prices: dict[tuple[str, str | None], _Prices] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, document: Document, part: Part) -> _Reading:
-        """Of a part, of which the document is what is to be submitted."""
-        from sssjob.accounting.pricing import Quotation
-        from sssjob.document.states import waits
-
-        requests = tuple(requests_in(document))
-        jobs = list(document.jobs())
-        return cls(document, requests, [
-            Quotation(job, defaults, request if waits(job.value("State")) else None)
-            for (job, defaults), request in zip(jobs, requests if jobs else (), strict=True)],
-            _names(part), part.places)
-
-    def priced(self, rates: RateSet | None, queue: str | None = None) -> _Prices:
-        """What each job costs by the rates of a site, in a queue if one is named; rates that say the same are asked
-        once."""
-        if rates is None:
-            return (), "", "the profile names no rates"
-        key = rates.digest, queue
-        if key not in self.prices:
-            self.prices[key] = _prices(rates, self.quotations if queue is None else self._quotations_in(queue))
-        return self.prices[key]
-
-    def _quotations_in(self, queue: str) -> list[Quotation]:
-        """Of each job as it goes to a queue."""
-        from sssjob.accounting.pricing import Quotation
-        from sssjob.run.choosing import placed
-
-        if queue not in self.at:
-            self.at[queue] = [Quotation(job, defaults) for job, defaults in placed(self.document, queue).jobs()]
-        return self.at[queue]
-
-
 def routed(session: Session, file: str, data: bytes, choice: Choice, starts: bool, failures: Mapping[str, float],
            together: bool, shaped: Callable[[Document, str], Document] = lambda document, name: document
            ) -> list[Routing] | None:
@@ -304,8 +271,8 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
     it is to be submitted. Raises UsageError, AccessError."""
     silences: list[str] = []
-    readings: dict[str, list[_Reading]] = {}        # of each part, once for all sites that read it alike
-    reading_of: dict[str, list[_Reading]] = {}
+    readings: dict[str, list[Reading]] = {}        # of each part, once for all sites that read it alike
+    reading_of: dict[str, list[Reading]] = {}
     for name in choice.files:
         with _silent(session, silences):
             if choice.offers(name) is not None:
@@ -316,7 +283,8 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
                     shaped_parts = [shaped(part.document, file) for part in parts_read]
                     if session.errors:
                         return None
-                    readings[key] = [_Reading.of(*each) for each in zip(shaped_parts, parts_read, strict=True)]
+                    readings[key] = [Reading.of(*each, choice.plans)
+                                     for each in zip(shaped_parts, parts_read, strict=True)]
                 reading_of[name] = readings[key]
         if session.errors:
             return None
@@ -327,7 +295,7 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
         names = tuple(name for name, own in reading_of.items() if own is several)
         for reading in several:
             answers |= _answers(session, reading, choice, names)
-    places: dict[tuple[int, ...], tuple[_Reading, list[Place]]] = {}        # by the places of the jobs of the part
+    places: dict[tuple[int, ...], tuple[Reading, list[Place]]] = {}        # by the places of the jobs of the part
     for name, several in reading_of.items():
         with _silent(session, silences):
             for reading in several:
@@ -335,21 +303,48 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
                     session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    return [Routing(_ranked([place for place in own if place.met]), [place for place in own if not place.met],
-                    bool(silences), reading.jobs, reading.numbers)
-            for reading, own in places.values()] or [Routing(silent=bool(silences))]
+    return _in_turn(list(places.values()), bool(silences)) or [Routing(silent=bool(silences))]
+
+
+def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> list[Routing]:
+    """The answer for each part, one after the other: what those before it take, each at the best of its places, is not
+    free for it there. silent: as of ``Routing``."""
+    from sssjob.request.taking import Taken, share_nodes
+
+    routings = []
+    taken: dict[str, dict[str | None, tuple[Offer, Taken]]] = {}        # at each site, in each queue
+    shared: dict[tuple[int, int], bool] = {}        # by identity of two offers
+
+    def beside(offer: Offer, other: Offer) -> bool:
+        """Whether what is taken of one offer is not free in another one of the site."""
+        pair = id(offer), id(other)
+        if pair not in shared:
+            shared[pair] = share_nodes(offer, other)
+        return shared[pair]
+
+    for reading, own in several:
+        met = [place for place in own if place.met]
+        needed = reading.side_by_side() if len(several) > 1 else Taken()
+        for place in met:
+            before = Taken()
+            for queue, (offer, amounts) in taken.get(place.path, {}).items():
+                if queue == place.queue or beside(offer, place.verdict.offer):
+                    before.add(amounts)
+            place.turn = before.turn(place.verdict.offer, needed)
+            if place.start is not None:
+                place.start += place.turn * before.seconds
+        best_first = _ranked(met)
+        for place in best_first[:1]:
+            taken.setdefault(place.path, {}).setdefault(place.queue, (place.verdict.offer, Taken()))[1].add(needed)
+        routings.append(Routing(best_first, [place for place in own if not place.met], silent, reading.jobs,
+                                reading.numbers))
+    return routings
 
 
 def _parts(document: Document, together: bool) -> list[Part]:
     from sssjob.conversion.merging import Part, parts
 
     return [Part(document)] if together else parts(document)
-
-
-def _names(part: Part) -> tuple[str, ...]:
-    """What the jobs of a part are called."""
-    return tuple(str(job.value("Id") or job.value("Name") or place + 1)
-                 for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))
 
 
 @contextmanager
@@ -374,7 +369,7 @@ def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callab
                 if site is not None}
 
 
-def _answers(session: Session, reading: _Reading, choice: Choice, names: tuple[str, ...]
+def _answers(session: Session, reading: Reading, choice: Choice, names: tuple[str, ...]
              ) -> dict[tuple[str, tuple[int, ...]], list[Verdict]]:
     """The verdicts of sites that read a part alike, by their names and the places of its jobs; findings are told."""
     findings = Findings(reading.document.path)
@@ -384,7 +379,7 @@ def _answers(session: Session, reading: _Reading, choice: Choice, names: tuple[s
     return answers
 
 
-def _places(session: Session, reading: _Reading, name: str, choice: Choice, answers: Sequence[Verdict], starts: bool,
+def _places(session: Session, reading: Reading, name: str, choice: Choice, answers: Sequence[Verdict], starts: bool,
             failures: Mapping[str, float]) -> list[Place]:
     """The offers of one site for one part. answers: their verdicts."""
     site, path = session.site, session.site_path = choice.sites[name]
@@ -406,22 +401,11 @@ def _queue_of(offer: Offer) -> str | None:
     return next((p.text for p in offer.properties.get("Queue", ())), None)
 
 
-def _priced(places: list[Place], rates: RateSet, reading: _Reading) -> Iterator[Place]:
+def _priced(places: list[Place], rates: RateSet, reading: Reading) -> Iterator[Place]:
     """Places with the prices of their queues, where these make a difference, of those that meet."""
     for place in places:
-        prices, currency, why = reading.priced(rates, place.queue if place.met else None)
-        yield replace(place, prices=prices, currency=currency, why=why)
-
-
-def _prices(rates: RateSet, quotations: Iterable[Quotation]) -> _Prices:
-    """What each job of a document would cost by the rates of a site, in which currency, and why one cannot be quoted.
-    Where the rates go by the time of day, jobs start now."""
-    from sssjob.accounting import Uncharged
-
-    prices = [quoted(quotation, rates)[0] for quotation in quotations]
-    reasons = (f"{price.reason}: {price.detail}" for price in prices if isinstance(price, Uncharged))
-    amounts = tuple(None if isinstance(price, Uncharged) else price.amount for price in prices)
-    return amounts, rates.currency, next(reasons, "")
+        prices, price, currency, why = reading.priced(rates, place.queue if place.met else None)
+        yield replace(place, prices=prices, price=price, currency=currency, why=why)
 
 
 def _ranked(places: list[Place]) -> list[Place]:
@@ -431,10 +415,11 @@ def _ranked(places: list[Place]) -> list[Place]:
     requests = places[0].verdict.requests
     factor = performance_factor(requests)
     seconds = weighed_s(requests) if factor else 1      # of a factor that there is not
-    prospects = [Prospect(place.verdict.score, place.price, place.currency, place.start, place.failures)
+    prospects = [Prospect(place.verdict.score, place.price, place.currency, place.start, place.failures, place.turn)
                  for place in places]
-    worth = values_of(prospects, factor, seconds)
-    return [replace(places[place], value=worth[place]) for place in ranked(prospects, factor, seconds)]
+    for place, value in zip(places, values_of(prospects, factor, seconds), strict=True):
+        place.value = value
+    return [places[number] for number in ranked(prospects, factor, seconds)]
 
 
 def settings_at(place: Place) -> Settings:

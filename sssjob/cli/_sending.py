@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._dry_run import backend_of, plan_of
 from sssjob.cli._files import emit, read_bytes
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
-    from sssjob.run.routing import Candidate, Route
+    from sssjob.run.routing import Candidate, Promise, Route
     from sssjob.run.rows import Row
     from sssjob.run.standing import Submission
 
@@ -70,6 +69,18 @@ def submit_routed(session: Session, files: Sequence[str], sites: str, offers: tu
     return worst
 
 
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """A document for which there are places. parts: of each part the candidates, and the places of its jobs in the
+    whole; tokens: of its routes, where they are in the journal already; errors: that were told of it."""
+
+    file: str
+    promise: Promise
+    parts: Sequence[tuple[Sequence[Candidate], tuple[int, ...]]]
+    tokens: list[str]
+    errors: int
+
+
 @dataclass(slots=True)
 class _OnItsWay:
     """A document that has a route, or one for each part. errors: that were told of it; findings: what is to be told of
@@ -84,23 +95,26 @@ def _submit_some(session: Session, client: Client, requests: Sequence[tuple[str,
                  terms: Terms) -> int:
     """Submit some documents to the best place of each, those of one site together, or go on with the requests of these
     names; the exit status. Where one cannot be read those before it are submitted. requests: files and names."""
-    from sssjob.run.routing import advance_all
+    from sssjob.run.routing import advance_all, refusals
 
     worst = 0
     failure: SSSJobError | None = None
-    documents: list[_OnItsWay] = []
+    routes: list[_Routed] = []
+    shares = refusals(client.journal)
     for file, request in requests:
         session.errors = 0
-        findings = Findings(file)
         try:
-            tokens = _routed_now(session, client, file, choice, terms, request)
+            route = _routed_now(session, client, file, choice, terms, request, shares)
         except SSSJobError as error:
             failure = error
             break
-        if isinstance(tokens, int):
-            worst = max(worst, tokens)
+        if isinstance(route, int):
+            worst = max(worst, route)
         else:
-            documents.append(_OnItsWay(tokens, session.errors, findings))
+            routes.append(route)
+    with client.journal.together():         # on the disk before anything is submitted
+        documents = [_OnItsWay(_begun(session, client, route, terms), route.errors, Findings(route.file))
+                     for route in routes]
     client.findings = Findings()
     submissions = advance_all(client, [token for document in documents for token in document.tokens],
                               {token: document.findings for document in documents for token in document.tokens})
@@ -115,16 +129,17 @@ def _submit_some(session: Session, client: Client, requests: Sequence[tuple[str,
     return worst
 
 
-def _routed_now(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None
-                ) -> list[str] | int:
-    """The tokens of the routes of a document, all of which are in the journal; the exit status where there are none."""
-    from sssjob.run.routing import Promise, begin_parts, known, refusals
+def _routed_now(session: Session, client: Client, file: str, choice: Choice, terms: Terms, request: str | None,
+                shares: Mapping[str, float]) -> _Routed | int:
+    """A document with the places where it may go; the exit status where there are none. shares: of late jobs that a
+    site refused."""
+    from sssjob.run.routing import Promise, known
 
     data = read_bytes(file)
     promise = Promise(request, sha256(data).hexdigest(), tuple(hook.promise() for hook in terms.hooks))
     if earlier := known(client.journal, promise):
-        return [route.token for route in earlier]
-    routings = routed(session, file, data, choice, terms.starts, refusals(client.journal), terms.together, terms.shaped)
+        return _Routed(file, promise, (), [route.token for route in earlier], session.errors)
+    routings = routed(session, file, data, choice, terms.starts, shares, terms.together, terms.shaped)
     if routings is None:
         return session.status()
     if nowhere := [routing for routing in routings if not routing.places]:
@@ -136,9 +151,17 @@ def _routed_now(session: Session, client: Client, file: str, choice: Choice, ter
     planning: dict[str, tuple[Settings, JobExecutor]] = {}
     if len(routings) > 1 and not all([_can_be_planned(session, routing, file, planning) for routing in routings]):
         return 5
-    several = [(list(candidates(routing.places, choice)), routing.numbers) for routing in routings]
-    return [route.token for route in begin_parts(client.journal, several, policy=session.policy or Policy.REJECT,
-                                                 directory=Path.cwd(), patience=terms.patience, promise=promise)]
+    parts = [(list(candidates(routing.places, choice)), routing.numbers) for routing in routings]
+    return _Routed(file, promise, parts, [], session.errors)
+
+
+def _begun(session: Session, client: Client, document: _Routed, terms: Terms) -> list[str]:
+    """The tokens of the routes of a document, all of which are in the journal."""
+    from sssjob.run.routing import begin_parts
+
+    return document.tokens or [route.token for route in begin_parts(
+        client.journal, document.parts, policy=session.policy or Policy.REJECT, directory=Path.cwd(),
+        patience=terms.patience, promise=document.promise)]
 
 
 def _can_be_planned(session: Session, routing: Routing, file: str, planning: dict[str, tuple[Settings, JobExecutor]]
@@ -172,17 +195,21 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
 
     seen = set()
     texts: dict[int, str] = {}          # by identity of the document, which several places share
+    words: dict[tuple[Any, ...], tuple[str, tuple[str | None, ...]]] = {}       # of places that are as good
     now = time.time()
     for rank, place in enumerate(places, 1):
-        executor = choice.executor(place)
-        if (place.site.name, place.queue) not in seen:
-            seen.add((place.site.name, place.queue))
-            if id(place.wanted) not in texts:
-                texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
-            yield Candidate(place.site.name, os.path.abspath(place.path), executor, place.queue,
-                            texts[id(place.wanted)],
-                            f"rank {rank} of {len(places)}, {', '.join(place.known(now))}",
-                            tuple(None if price is None else money(price, place.currency) for price in place.prices))
+        site, executor = place.site.name, choice.executor(place)
+        if (site, place.queue) not in seen:
+            seen.add((site, place.queue))
+            if (text := texts.get(id(place.wanted))) is None:
+                text = texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
+            alike = (id(place.verdict.score), id(place.value), id(place.prices), place.failures, place.start,
+                     place.why_no_start, place.turn)
+            if (said := words.get(alike)) is None:
+                said = words[alike] = ", ".join(place.known(now)), tuple(
+                    None if price is None else money(price, place.currency) for price in place.prices)
+            yield Candidate(site, choice.path(place), executor, place.queue, text,
+                            f"rank {rank} of {len(places)}, {said[0]}", said[1])
 
 
 def _told(session: Session, client: Client, tokens: Sequence[str], submissions: Sequence[Submission]) -> int:

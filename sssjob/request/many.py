@@ -65,6 +65,29 @@ class _Kinds:
         return answers
 
 
+@dataclass(slots=True)
+class _Limits:
+    """Up to which amount each kind met a condition that asks for at least so much (0: none was asked for), and from
+    which one on it did not (None: none was)."""
+
+    most: list[Decimal | Fraction | int]
+    least: list[Decimal | Fraction | int | None]
+
+    def answers(self, amount: Decimal | Fraction | int) -> list[bool] | None:
+        """The answer of each kind to an amount; None where one is not known."""
+        met = [amount <= most for most in self.most]
+        return met if met == [least is None or amount < least for least in self.least] else None
+
+    def learn(self, amount: Decimal | Fraction | int, answers: Sequence[bool]) -> None:
+        """Note the answer of each kind."""
+        for kind, met in enumerate(answers):
+            least = self.least[kind]
+            if met and amount > self.most[kind]:
+                self.most[kind] = amount
+            elif not met and (least is None or amount < least):
+                self.least[kind] = amount
+
+
 class Offers:
     """A list of offers, with what they have in common worked out once for all requests that are held against it."""
 
@@ -76,6 +99,7 @@ class Offers:
         self._kinds: dict[tuple[str, ...], _Kinds] = {}
         self._metrics: dict[str, frozenset[str]] = {}
         self._answers: dict[tuple[object, ...], list[bool]] = {}
+        self._limits: dict[tuple[object, ...], _Limits] = {}
         self._kept = 0
 
     def __len__(self) -> int:
@@ -145,17 +169,29 @@ class Offers:
                 p.get("metric") or "Total" for first in self.kinds(tag).first for p in self.stated(first, tag))
         return metrics
 
-    def answers(self, key: tuple[object, ...]) -> list[bool] | None:
-        """The answers of all kinds to a condition that was asked before."""
-        return self._answers.get(key)
+    def answers(self, key: tuple[object, ...], amount: Decimal | Fraction | int | None) -> list[bool] | None:
+        """The answers of all kinds to a condition; None where they have to be worked out. amount: at least so much is
+        asked for, so that an offer that met more meets it too; None where that does not hold."""
+        if amount is None:
+            return self._answers.get(key)
+        limits = self._limits.get(key)
+        return None if limits is None else limits.answers(amount)
 
-    def keep(self, key: tuple[object, ...], answers: list[bool]) -> None:
+    def keep(self, key: tuple[object, ...], amount: Decimal | Fraction | int | None, answers: list[bool]) -> None:
         """Keep the answers of all kinds to a condition for further requests."""
+        if amount is not None and key in self._limits:
+            self._limits[key].learn(amount, answers)
+            return
         self._kept += len(answers)
         if self._kept > _ANSWERS:
             self._answers.clear()
+            self._limits.clear()
             self._kept = len(answers)
-        self._answers[key] = answers
+        if amount is None:
+            self._answers[key] = answers
+        else:
+            self._limits[key] = _Limits([0] * len(answers), [None] * len(answers))
+            self._limits[key].learn(amount, answers)
 
 
 def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], list[int], list[object]]:
@@ -274,17 +310,19 @@ class _Columns:
         predicate = node.item if isinstance(node, Not) else node
         p, part = predicate.property, level.group is not None
         needed = self._needed(p.tag, p.get("metric")) if is_amount(p.tag) else ()
-        key = (isinstance(node, Not), predicate.implied, part, p.tag, type(p.value), p.text, *p.attributes.items(),
-               *(counts.items() if needed else ()))
+        ordered = is_capacity(p) and (p.op or "EQ") in NEGATED
+        amount = _at_least(node, p) if ordered else None
+        key = (isinstance(node, Not), predicate.implied, part, p.tag, type(p.value), p.text if amount is None else None,
+               *p.attributes.items(), *((what, counts.get(what)) for what in sorted(needed)))
         kinds = self.offers.kinds(p.tag, needed)
-        answers = self.offers.answers(key)
+        answers = self.offers.answers(key, amount)
         if answers is None:
             before = len(self.findings)
             answers = kinds.answers(lambda number: Matcher(
                 self.offers.offers[number], part, strict=False, limits=LIMITS, findings=self.findings, literal=False,
-                counts=counts).explain(node).met, is_capacity(p) and (p.op or "EQ") in NEGATED)
+                counts=counts).explain(node).met, ordered)
             if len(self.findings) == before:        # else each request is to be told
-                self.offers.keep(key, answers)
+                self.offers.keep(key, amount, answers)
         return list(map(answers.__getitem__, kinds.of))
 
     def _needed(self, tag: str, metric: str | None) -> set[str]:
@@ -313,19 +351,30 @@ class _Columns:
         """Whether each offer is enough for one amount of the whole request."""
         tag = total.identity[0]
         return self._held(self.offers.kinds(tag, self._needed(tag, None)),
-                          ("in all", total.identity, total.value, total.units), lambda offer: total_held(total, offer))
+                          ("in all", total.identity, total.units), total.value, lambda offer: total_held(total, offer))
 
     def _need(self, need: Need) -> list[bool]:
         """Whether the nodes of each offer have room for some places."""
         tag = need.identity[0]
-        return self._held(self.offers.kinds(tag, node_counts(tag)),
-                          ("on nodes", need.identity, need.value, need.units, need.places, need.stated),
+        key = ("on nodes", need.identity, need.units, need.places, need.stated and need.value)
+        return self._held(self.offers.kinds(tag, node_counts(tag)), key, None if need.stated else need.value,
                           lambda offer: node_held(need, offer))
 
-    def _held(self, kinds: _Kinds, key: tuple[object, ...], hold: Callable[[Offer], Explanation | None]) -> list[bool]:
-        """Whether each offer is enough. kinds: those that decide; key: what is asked; hold: whether one is."""
-        answers = self.offers.answers(key)
+    def _held(self, kinds: _Kinds, key: tuple[object, ...], amount: Fraction | None,
+              hold: Callable[[Offer], Explanation | None]) -> list[bool]:
+        """Whether each offer is enough. kinds: those that decide; key: what is asked, and amount: how much of it, as of
+        ``Offers.answers``; hold: whether one is."""
+        exact = None if amount is None else int(amount) if amount.denominator == 1 else amount
+        answers = self.offers.answers(key, exact)
         if answers is None:
             answers = kinds.answers(lambda number: (held := hold(self.offers.offers[number])) is None or held.met, True)
-            self.offers.keep(key, answers)
+            self.offers.keep(key, exact, answers)
         return list(map(answers.__getitem__, kinds.of))
+
+
+def _at_least(node: Predicate | Not, p: Property) -> Decimal | None:
+    """How much a condition on an amount asks for, where an offer that meets it also meets it for less; None where that
+    does not hold, as for what every offer has one of."""
+    op = p.op or "EQ"
+    amount = number_of(p.value) if (NEGATED[op] if isinstance(node, Not) else op) in ("EQ", "GE", "GT") else None
+    return amount if amount is not None and amount > 1 else None

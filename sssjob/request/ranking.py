@@ -7,10 +7,9 @@ resources and start time, and says no more; how it is weighed is the choice of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sssjob.request.levels import Request
 from sssjob.request.tree import properties_of
@@ -21,17 +20,17 @@ __all__ = ["Prospect", "performance_factor", "ranked", "values", "weighed_s"]
 _HOUR_S: Final = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(NamedTuple):
     """What is known of a job at one offer that meets. score: share of the preferences, 0 to 1; price: None where nobody
     says it; start: when it would start, seconds since the epoch, None where nobody says it; failures: the share of the
-    jobs that were sent there lately and that the place refused or lost."""
+    jobs that were sent there lately and that the place refused or lost; turn: as of ``Taken``."""
 
     score: Fraction
     price: Decimal | None = None
     currency: str = ""
     start: float | None = None
     failures: float = 0.0
+    turn: int = 0
 
 
 def performance_factor(requests: Iterable[Request]) -> Fraction:
@@ -72,16 +71,19 @@ def values(prospects: Sequence[Prospect], factor: Fraction, seconds: int) -> lis
 
 def ranked(prospects: Sequence[Prospect], factor: Fraction = Fraction(0), seconds: int = _HOUR_S) -> list[int]:
     """The places of the prospects, the best one first: by value; then those that failed less; then by price, where all
-    prices are in one currency, without a price after those with one; then by start, without an estimate last; then in
-    the order given."""
+    prices are in one currency, without a price after those with one; then by turn; then by start, without an estimate
+    last; then in the order given."""
     comparable = len({prospect.currency for prospect in prospects if prospect.price is not None}) == 1
     worth = values(prospects, factor, seconds)
+    values_by_id = {id(value): value for value in worth}        # most share one object
+    order = {value: number for number, value in enumerate(sorted(set(values_by_id.values()), reverse=True))}
+    standing = {identity: order[value] for identity, value in values_by_id.items()}
 
     def key(place: int) -> tuple[Any, ...]:
         """What a prospect is sorted by."""
         prospect = prospects[place]
         price = prospect.price if comparable else None
-        return (-worth[place], prospect.failures, price is None, price or 0, prospect.start is None,
-                prospect.start or 0)
+        return (standing[id(worth[place])], prospect.failures, price is None, price or 0, prospect.turn,
+                prospect.start is None, prospect.start or 0)
 
     return sorted(range(len(prospects)), key=key)

@@ -23,10 +23,11 @@ from sssjob.request.totals import Total, Totals, base_amount, is_gpu, number_sho
 from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
 from sssjob.request.widest import node_held, on_nodes
 
-__all__ = ["counts_of", "match", "total_held", "ways_of"]
+__all__ = ["counts_of", "match", "offered_in_all", "total_held", "ways_of"]
 
 #: How many ways through the alternatives of a request are tried before the least one alone counts.
 _WAYS: Final = 64
+_COUNTS: Final = ("Processors", "NodeCount")
 
 
 def match(requested: Document | Container | Expression | Request | Sequence[Request],
@@ -173,21 +174,21 @@ def total_held(total: Total, offer: Offer) -> Explanation | None:
     text = f"{' '.join(filter(None, (tag, name, kind)))} >= {number_shown(total.value)}" + (
         f" {total.units}" if total.units else "")
     why = total.origin if total.known else f"at least {total.origin}"
-    if tag in ("Processors", "NodeCount"):
-        count = offer.total("processors" if tag == "Processors" else "nodes")
-        offered = None if count is None else Fraction(count)
-        if offered is None and total.value <= 1:
-            return None
-    else:
-        offered = _offered(total, offer)
+    offered = offered_in_all(total, offer)
+    if offered is None and tag in _COUNTS and total.value <= 1:
+        return None
     if offered is None:
         return Explanation(text, "absent", "", f"{why}; nothing offered")
     return Explanation(text, "met" if offered >= total.value else "not", number_shown(offered), why)
 
 
-def _offered(total: Total, offer: Offer) -> Fraction | None:
-    """How much of an amount is offered in all, in the unit of the total; of several statements the greatest."""
+def offered_in_all(total: Total, offer: Offer) -> Fraction | None:
+    """How much of an amount is offered in all, in the unit of the total; of several statements the greatest, None where
+    none is made."""
     tag, name, kind = total.identity
+    if tag in _COUNTS:
+        count = offer.total("processors" if tag == "Processors" else "nodes")
+        return None if count is None else Fraction(count)
     amounts = [whole_amount for p in _of_offer(offer, tag, name, kind)
                if (whole_amount := _whole_amount(p, total, offer)) is not None]
     return max(amounts, default=None)

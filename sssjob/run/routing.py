@@ -14,11 +14,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
@@ -41,6 +41,7 @@ __all__ = ["Candidate", "Promise", "Route", "advance", "advance_all", "begin", "
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
 _LATE: Final = 20
+_DAY_S: Final = 86_400
 #: Seconds to wait for the proof that a job which waits too long was cancelled.
 _CANCEL_S: Final = 20.0
 #: Seconds after which a step that could not be taken is tried again.
@@ -49,8 +50,7 @@ _AGAIN_S: Final = 1.0
 _OURS: Final = "route"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One place. site: the name of the profile; profile: its file; queue: of the offer; document: its text as it is
     read for the site, which asks for the queue when it goes there (``placed``); why: its rank, in words; prices: what
     each of its jobs is to cost there, None where nobody can say it."""
@@ -120,21 +120,29 @@ def begin_parts(journal: Journal, several: Sequence[tuple[Sequence[Candidate], t
     promise = promise or Promise()
     token = promise.token
     with journal.changing() as connection:
-        if not (tokens := _tokens(journal, token)):
-            tokens = [token] if len(several) == 1 else [f"{token}.{number}" for number in range(1, len(several) + 1)]
-            connection.executemany(
-                "INSERT INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
-                [(own, json.dumps(_record(candidates, places, promise)), patience, policy.value, str(directory),
-                  time.time()) for own, (candidates, places) in zip(tokens, several, strict=True)])
-    return _same([state_of(journal, own) for own in tokens], promise)
+        if tokens := () if promise.request is None else _tokens(journal, token):
+            return _same([state_of(journal, own) for own in tokens], promise)
+        routes = [Route(token if len(several) == 1 else f"{token}.{number}", tuple(candidates), 0, "going", (),
+                        patience, policy, directory, promise, places)
+                  for number, (candidates, places) in enumerate(several, 1)]
+        connection.executemany(
+            "INSERT INTO routes VALUES (?, ?, 0, 'going', '[]', ?, ?, ?, ?)",
+            [(route.token, _written(route), patience, policy.value, str(directory), time.time()) for route in routes])
+    return routes
 
 
-def _record(candidates: Sequence[Candidate], places: tuple[int, ...], promise: Promise) -> dict[str, Any]:
-    """What the journal holds of a route that never changes; a text that several candidates share is there once."""
-    numbers: dict[str, int] = {}
-    listed = [{**{name: getattr(candidate, name) for name in Candidate.__slots__},
-               "document": numbers.setdefault(candidate.document, len(numbers))} for candidate in candidates]
-    return {"candidates": listed, "documents": list(numbers), "promise": asdict(promise), "places": places}
+def _written(route: Route) -> str:
+    """What the journal holds of a route that never changes; of the places each text once, by its number."""
+    numbers: dict[str | None, int] = {}
+
+    def number_of(text: str | None) -> int:
+        """The number of a text, or of what is not said."""
+        return numbers.setdefault(text, len(numbers))
+
+    places = [[*map(number_of, (site, profile, executor, queue, document, why)), *map(number_of, prices)]
+              for site, profile, executor, queue, document, why, prices in route.candidates]
+    promise = {name: getattr(route.promise, name) for name in Promise.__slots__}
+    return json.dumps({"candidates": places, "texts": list(numbers), "promise": promise, "places": route.places})
 
 
 def _tokens(journal: Journal, token: str) -> list[str]:
@@ -177,9 +185,13 @@ def state_of(journal: Journal, token: str) -> Route:
                  tuple(record.get("places", ())))
 
 
-def _candidate(record: dict[str, Any], route: dict[str, Any]) -> Candidate:
+def _candidate(record: list[int] | dict[str, Any], route: dict[str, Any]) -> Candidate:
     """A candidate as the journal has it. route: its record, which has the texts that several candidates share."""
-    document = record["document"]
+    if isinstance(record, list):
+        texts = [route["texts"][number] for number in record]
+        site, profile, executor, queue, document, why, *prices = texts
+        return Candidate(site, profile, executor, queue, document, why, tuple(prices))
+    document = record["document"]       # of a client that wrote each candidate out
     return Candidate(**{**record, "prices": tuple(record.get("prices", ())),
                         "document": document if isinstance(document, str) else route["documents"][document]})
 
@@ -190,13 +202,14 @@ def open_routes(journal: Journal) -> list[str]:
 
 
 def refusals(journal: Journal) -> dict[str, float]:
-    """Site -> the share of its last jobs that it refused, where it refused any."""
+    """Site -> the share of its last jobs of a day that it refused, where it refused any. What is older says nothing of
+    it, for a site that comes behind all others would get no job by which it could do better."""
     shares: dict[str, float] = {}
     for (site,) in journal.ask("SELECT DISTINCT site FROM submissions WHERE site IS NOT NULL", {}):
         ((refused, count),) = journal.ask(
             "SELECT total(outcome IS 'failed' AND native_id IS NULL), count(*) FROM (SELECT j.outcome, j.native_id "
-            "FROM jobs j JOIN submissions s ON s.number = j.submission WHERE s.site = :site ORDER BY j.submission DESC "
-            "LIMIT :late)", {"site": site, "late": _LATE})
+            "FROM jobs j JOIN submissions s ON s.number = j.submission WHERE s.site = :site AND s.time > :since "
+            "ORDER BY j.submission DESC LIMIT :late)", {"site": site, "since": time.time() - _DAY_S, "late": _LATE})
         if refused:
             shares[site] = refused / count
     return shares
@@ -370,7 +383,7 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
         reasons = [finding.message for finding in findings if finding.rejects]
         _leave(client.journal, route, f"not submitted: {'; '.join(reasons[:3])}")
         return None
-    report.extend(findings)
+    report.extend(findings.moved(report.file))
     return prepared
 
 

@@ -197,3 +197,26 @@ def test_two_groups_of_one_name_are_two(sssjob: Command, sites: Sites) -> None:
 def test_together_is_of_sites_alone(sssjob: Command, sites: Sites) -> None:
     answer = sssjob("submit", "g.xml", "--together")
     assert (answer.code, "--together go with --sites" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize(("rates", "places"), [
+    (("", ""), ["alpha", "beta", "alpha", "beta", "alpha"]),
+    (("1", "2"), ["alpha"] * 5),            # the price decides before the turn
+])
+def test_what_a_part_takes_is_not_free_for_the_next_one(sssjob: Command, sites: Sites, rates: tuple[str, str],
+                                                        places: list[str]) -> None:
+    """Jobs of three processors over two sites of four: by turns, where nothing else decides."""
+    for name, rate in zip(("alpha", "beta"), filter(None, rates), strict=False):
+        (sites.folder / f"{name}-rates.toml").write_text(RATES.format("r", "EUR", rate))
+        profile = sites.folder / f"{name}.toml"
+        profile.write_text(f"rates = '{name}-rates.toml'\n{profile.read_text()}")
+    jobs = "".join(JOB.format(name, "", "").replace(">1</Processors>", ">3</Processors>") for name in "abcde")
+    # f waits for a, and is where that is; it takes nothing while a runs
+    jobs += JOB.format("f", AFTER.format("a"), "")
+    (sites.folder / "g.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
+    best = [json.loads(line) for line in sssjob("route", "-q", "g.xml", *BOTH, "--json").out.splitlines()]
+    assert [one["site"] for one in best if one["rank"] == 1] == places
+    if not rates[0]:
+        assert [one["turn"] for one in best if one["rank"] == 1] == [0, 0, 1, 1, 2]
+        last = sssjob("route", "-q", "g.xml", *BOTH).out.splitlines()[-2]
+        assert last.startswith("1. alpha, ") and last.endswith("room in turn 3 of the group")

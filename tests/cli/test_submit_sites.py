@@ -100,6 +100,16 @@ def test_refused_at_submit(sssjob: Command, sites: Sites) -> None:
         "log", "one").out
     first = sssjob("route", "-q", "job.xml", *BOTH).out.splitlines()
     assert first[0].startswith("1. beta, ") and "refused 100% of late" in first[1]
+    with open_journal() as journal, journal.changing() as connection:      # two days later
+        connection.execute("UPDATE submissions SET time = time - 172800")
+    assert sssjob("route", "-q", "job.xml", *BOTH).out.startswith("1. alpha, ")
+
+
+def test_findings_name_the_file(sssjob: Command, sites: Sites) -> None:
+    """What is submitted is a text made of the file: its lines are nobody's."""
+    err = sssjob("submit", "job.xml", *BOTH).err
+    assert "job.xml:/Job: SSS503 info one: stdout goes to job-one.out\n" in err
+    assert not any(line.startswith("-:") for line in err.splitlines())
 
 
 def test_refused_everywhere(sssjob: Command, sites: Sites) -> None:

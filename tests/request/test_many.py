@@ -72,6 +72,42 @@ def test_the_verdicts_of_each_offer_alone(request_: str, offered: list[str]) -> 
     alike(job(request_), [Offer.of(job(text)) for text in offered])
 
 
+@settings(max_examples=examples(30), deadline=None, derandomize=FIXED)
+@given(st.lists(conditions() | requests(wide=True), min_size=2, max_size=6), st.lists(machines(), min_size=1,
+                                                                                       max_size=6))
+def test_what_was_asked_before_changes_no_verdict(requests_: list[str], offered: list[str]) -> None:
+    """The same offers are held against one request after another, and again in the other order."""
+    alone = [Offer.of(job(text)) for text in offered]
+    offers = Offers(alone)
+    for text in (*requests_, *reversed(requests_)):
+        findings = Findings()
+        own = [match(job(text), offer) for offer in alone]
+        assert [(one.met, one.score) for one in verdicts(job(text), offers, findings=findings)] == [
+            (one.met, one.score) for one in own]
+        assert {f.rule for f in findings} == {f.rule for answer in own for f in answer.findings}
+
+
+def test_amounts_that_differ_are_not_asked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand requests that differ in their amounts alone: what more or less was answered before is known."""
+    asked = 0
+    condition = Matcher.condition
+
+    def counted(self: Matcher, predicate: Predicate) -> Explanation:
+        nonlocal asked
+        asked += 1
+        return condition(self, predicate)
+
+    monkeypatch.setattr(Matcher, "condition", counted)
+    offers = Offers(Offer.of(job(f"<NodeCount>{n}</NodeCount><Memory units='GB' metric='PerNode'>{n * 8}</Memory>"))
+                    for n in range(1, 21))
+    for number in range(1000):
+        amount = number * 7919 % 997 + 2
+        met = [one.met for one in verdicts(job(f"<Requested><Memory units='GB' metric='PerNode'>{amount}</Memory>"
+                                               "</Requested>"), offers)]
+        assert met == [n * 8 >= amount for n in range(1, 21)]
+    assert asked < 2000         # of 20,000
+
+
 @pytest.mark.parametrize("op", OPS[:-1])
 @pytest.mark.parametrize("conj", ["And", "Nand"])
 def test_where_an_amount_is_enough(op: str, conj: str) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +149,11 @@ def test_places_share_the_text_of_a_document(tmp_path: Path) -> None:
                         ("1 EUR",)) for number in range(100)]
     with open_journal(tmp_path / "journal.db") as journal:
         route = begin(journal, places, policy=Policy.WARN, directory=tmp_path)
-        assert route.candidates == tuple(places)
+        assert route.candidates == state_of(journal, route.token).candidates == tuple(places)
         ((record,),) = journal.ask("SELECT candidates FROM routes", {})
         assert record.count("<Job/>") == 1
-        older = {**json.loads(record), "candidates": [{**asdict(place), "prices": []} for place in places]}
-        del older["documents"]
+        older = {**json.loads(record), "candidates": [{**place._asdict(), "prices": []} for place in places]}
+        del older["texts"]
         with journal.changing() as connection:
             connection.execute("UPDATE routes SET candidates = ?", (json.dumps(older),))
-        assert state_of(journal, route.token).candidates == tuple(replace(place, prices=()) for place in places)
+        assert state_of(journal, route.token).candidates == tuple(place._replace(prices=()) for place in places)

@@ -27,6 +27,7 @@ from psij import (
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
+from sssjob.request.asked import Target
 from sssjob.translators import ReadContext, WriteContext
 from sssjob.translators.specs.psij import TRANSLATOR, from_spec, to_spec
 from sssjob.xml.reader import read_document
@@ -405,3 +406,22 @@ def test_tokens_of_file_names(name: str, path: str, told: list[str]) -> None:
     assert str(spec.stdout_path) == path
     assert [f.message for f in findings if f.subject == "OutputFile"] == told
     assert told or from_spec(spec, Findings("x")).value("OutputFile") == name
+
+
+@pytest.mark.parametrize(("executor", "stated", "words"), [
+    ("slurm", "", "SSS503 info: Environment: the job does not say whether the submitter's variables go along; PSI/J "
+                  "passes them on"),
+    ("arc", "", "SSS503 info: Environment: the job does not say whether the submitter's variables go along; arc passes "
+                "none on"),
+    ("slurm", "<Environment export='true'/>", ""),
+    ("arc", "<Environment export='true'/>", "SSS602 error: Environment: the submitter's variables are to go along; arc "
+                                            "passes none on"),
+    ("iri", "<Environment export='false'/>", ""),
+])
+def test_variables_of_the_submitter_and_a_service_elsewhere(executor: str, stated: str, words: str) -> None:
+    """A service that is reached over the network never sees them: that is told, and follows the policy."""
+    (job, _), = read_document(f"<Job><Executable>/bin/true</Executable>{stated}</Job>".encode()).jobs()
+    findings = Findings()
+    to_spec(job, findings, target=Target(rule="SSS602", executor=executor))
+    assert [f"{finding.rule} {finding.severity}: {finding.message}" for finding in findings
+            if "Environment" in finding.message] == [words][:bool(words)]

@@ -42,12 +42,12 @@ def epoch_of(minute: str, zone: tzinfo, name: str) -> tuple[int, int]:
 
 
 def chosen(moments: tuple[int, int], near: int | None) -> tuple[int, str]:
-    """(one of the moments that ``epoch_of`` gives, what is in doubt about it). Of an hour that occurs twice the first is
-    taken, unless other evidence leads to a minute that begins at one of both. near: the moment of that evidence."""
+    """(one of the moments that ``epoch_of`` gives, what is in doubt about it). Of an hour that occurs twice the first
+    is taken, unless other evidence leads to a minute that begins at one of both. near: the moment of that evidence."""
     first, second = moments
     if first > second:
-        return first, ("is shown by no clock of its zone (summer time begins); it is read by the clocks before, but the "
-                       "log may be of another timezone")
+        return first, ("is shown by no clock of its zone (summer time begins); it is read by the clocks before, but "
+                       "the log may be of another timezone")
     if first == second:
         return first, ""
     led_to = [] if near is None else [moment for moment in moments if abs(near - moment - 30) <= _NEAR]

@@ -373,8 +373,8 @@ class Reading:
         keeps a job out of the accounts by its name."""
         most = self.context.limits.identifier
         if text is not None and len(text) > most:
-            self.tell(_WITHOUT_PLACE, name, f"{name} has {len(text)} characters, the limit identifier is {most}: left out",
-                      number)
+            self.tell(_WITHOUT_PLACE, name, f"{name} has {len(text)} characters, the limit identifier is {most}: left "
+                      "out", number)
             return None
         return text or None
 

@@ -44,6 +44,8 @@ from sssjob.translators.specs._psij_resources import Resources, merged
 #: which of its options something was said.
 SPELLING: Final = "sssjob."
 _EXTENSION_CONTEXTS: Final = frozenset(("Scheduler", "LRM", "PSIJ", "MJF", "SSSJob", "Maui", "Moab", "Gold"))
+#: Executors that reach a service elsewhere, which never sees the submitter's variables.
+_WITHOUT_VARIABLES: Final = frozenset(("arc", "iri"))
 
 
 class _Writing(Resources):
@@ -135,9 +137,14 @@ class _Writing(Resources):
         self.spec.environment = variables or None
         export = self._export()
         self.spec.inherit_environment = export is not False
+        executor = self.target.executor
+        passes = "PSI/J passes them on" if executor not in _WITHOUT_VARIABLES else f"{executor} passes none on"
         if export is None:
             self.note("SSS503", None, "Environment: the job does not say whether the submitter's variables go along; "
-                      "PSI/J passes them on", "info" if self.target.executor else None, "export")
+                      f"{passes}", "info" if executor else None, "export")
+        elif export and executor in _WITHOUT_VARIABLES:
+            self.note(self.target.rule, None, f"Environment: the submitter's variables are to go along; {passes}", None,
+                      "export")
 
     def _export(self) -> bool | None:
         exports: dict[str, bool] = {}
