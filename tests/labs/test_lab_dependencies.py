@@ -167,7 +167,7 @@ def test_a_time_that_the_manager_waits_for(desk: Desk) -> None:
 def test_a_job_is_suspended_signalled_and_resumed(desk: Desk) -> None:
     """The manager stops the processes, and tells of it; the signal comes to the script itself, which runs its trap. Of
     Grid Engine the refusal is asked: it has no command for signals."""
-    desk.submit(shell("trap 'echo got > got' USR1; echo a > began; until test -e go; do sleep 0.1; done; exit 5"))
+    desk.submit(shell("trap \"echo got > got\" USR1; echo a > began; until test -e go; do sleep 0.1; done; exit 5"))
 
     def state() -> str:
         """The State of the job, asked anew."""

@@ -103,6 +103,23 @@ def test_a_signal_that_ends_it_is_a_failure(executor: LocalJobExecutor, tmp_path
     assert status is not None and (status.state.name, (status.metadata or {})["signal"]) == ("FAILED", 9)
 
 
+@pytest.mark.parametrize("launcher", ["single", "multiple"])
+def test_launchers_outlive_what_is_for_the_program(executor: LocalJobExecutor, tmp_path: Path, launcher: str) -> None:
+    """Before and after the program there are scripts, which would die of a signal that the program knows."""
+    for name in ("before", "after"):
+        (tmp_path / name).write_text(f"touch {tmp_path}/{name}.done\n")
+    job = Job(JobSpec("/bin/sh", ["-c", COUNTS], directory=tmp_path, launcher=launcher, pre_launch=tmp_path / "before",
+                      post_launch=tmp_path / "after", attributes=JobAttributes(duration=None)))
+    executor.submit(job)
+    until(lambda: size(tmp_path / "counted"))
+    executor.signal(job, "USR1")
+    until(lambda: size(tmp_path / "got"))
+    (tmp_path / "go").touch()
+    status = job.wait()
+    assert status is not None and status.exit_code == 3
+    assert (tmp_path / "after.done").exists()
+
+
 def test_what_does_not_run_here_is_refused(executor: LocalJobExecutor) -> None:
     for act in (executor.suspend, executor.resume):
         with pytest.raises(SubmitException, match="it does not run here"):
