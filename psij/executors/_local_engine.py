@@ -158,6 +158,13 @@ class Engine:
         """End a process with all its members; why: cancel or timeout. Returns at once."""
         self.post(partial(self._stop, watched, why))
 
+    def signal(self, watched: Watched, number: int) -> None:
+        """Send a signal to all members of a process now, in the thread that asks. Raises OSError."""
+        if watched.ended is None:
+            session = watched.pid if watched.own_session else None
+            members = proc.Snapshot().members(session, set(watched.known), watched.tag)
+            self._signal(watched, (number,), members)
+
     def post(self, call: _Call) -> None:
         """Have the engine's thread call this, once it has been started. A signal handler may do so too."""
         self._requests.put(call)
@@ -433,7 +440,7 @@ class Engine:
             if not snapshot.whole and time.monotonic() > watched.killed + _ZOMBIES_S:
                 living = {}           # only zombies, which nobody reaps, can have survived that
         if number is not None:
-            self._signal(watched, number, living)
+            self._signal(watched, (number, signal.SIGCONT) if number == signal.SIGTERM else (number,), living)
         if watched.ended is None:
             return
         if not living and watched.empty:
@@ -448,10 +455,10 @@ class Engine:
                 self._watch_member(watched, pid)
 
     @staticmethod
-    def _signal(watched: Watched, number: int, members: dict[int, proc.Process]) -> None:
+    def _signal(watched: Watched, numbers: tuple[int, ...], members: dict[int, proc.Process]) -> None:
         """Signal the members: by groups where those are the job's own, because nothing that forks escapes that."""
         groups = {member.group for member in members.values()} - {0, 1, os.getpgrp()} if watched.own_session else set()
-        for each in (number, signal.SIGCONT) if number == signal.SIGTERM else (number,):
+        for each in numbers:
             for group in groups:
                 _kill_group(group, each)
             for member in members.values():

@@ -54,7 +54,8 @@ class LocalRun:
     """One local process and the jobs that follow it (the submitted one, and those attached to it)."""
 
     __slots__ = ("begun", "canceled", "command", "ended_for_good", "entered", "executor", "final", "jobs", "node_file",
-                 "plan", "processors", "record", "script", "spawned", "staging", "started", "submitted", "watched")
+                 "plan", "processors", "record", "script", "spawned", "staging", "started", "stopped", "submitted",
+                 "suspended_s", "watched")
 
     def __init__(self, executor: LocalJobExecutor, job: Job, submitted: float) -> None:
         self.executor = executor
@@ -71,6 +72,8 @@ class LocalRun:
         self.node_file: Path | None = None
         self.entered: Entered | None = None     # its surroundings
         self.processors = 1
+        self.stopped: float | None = None       # since when it is suspended, by the monotonic clock
+        self.suspended_s = 0.0                  # before that
         self.canceled = False
         self.ended_for_good = False
         self.final: JobStatus | None = None
@@ -253,8 +256,33 @@ class LocalRun:
         pid = job._native_id = self.watched.pid
         job._set_status(JobStatus(JobState.QUEUED, queued, metadata={"native_id": str(pid), "nativeId": pid,
                                                                      "submit_time": queued}))
-        job._set_status(JobStatus(JobState.ACTIVE, self.started, metadata={"native_id": str(pid),
-                                                                           "start_time": self.started}))
+        job._set_status(JobStatus(JobState.ACTIVE, self.started, metadata=self._facts()))
+
+    def tell(self, number: int) -> None:
+        """Send a signal to all processes of the job; whether it is suspended is told where that changes. Raises
+        OSError."""
+        engine().signal(self.watched, number)
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            self._goes_on()
+            self.stopped = time.monotonic() if number == signal.SIGSTOP else None
+            for job in self.jobs:
+                status = job.status
+                job._renew(JobStatus(status.state, status.time, status.message, status.exit_code, self._facts()))
+
+    def found(self, process: proc.Process | None) -> None:
+        """Take in how a process that was started before stands; None: it has ended."""
+        self.stopped = time.monotonic() if process is not None and process.state == "T" else None
+
+    def _goes_on(self) -> None:
+        """Count the time in which it was suspended, where all of it was seen here."""
+        if self.stopped is not None and self.spawned is not None:
+            self.suspended_s += time.monotonic() - self.stopped
+        self.stopped = None
+
+    def _facts(self) -> dict[str, Any]:
+        """What is known of it while it runs."""
+        return {"native_id": str(self.watched.pid), "start_time": self.started,
+                **({} if self.stopped is None else {"phase": "SUSPENDED"})}
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -314,6 +342,7 @@ class LocalRun:
             job.status = status
 
     def _final(self, outcome: Outcome, trouble: str | None, output: bytes) -> JobStatus:
+        self._goes_on()
         outcome = self._recorded(outcome)
         metadata = self._measured(outcome)
         code = _exit_code(outcome.wait_status, metadata)
@@ -342,12 +371,14 @@ class LocalRun:
         machine = socket.gethostname()
         metadata: dict[str, Any] = {
             "native_id": str(self.watched.pid), "submit_time": self.submitted, "start_time": self.started,
-            "end_time": self.started + outcome.wall_s, "wall_seconds": outcome.wall_s,
+            "end_time": self.started + outcome.wall_s, "wall_seconds": outcome.wall_s - self.suspended_s,
             "nodes": [machine], "node_count": 1, "processors": self.processors, "machine": machine, "user": _user()}
         if not self.script:         # a launcher's script starts the processes
             metadata |= {"process": self.watched.pid, "session": self.watched.pid}
         if outcome.why is not None and not proc.usable():
             metadata["ended"] = "process group"     # what has left it may go on
+        if self.suspended_s:
+            metadata["suspend_seconds"] = self.suspended_s
         if outcome.cpu_s is not None:
             metadata["cpu_seconds"] = outcome.cpu_s
         floor = 0 if self.spawned is None else self.spawned.floor

@@ -20,6 +20,7 @@ ids are reused and after a restart of the machine; ``attach`` takes both.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -40,6 +41,7 @@ from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import LocalRun, outcome_of
 from psij.executors._local_spawn import LaunchError
+from psij.executors.batch._terms import DEEDS, Order
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -189,6 +191,31 @@ class LocalJobExecutor(JobExecutor):
         elif not job.status.final and (owner := job._owner(self)) is not self:
             owner.cancel(job)
 
+    def suspend(self, job: Job) -> None:
+        """Stop the processes of a job (SIGSTOP) until it is resumed or ended; its time limit goes on. Nothing happens
+        where it has ended. Raises SubmitException where its processes cannot be told now, or it is not followed
+        here."""
+        self._tell(job, "suspend", signal.SIGSTOP)
+
+    def resume(self, job: Job) -> None:
+        """Let the processes of a job go on (SIGCONT). As ``suspend``."""
+        self._tell(job, "resume", signal.SIGCONT)
+
+    def signal(self, job: Job, name: str) -> None:
+        """Send a signal to all processes of a job. name: as ``USR1``. As ``suspend``."""
+        self._tell(job, "signal", signal.Signals[f"SIG{name}"])
+
+    def _tell(self, job: Job, order: Order, number: int) -> None:
+        if job.status.final:
+            return
+        run = self._runs.get(job.id)
+        if run is None or not run.watched.pid:
+            raise SubmitException(f"Job {job.id} cannot be {DEEDS[order]}: it does not run here", transient=True)
+        try:
+            run.tell(number)
+        except OSError as e:
+            raise SubmitException(f"Job {job.id} cannot be {DEEDS[order]}: {e.strerror}", e, transient=True) from e
+
     def list(self) -> list[str]:
         """Process ids of the jobs of this executor that have not ended."""
         for run in list(self._inherited.values()):
@@ -299,6 +326,7 @@ class LocalJobExecutor(JobExecutor):
         run.watched = Watched(run, record.pid, own_session=True, tag=job.id, limit=record.head["limit"],
                               started=time.monotonic() - (0.0 if process is None else _age(process)))
         self._runs[job.id] = run
+        run.found(process)
         run.announce(run.submitted)
         if process is None:
             engine().post(lambda: run.ended(Outcome(None, None, None, record.wall_s, None)))
@@ -329,6 +357,7 @@ class LocalJobExecutor(JobExecutor):
         run.started = run.submitted
         run.watched = Watched(run, process.pid, own_session=process.session == process.pid,
                               started=time.monotonic() - (time.time() - run.started))
+        run.found(process)
         run.watched.known.add((process.pid, process.start))
         run.watched.told_by(process.parent)
         return run

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced by launcher scripts. Takes the seven fixed arguments away; what is left is for the script.
 set -e
+trap : USR1 USR2        # they are for the program, which does not inherit this, and not for the script
 _PSI_J_JOB_ID="$1"
 _PSI_J_LOG_FILE="${2:-/dev/null}"
 _PSI_J_PRE_LAUNCH="$3"

@@ -18,6 +18,10 @@ _PSI_J_EC=0
 for _psi_j_pid in "${_psi_j_pids[@]}"; do
     _psi_j_code=0
     wait "$_psi_j_pid" || _psi_j_code=$?
+    while kill -0 "$_psi_j_pid" 2>/dev/null; do         # a signal has ended the wait
+        _psi_j_code=0
+        wait "$_psi_j_pid" || _psi_j_code=$?
+    done
     if [ "$_PSI_J_EC" = 0 ]; then _PSI_J_EC=$_psi_j_code; fi
 done
 log "exit code $_PSI_J_EC"

@@ -1,4 +1,5 @@
-"""What ``hold``, ``release`` and ``rerun`` share: a wish is asked for, and what became of it is told."""
+"""What ``hold``, ``release``, ``rerun``, ``suspend``, ``resume`` and ``signal`` share: a wish is asked for, and what
+became of it is told."""
 
 from __future__ import annotations
 
@@ -14,11 +15,9 @@ if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.standing import Running
 
-_ENDED = "it has ended"
-
 
 def asked(client: Client, as_json: bool, wish: str, ids: Sequence[str], timeout: float | None) -> int:
-    """Ask that jobs be held, released or run again, and tell what became of it. wish: hold, release or rerun.
+    """Ask for something to be done with jobs, and tell what became of it. wish: as of ``Client.ask``.
 
     Returns the exit status: 0 done for all, 4 a resource manager could not be asked, 5 refused.
     """
@@ -33,22 +32,17 @@ def answered(jobs: Sequence[Running], wish: str, as_json: bool) -> int:
     """Tell of which jobs a wish was refused or has no answer; the exit status."""
     status = 0
     for job in jobs:
-        refusal = _refusal(job, wish)
+        refusal = job.refusal(wish)
         if refusal:
             status = 5
             problem(f"{job.plan.label}: {refusal}", as_json=as_json, status=5)
-    waiting = [job.plan.label for job in jobs if _refusal(job, wish) is None]
+    waiting = [job.plan.label for job in jobs if job.refusal(wish) is None]
     if waiting:
         problem(f"asked for, and not done yet: {', '.join(waiting)}", as_json=as_json, status=4)
     return 4 if waiting else status
 
 
-def _refusal(job: Running, wish: str) -> str | None:
-    """Why a wish was refused; empty where it was carried out, None where nobody has answered."""
-    return job.answers.get(wish, _ENDED if job.ended else None)
-
-
 def _record(job: Running, wish: str) -> dict[str, Any]:
-    refusal = _refusal(job, wish)
+    refusal = job.refusal(wish)
     return job.row.record() | {"answer": "waiting" if refusal is None else "refused" if refusal else "done",
                                **({"refusal": refusal} if refusal else {})}

@@ -73,10 +73,13 @@ _OF_ALL: Final = ("cap", "silent", "answers", "unplaced")
 
 
 def _answer(data: dict[str, Any]) -> str:
+    from psij.executors.batch._terms import DEEDS
+
+    kind, _, name = data["wish"].partition(" ")
     if data.get("begun"):
-        return "the resource manager is about to be told to run it again"
-    done = {"hold": "held", "release": "released", "rerun": "put back into the queue"}
-    return f"{data['wish']} refused: {data['refusal']}" if data["refusal"] else done[data["wish"]]
+        return f"the resource manager is about to be told: {data['wish']}"
+    done = {"rerun": "put back into the queue", "signal": f"{name} was sent"}
+    return f"{data['wish']} refused: {data['refusal']}" if data["refusal"] else done.get(kind) or DEEDS[kind]
 
 
 def _staging(data: dict[str, Any]) -> str:
@@ -104,6 +107,9 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "hold": lambda data: "it is to be held",
     "release": lambda data: "it is to be released",
     "rerun": lambda data: "it is to be run again",
+    "suspend": lambda data: "it is to be suspended",
+    "resume": lambda data: "it is to be resumed",
+    "signal": lambda data: f"it is to be sent {data['name']}",
     "answer": _answer,
     "retry": lambda data: f"tried again, by {data['clause']}: {data['text']}",
     "group": lambda data: f"its end is asked for: {data['text']}",

@@ -349,17 +349,19 @@ class Client:
 
     def ask(self, wish: str, names: Sequence[str], seconds: float | None = None, *, source: str = "user"
             ) -> list[Running]:
-        """Ask that jobs be held, released or run again, whoever looks after them. wish: hold, release or rerun; source:
-        who wants it.
+        """Ask for something to be done with jobs, whoever looks after them. wish: one of WISHES, signal with its name,
+        as ``signal USR1``; source: who wants it.
 
         Returns them, with what became of it in their ``answers``, as far as that was known in time. Of jobs that had
         ended nothing was asked. seconds: the longest to wait for the answers (20).
         """
+        kind, _, signal = wish.partition(" ")
+        data = {"name": signal} if signal else {}
         if source == "user":
             self.take_steps()           # as of cancel
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, wish, source, {}) for row in rows
+            self.journal.entry(number).flush(*(Event(row.job, kind, source, data) for row in rows
                                                if row.submission == number and row.outcome is None))
         submissions, jobs = self._named(names)
         had_ended = {row.key for row in rows if row.outcome is not None}

@@ -42,8 +42,12 @@ from sssjob.run.storage import (
     told,
 )
 
-__all__ = ["Entry", "Event", "Journal", "open_journal", "since", "stamp", "status_of", "status_record"]
+__all__ = ["HOLDS", "WISHES", "Entry", "Event", "Journal", "open_journal", "since", "stamp", "status_of",
+           "status_record"]
 
+#: What users want of jobs that wait, and of all that go on: clients answer it.
+HOLDS: Final = ("hold", "release")
+WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal")
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -58,8 +62,8 @@ class Event:
     native (native_id, reference), status (a psij status), staging (what is done with its files after its end;
     step), ended (an outcome), late (a psij status that accounting told after the end), on-end (what is done then;
     hook), hook (that was done, or failed; step), retry (another attempt follows; clause, text), group (its end is
-    wanted as another job of its group has failed; text), cancel (somebody wants its end), hold, release, rerun
-    (somebody wants that), answer (what became of such a wish; wish, refusal; begun, before it is carried out),
+    wanted as another job of its group has failed; text), cancel (somebody wants its end), those of WISHES (somebody
+    wants that; name, of a signal), answer (what became of such a wish; wish, refusal; begun, before it is carried out),
     silent and answers (the resource manager, to who follows the submission; of its first job), note (text). source:
     who said it. time: seconds since the epoch. number: 0 before it is written.
     """
@@ -387,7 +391,7 @@ class Entry:
     # -- the history
     def events(self, after: int = 0, wishes: bool = False) -> list[Event]:
         """The history after an event, the oldest first. wishes: only what others want of who looks after the jobs."""
-        some = "AND kind IN ('cancel', 'hold', 'release', 'rerun', 'cap', 'on-end') " if wishes else ""
+        some = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} " if wishes else ""
         rows = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
                                  f"AND number > ? {some}ORDER BY number", self.number, after)
         with told(self.journal.path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.run import facts
 from sssjob.run.evidence import Source
-from sssjob.run.journal import Event, stamp, status_of
+from sssjob.run.journal import WISHES, Event, stamp, status_of
 from sssjob.run.on_end import take_event as take_hook
 from sssjob.run.on_end import take_promise
 from sssjob.run.outcomes import JobOutcome
@@ -101,7 +101,7 @@ def _after(job: Running, event: Event) -> None:
 
 def _answer(job: Running, event: Event) -> None:
     if event.data.get("begun"):
-        job.rerun_begun = True
+        job.undertaken.add(event.data["wish"])
     else:
         job.answer(event.data["wish"], event.data["refusal"])
 
@@ -133,7 +133,8 @@ _CHANGES: Final[dict[str, Callable[[Running, Event], None]]] = {
     "after": _after, "intent": _intent, "unsent": lambda job, event: job.forget(), "try": _try, "native": _native,
     "status": lambda job, event: _taken(job.take, event), "late": lambda job, event: _taken(job.take_late, event),
     "ended": _ended, "cancel": lambda job, event: job.want_end(), "staging": take_event, "on-end": take_promise,
-    "hook": take_hook, **dict.fromkeys(("hold", "release", "rerun"), lambda job, event: job.wish(event.kind)),
+    "hook": take_hook,
+    **dict.fromkeys(WISHES, lambda job, event: job.wish(f"{event.kind} {event.data.get('name', '')}".rstrip())),
     "answer": _answer, "held": _held, "retry": lambda job, event: job.begin_anew(event.data),
     "group": lambda job, event: job.end_with_group(event.data), "full": _full, "cap": _cap, "silent": _silent,
     "answers": _answers, UNPLACED: _unplaced}

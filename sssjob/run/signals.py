@@ -1,4 +1,5 @@
-"""Signals that end or release a run, as words on a queue: none strikes between two steps of the book-keeping."""
+"""Signals that end or release a run, as words on a queue: none strikes between two steps of the book-keeping; and the
+names of those that jobs are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["RELEASE", "STOPS", "interrupts"]
+from sssjob.errors import UsageError
+from sssjob.findings import escape
+
+__all__ = ["RELEASE", "STOPS", "interrupts", "signal_name"]
 
 #: Why everything was cancelled -> exit code, 128 + n for signal n; everything else is a time limit, 6.
 STOPS: Final = {"hangup": 128 + signal.SIGHUP, "interrupted": 128 + signal.SIGINT, "terminated": 128 + signal.SIGTERM}
@@ -43,3 +47,12 @@ def interrupts(events: queue.SimpleQueue[Any], said: list[str], release: bool = 
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def signal_name(text: str) -> str:
+    """The name of a signal without SIG, as ``USR1``. text: a name in any case, with SIG or without it; a number would
+    mean another signal on another machine. Raises UsageError."""
+    name = text.strip().upper().removeprefix("SIG")
+    if f"SIG{name}" not in signal.Signals.__members__ or name.startswith(("RT", "CLD")):
+        raise UsageError(f"{escape(text, 40)!r} is no signal (known: as HUP, INT, TERM, USR1, USR2, STOP, CONT, KILL)")
+    return name

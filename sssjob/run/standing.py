@@ -20,7 +20,7 @@ from sssjob.run import facts
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
-from sssjob.run.journal import Entry, Event, status_record
+from sssjob.run.journal import HOLDS, Entry, Event, status_record
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
@@ -61,9 +61,9 @@ class Running:
     evidence: dict[str, Source] = field(default_factory=dict)
     cancel: bool = False            # somebody wants its end
     wants_hold: bool | None = None  # whether the last of the wishes to hold and to release it was to hold it
-    wishes: list[str] = field(default_factory=list)     # to hold, release or run it again, that have no answer
+    wishes: list[str] = field(default_factory=list)     # that have no answer, as of ``wishes``
     answers: dict[str, str] = field(default_factory=dict)   # to the others: why they were refused, or ""
-    rerun_begun: bool = False       # to run it again is about to be asked for, or was
+    undertaken: set[str] = field(default_factory=set)       # wishes that are about to be carried out, or were
     asked: bool = False             # by tag, at least once
     waits: bool = False             # the resource manager knows its dependencies, and starts it when they allow it
     together: bool = False          # its parts are one native job
@@ -145,14 +145,12 @@ class Running:
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
 
     def wish(self, wish: str) -> None:
-        """Somebody wants that it is held, released or run again."""
+        """Somebody wants something of it."""
         self.wishes.append(wish)
         self.answers.pop(wish, None)
-        if wish == "rerun":
-            self.rerun_begun = False
-        elif self.word == "waiting" and not self.ended:
-            self._show_hold(wish == "hold")
-        if wish != "rerun":
+        if wish in HOLDS:
+            if self.word == "waiting" and not self.ended:
+                self._show_hold(wish == "hold")
             self.wants_hold = wish == "hold"
 
     def answer(self, wish: str, refusal: str = "") -> None:
@@ -160,16 +158,21 @@ class Running:
         if wish in self.wishes:
             self.wishes.remove(wish)
         self.answers[wish] = refusal
+        self.undertaken.discard(wish)
         if wish == "hold" and refusal:
             self.wants_hold = False
             return
-        if wish == "rerun" or refusal:
+        if wish not in HOLDS or refusal:
             return
-        if not {"hold", "release"} & set(self.wishes):
+        if not set(HOLDS) & set(self.wishes):
             self.wants_hold = wish == "hold"        # a signal releases a job without an event of its own
         if not self.ended and not self.started:
             self.hold = wish == "hold" and self.word == "running"
             self._show_hold(wish == "hold")
+
+    def refusal(self, wish: str) -> str | None:
+        """Why a wish was refused; empty where it was carried out, None where nobody has answered."""
+        return self.answers.get(wish, "it has ended" if self.ended else None)
 
     def _show_hold(self, held: bool) -> None:
         """Show a hold, or none, in the State of a job that waits. It then waits for its user, and not for room."""

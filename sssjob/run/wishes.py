@@ -1,29 +1,31 @@
-"""What users want of jobs that wait or run: that they are held, released or run again.
+"""What users want of jobs that wait or run: that they are held, released, run again, suspended, resumed or signalled.
 
-A wish is an event in the journal. The client that looks after the job carries it out and answers with an event
-``answer``, with the reason where it could not be done. Jobs that were not submitted yet are held and released here,
-without the resource manager. A wish that is not answered, because its client was killed or the resource manager was
-silent, is carried out by the next one; a run that was to begin again is asked for once only, because nobody can say
-whether it did.
+A wish is an event in the journal; here it is a text, the kind of that event, for ``signal`` with its name. The client
+that looks after the job carries it out and answers with an event ``answer``, with the reason where it could not be
+done. Jobs that were not submitted yet are held and released here, without the resource manager. A wish that is not
+answered, because its client was killed or the resource manager was silent, is carried out by the next one; a run that
+was to begin again, and a signal, are asked for once only, because nobody can say whether they came.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import psij
+from psij.executors.batch._terms import DEEDS
 from sssjob.errors import AccessError
+from sssjob.run.journal import HOLDS
 from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
+    from psij.executors.batch._terms import Order
     from sssjob.run.engine import Engine
 
 __all__ = ["Wishes"]
 
 _AGAIN_S: Final = 5.0       # between two tries to reach a resource manager
-_DEEDS: Final = {"hold": "held", "release": "released", "rerun": "run again"}
-_RERUN: Final = "rerun"
+_ONCE: Final = ("rerun", "signal")
 
 
 class Wishes:
@@ -86,7 +88,7 @@ class Wishes:
 
     def _here(self, job: Running, wish: str) -> None:
         """A job that was not submitted yet: its hold is ours."""
-        if wish == _RERUN:
+        if wish not in HOLDS:
             self._answer(job, wish, "it was not submitted yet")
             return
         self._answer(job, wish)
@@ -96,15 +98,16 @@ class Wishes:
 
     def _natively(self, job: Running, wish: str) -> bool:
         """Ask the resource manager; whether it has answered, or is not to be asked again."""
-        if wish == _RERUN and not self._begins(job):
+        kind, _, name = wish.partition(" ")
+        if kind in _ONCE and not self._begins(job, wish):
             return True
-        act = getattr(job.of.executor(), wish)
+        act = getattr(job.of.executor(), kind)
         try:
             for psij_job in job.parts[:1 if job.together else None]:
                 if psij_job is not None:
-                    act(psij_job)
+                    act(psij_job, *([name] if name else ()))
         except psij.SubmitException as error:
-            if error.transient and wish != _RERUN:
+            if error.transient and kind not in _ONCE:
                 self.engine.tell(job, str(error))
                 self._pause[id(job)] = time.monotonic() + _AGAIN_S
                 return False
@@ -113,20 +116,20 @@ class Wishes:
             self._answer(job, wish)
         return True
 
-    def _begins(self, job: Running) -> bool:
-        """Write down that a run is about to begin again, before the resource manager is told to; False, with the
-        answer, where another client did so before, or that cannot be written."""
-        if job.rerun_begun:
-            self._answer(job, _RERUN, "the client that asked for it was killed, and nobody knows whether it was done; "
-                                      "the log shows how the job went on")
+    def _begins(self, job: Running, wish: str) -> bool:
+        """Write down what is about to be done, before the resource manager is told to; False, with the answer, where
+        another client did so before, or that cannot be written."""
+        if wish in job.undertaken:
+            self._answer(job, wish, "the client that asked for it was killed, and nobody knows whether it was done; "
+                                    "the log shows how the job went on")
             return False
-        job.rerun_begun = True
-        job.of.note(job, "answer", {"wish": _RERUN, "begun": True})
+        job.undertaken.add(wish)
+        job.of.note(job, "answer", {"wish": wish, "begun": True})
         try:
             if job.of.entry is not None:
                 job.of.entry.flush()
         except AccessError as error:
-            self._answer(job, _RERUN, str(error))
+            self._answer(job, wish, str(error))
             return False
         return True
 
@@ -138,12 +141,13 @@ class Wishes:
 
 def _refusal(job: Running, wish: str) -> str | None:
     """Why a wish for a job that was submitted is not for the resource manager; None where it is."""
+    kind = cast("Order", wish.partition(" ")[0])
     backend = job.of.executor()
-    if not hasattr(backend, wish):
-        return f"the executor {backend.name} has no means by which a job that was submitted could be {_DEEDS[wish]}"
+    if not hasattr(backend, kind):
+        return f"the executor {backend.name} has no means by which a job that was submitted could be {DEEDS[kind]}"
     has_begun = job.plan.job.value("State") in ("Running", "Suspended")
-    if wish != _RERUN and has_begun:
-        return "it has begun, and a hold only keeps a job from starting" if wish == "hold" else "it has begun"
-    if wish == _RERUN and not has_begun:
+    if kind in HOLDS and has_begun:
+        return "it has begun, and a hold only keeps a job from starting" if kind == "hold" else "it has begun"
+    if kind not in HOLDS and not has_begun:
         return "it has not begun"
     return None

@@ -382,8 +382,8 @@ class Desk:
         return text_of(self.journal, jobs)
 
     def wish(self, user: User, wish: str, name: str) -> Plain:
-        """Ask that jobs be cancelled, held, released or run again; how they stand then, and by their keys why that was
-        refused. Raises DeniedError, UnknownJobError."""
+        """Ask that jobs be cancelled, or for what ``Client.ask`` takes; how they stand then, by their keys why that was
+        refused, and for which of them it was not done yet. Raises DeniedError, UnknownJobError."""
         rows = self.rows(user, name)
         if any(self.owner(row.submission) != user.name for row in rows):
             user.require("cancel-all")
@@ -393,10 +393,13 @@ class Desk:
         client = self.client
         if wish == "cancel":
             jobs, _ = client.cancel(keys, _CANCEL_S)
+            answers = {job.row.key: "" if job.ended else None for job in jobs}
         else:
             jobs = client.ask(wish, keys, _CANCEL_S)
+            answers = {job.row.key: job.refusal(wish) for job in jobs}
         return {"jobs": [job.row.record() for job in jobs], "findings": records(client.findings),
-                "refusals": {job.row.key: job.answers[wish] for job in jobs if job.answers.get(wish)}}
+                "refusals": {key: refusal for key, refusal in answers.items() if refusal},
+                "waiting": [key for key, refusal in answers.items() if refusal is None]}
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""

@@ -14,6 +14,7 @@ from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
 from sssjob.limits import LIMITS
 from sssjob.run.listing import COLUMNS, Filter
+from sssjob.run.signals import signal_name
 from sssjob.serve.access import User
 from sssjob.serve.desk import Desk, Order, Submitted
 
@@ -207,7 +208,8 @@ def _job(desk: Desk, call: Call) -> Answer:
 def _wish(wish: str) -> Callable[[Desk, Call], Answer]:
     def function(desk: Desk, call: Call) -> Answer:
         """Ask for it for the job that the path names."""
-        return 200, desk.wish(call.user, wish, call.text("id"))
+        wished = f"signal {signal_name(call.text('signal'))}" if wish == "signal" else wish
+        return 200, desk.wish(call.user, wished, call.text("id"))
 
     return function
 
@@ -240,7 +242,12 @@ _AS: Final = Parameter("as", "JSON (default); the document as XML, or annotated 
 _FROM: Final = Parameter("from", "the format of the body (default: auto, the one that is recognised)")
 _POLICY: Final = Parameter("policy", "the outermost awarenessPolicy", choices=("Reject", "Warn", "Ignore"))
 _STATES: Final = {"cancel": "Ask for the end of jobs, and wait a little for it.",
-                  "hold": "Ask that jobs are not started.", "release": "Ask that held jobs may start."}
+                  "hold": "Ask that jobs are not started.", "release": "Ask that held jobs may start.",
+                  "suspend": "Ask that the processes of running jobs are stopped.",
+                  "resume": "Ask that suspended jobs go on.",
+                  "rerun": "Ask that running jobs are put back into the queue.",
+                  "signal": "Ask that the processes of running jobs are sent a signal."}
+_SIGNAL: Final = Parameter("signal", "its name, as USR1", "path")
 _FOUND: Final = {200: "how the jobs stand", 403: "the user may not", 404: "no job of this name that the user sees"}
 
 #: Everything that can be asked, in the order of the description.
@@ -264,7 +271,8 @@ OPERATIONS: Final = (
               answers={200: "a page of jobs, and how many there are in all"}),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
               (_ID, _AS), answers=_FOUND),
-    *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}", summary, _wish(wish), (_ID,), answers=_FOUND, pool="change")
+    *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}{'/{signal}' * (wish == 'signal')}", summary, _wish(wish),
+                (_ID, _SIGNAL) if wish == "signal" else (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",
               None, (Parameter("since", "events after this number (default: from now on)", kind="whole"),

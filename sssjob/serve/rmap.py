@@ -24,6 +24,7 @@ from sssjob.document.element import Property
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.limits import LIMITS
+from sssjob.run.signals import signal_name
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
 from sssjob.serve.desk import ConflictError, Desk, LackingError, Order
@@ -60,13 +61,15 @@ _LINGER_S: Final = 1.0          # for what it still sends
 _OBJECTS: Final = 1000          # of one piece of an answer
 _REPLAY_S: Final = 300.0
 _KEPT: Final = 10_000           # latest answers to requests that change jobs
-_WISHES: Final = {"Cancel": "cancel", "Start": "release", "Requeue": "rerun"}     # action -> what is asked for
+#: Action -> what is asked for; of Signal with the name that its Option says.
+_WISHES: Final = {"Cancel": "cancel", "Start": "release", "Requeue": "rerun", "Suspend": "suspend", "Resume": "resume",
+                  "Signal": "signal"}
 _OF_JOBS: Final = ("Submit", "Modify", *_WISHES)
 #: Action -> (parts of a request that it heeds, Options that it knows).
 _HEEDED: Final[dict[str, tuple[tuple[type, ...], tuple[str, ...]]]] = {
     "Query": ((Get, Where, Option), ("Limit", "Offset", "Unique", "ShowHidden", "Project")),
     "Submit": ((Data, File), ()), "Modify": ((Where, Set, Data), ()),
-    **dict.fromkeys(_WISHES, ((Where,), ()))}
+    **dict.fromkeys(_WISHES, ((Where,), ())), "Signal": ((Where, Option), ("Signal",))}
 _HOLDS: Final = {"User": "hold", "": "release"}     # Hold -> what is asked for
 _UNIQUE: Final = ("Id", "JobId", "NativeId", "Key")     # properties that name one job
 
@@ -138,7 +141,7 @@ class Exchange:
         if kind == "Job" and request.action == "Submit":
             return [_submitted(desk, user, request)]
         if kind == "Job" and request.action in _WISHES:
-            return [self._wished(desk, user, request, [(_WISHES[request.action], request.all(Where))])]
+            return [self._wished(desk, user, request, [(_wish_of(request), request.all(Where))])]
         if kind == "Job" and request.action == "Modify":
             return [self._wished(desk, user, request, _changes_of(request))]
         with desk.ledger(create=False) as ledger:
@@ -238,6 +241,17 @@ def _selected(desk: Desk, user: User, request: Request, wheres: Sequence[Where])
     if not selected.status.succeeded:
         return selected
     return [] if selected.data is None else _keys(selected.data)
+
+
+def _wish_of(request: Request) -> str:
+    """What an action asks for. Raises MessageError (314) for a Signal that is not said, UsageError for none."""
+    wish = _WISHES[request.action or ""]
+    if wish != "signal":
+        return wish
+    names = [option.value for option in request.all(Option) if option.name == "Signal"]
+    if len(names) != 1:
+        raise MessageError("314", "The Option Signal has to say which one is sent, as USR1.")
+    return f"signal {signal_name(names[0])}"
 
 
 def _changes_of(request: Request) -> list[tuple[str, Sequence[Where]]]:

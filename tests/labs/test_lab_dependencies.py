@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.psij.test_batch_labs import enter_lab
-from tests.run.support import Desk, after, desk_on, group, shell
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 pytestmark = pytest.mark.lab
 REAL = {"real": True, "queue_polling_interval": 2, "initial_queue_polling_delay": 0.5, "accounting_delay": 10,
@@ -162,3 +162,31 @@ def test_a_time_that_the_manager_waits_for(desk: Desk) -> None:
         time.sleep(0.5)
     assert int(desk.text("began")) >= eligible and desk.wait("a") == {"a": ("done", 0)}
     assert desk.job("a").row.native_id == native_id
+
+
+def test_a_job_is_suspended_signalled_and_resumed(desk: Desk) -> None:
+    """The manager stops the processes, and tells of it; the signal comes to the script itself, which runs its trap. Of
+    Grid Engine the refusal is asked: it has no command for signals."""
+    desk.submit(shell("trap \"echo got > got\" USR1; echo a > began; until test -e go; do sleep 0.1; done; exit 5"))
+
+    def state() -> str:
+        """The State of the job, asked anew."""
+        return str(desk.client().wait(["a"], 2)[0][0].plan.job.value("State"))
+
+    def asked(wish: str) -> str:
+        """Why a wish was refused."""
+        return desk.client().ask(wish, ["a"], 60)[0].answers[wish]
+
+    eventually(lambda: (desk.folder / "began").exists() and state() == "Running", 90)
+    assert asked("suspend") == ""
+    eventually(lambda: state() == "Suspended", 90)
+    assert asked("resume") == ""
+    eventually(lambda: state() == "Running", 90)
+    if desk.executor == "slurm":
+        assert asked("signal USR1") == ""
+        eventually(lambda: (desk.folder / "got").exists(), 90)
+    else:
+        assert asked("signal USR1").endswith("cannot be signalled: sge has no command for that")
+    assert "cannot be resumed" in asked("resume")       # it is not suspended: in the manager's words
+    (desk.folder / "go").touch()
+    assert desk.wait("a") == {"a": ("failed", 5)}

@@ -1,4 +1,4 @@
-"""Jobs that are held, released and run again by their executors: each resource manager has its own commands."""
+"""Jobs that are held, run again, suspended and signalled: each resource manager has its own commands for that."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from pathlib import Path
 import pytest
 
 from psij import JobAttributes, SubmitException
+from psij.executors.batch._terms import DEEDS
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.run.running import executor_of
 from tests.psij.batch_support import Stand, a_job, ended, runs
 from tests.psij.managers import MANAGERS, Manager
 
-#: Hold, release, run again, of job 1; None: the manager has no such command.
+#: What is told to each manager of job 1, in the order of DEEDS; None: it has no such command.
 COMMANDS = {
-    "slurm": ("scontrol uhold 1", "scontrol release 1", "scontrol requeue 1"),
-    "sge": ("qhold 1", "qrls 1", "qmod -rj 1"),
-    "pbs": ("qhold 1", "qrls 1", "qrerun 1"),
-    "pbs_classic": ("qhold 1", "qrls 1", "qrerun 1"),
-    "lsf": ("bstop 1", "bresume 1", "brequeue 1"),
-    "flux": ("flux job urgency 1 hold", "flux job urgency 1 default", None),
-    "htcondor": ("condor_hold 1", "condor_release 1", "condor_vacate_job 1"),
-    "cobalt": ("qhold 1", "qrls 1", None),
-    "nqsv": ("/opt/nec/nqsv/bin/qhold 1", "/opt/nec/nqsv/bin/qrls 1", "/opt/nec/nqsv/bin/qrerun 1"),
+    "slurm": ("scontrol uhold 1", "scontrol release 1", "scontrol requeue 1", "scontrol suspend 1", "scontrol resume 1",
+              "scancel --full --signal=USR1 1"),
+    "sge": ("qhold 1", "qrls 1", "qmod -rj 1", "qmod -sj 1", "qmod -usj 1", None),
+    "pbs": ("qhold 1", "qrls 1", "qrerun 1", "qsig -s suspend 1", "qsig -s resume 1", "qsig -s SIGUSR1 1"),
+    "pbs_classic": ("qhold 1", "qrls 1", "qrerun 1", "qsig -s suspend 1", "qsig -s resume 1", "qsig -s SIGUSR1 1"),
+    "lsf": ("bstop 1", "bresume 1", "brequeue 1", "bstop 1", "bresume 1", "bkill -s USR1 1"),
+    "flux": ("flux job urgency 1 hold", "flux job urgency 1 default", None, None, None, "flux job kill -s SIGUSR1 1"),
+    "htcondor": ("condor_hold 1", "condor_release 1", "condor_vacate_job 1", "condor_suspend 1", "condor_continue 1",
+                 None),
+    "cobalt": ("qhold 1", "qrls 1", None, None, None, None),
+    "nqsv": ("/opt/nec/nqsv/bin/qhold 1", "/opt/nec/nqsv/bin/qrls 1", "/opt/nec/nqsv/bin/qrerun 1", None, None, None),
 }
 
 
@@ -37,15 +40,15 @@ def test_commands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("psij.executors.batch.nqsv.Path.exists", lambda path: True)
     executor = executor_of(name, BatchSchedulerExecutorConfig(work_directory=tmp_path))
     assert isinstance(executor, BatchSchedulerExecutor)
-    commands = (executor.get_hold_command("1"), executor.get_release_command("1"), executor.get_rerun_command("1"))
+    commands = [executor.get_order_command(order, "1", "USR1") for order in DEEDS]
     assert tuple(None if words is None else " ".join(words) for words in commands) == COMMANDS[name]
 
 
 def test_a_part_of_a_heterogeneous_job_is_not_held_alone(tmp_path: Path) -> None:
     executor = executor_of("slurm", BatchSchedulerExecutorConfig(work_directory=tmp_path))
     assert isinstance(executor, BatchSchedulerExecutor)
-    assert [executor.get_hold_command("12+1"), executor.get_release_command("12+1"), executor.get_rerun_command("12+1")
-            ] == [["scontrol", word, "12"] for word in ("uhold", "release", "requeue")]
+    commands = [executor.get_order_command(order, "12+1", "USR1") or [] for order in DEEDS]
+    assert [words[-1] for words in commands] == ["12"] * 6
 
 
 def test_attributes_of_a_hold(manager: Manager, quick: Stand) -> None:
@@ -84,7 +87,7 @@ def test_a_job_that_was_not_submitted_is_refused(manager: Manager, quick: Stand)
 def test_a_job_that_runs_is_run_again(manager: Manager, quick: Stand) -> None:
     quick.lab.set(hold_again=True)
     job = runs(quick)
-    if quick.executor.get_rerun_command("1") is None:
+    if quick.executor.get_order_command("rerun", "1") is None:
         with pytest.raises(SubmitException, match=r"cannot be run again: .* has no command for that") as raised:
             quick.executor.rerun(job)
         assert not raised.value.transient and quick.lab.jobs()[0]["start"] is not None
@@ -100,7 +103,7 @@ def test_refusals_are_told(manager: Manager, quick: Stand) -> None:
     attributes = JobAttributes(custom_attributes={**manager.hold})
     job = a_job("true", attributes=attributes)
     quick.executor.submit(job)
-    command = (quick.executor.get_hold_command(job.native_id or "") or [""])
+    command = (quick.executor.get_order_command("hold", job.native_id or "") or [""])
     name = "flux-job" if "flux" in command else Path(command[-2] if len(command) == 2 else command[0]).name
     for text, transient in ((manager.submitting.refused[0], False), (manager.submitting.later[0], True)):
         quick.lab.fault(name, exit=1, stderr=text)
@@ -117,5 +120,5 @@ def test_what_grid_engine_says_of_a_job_that_cannot_run_again(tmp_path: Path) ->
     assert isinstance(executor, BatchSchedulerExecutor)
     pending = "Modify operation can not be applied on job-array task 8.1 in pending/hold state"
     texts = ("Pushed rescheduling of job 6 on host localhost\n", "The job 7 is not restartable\n", pending, "")
-    assert [executor.rerun_refusal(text) for text in texts] == [
+    assert [executor.order_refusal("rerun", text) for text in texts] == [
         None, "The job 7 is not restartable", pending, "qmod says nothing"]

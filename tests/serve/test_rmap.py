@@ -33,6 +33,7 @@ from sssjob.sssrmap.calling import Peer, Signing, joined, responses
 from sssjob.sssrmap.framing import Receiver
 from sssjob.sssrmap.signing import sign
 from sssjob.sssrmap.writer import write_message
+from tests.run.support import eventually
 from tests.serve.conftest import KEY, Place, Serving, still
 from tests.sssrmap.recordings import exchanges
 
@@ -114,8 +115,38 @@ def test_what_else_is_asked_for_jobs(serving: Serving, action: str, parts: tuple
         requeued = asked(place, Request("Requeue", "amy", (Object("Job"), where), id="3"))
         assert (code(requeued), requeued.count) == ("740", 0)
         assert "@1.1" in (requeued.status.message or "")
-        assert code(asked(place, Request("Suspend", "amy", (Object("Job"), where), id="4"))) == "313"
+        assert code(asked(place, Request("Checkpoint", "amy", (Object("Job"), where), id="4"))) == "313"
         asked(place, Request("Cancel", "amy", (Object("Job"), where), id="5"))
+
+
+def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tmp_path: Path) -> None:
+    """At both faces; by nobody else; what ended is refused, where to cancel it again is not."""
+    script = f"trap 'touch {tmp_path}/got' USR1; until test -e {tmp_path}/go; do sleep 0.05; done; exit 4"
+    running = f"<Job><Id>r</Id><Executable>/bin/sh</Executable><Arguments>-c \"{script}\"</Arguments></Job>"
+    numbers = count()
+
+    def ask(place: Place, action: str, *options: Option, actor: str = "amy") -> tuple[str | None, int | None]:
+        """The code of an answer, and how many jobs it was done for."""
+        parts = (Object("Job"), Where("Id", "r"), *options)
+        response = asked(place, Request(action, actor, parts, id=f"n{next(numbers)}"))
+        return code(response), response.count
+
+    with serving() as place:
+        assert code(asked(place, Request("Submit", "amy", (Object("Job"), Data(running)), id="s"))) == "000"
+        assert ask(place, "Suspend", actor="bob") == ("000", 0)
+        assert place.call("bob", "POST", "/v1/jobs/r/suspend").status == 404
+        assert ask(place, "Suspend") == ("000", 1)
+        assert place.call("amy", "GET", "/v1/jobs/r").body["jobs"][0]["state"] == "Suspended"
+        assert place.call("amy", "POST", "/v1/jobs/r/resume").body["refusals"] == {}
+        assert place.call("amy", "POST", "/v1/jobs/r/signal/nine").status == 400
+        assert ask(place, "Signal", Option("Signal", "SIGUSR1")) == ("000", 1)
+        eventually(lambda: (tmp_path / "got").exists())
+        (tmp_path / "go").touch()
+        eventually(lambda: place.call("amy", "GET", "/v1/jobs/r").body["jobs"][0]["outcome"])
+        for wish in ("hold", "suspend", "resume", "signal/USR1", "rerun"):
+            assert place.call("amy", "POST", f"/v1/jobs/r/{wish}").body["refusals"] == {"@1.1": "it has ended"}, wish
+        assert ask(place, "Resume") == ("740", 0)
+        assert place.call("amy", "POST", "/v1/jobs/r/cancel").body["refusals"] == {}
 
 
 def test_a_job_is_held_and_let_go(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +229,10 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, parts=(Object("Zebra"),)), Signing(KEY), "444"),
     (replace(QUERY, actor="eve", action="Submit", parts=(Object("Job"), Data(JOB)), id="x"), Signing(KEY), "444"),
     (replace(QUERY, action="Dance", parts=(Object("Job"),), id="x"), Signing(KEY), "313"),
-    (replace(QUERY, action="Suspend", parts=(Object("Job"),)), Signing(KEY), "313"),
+    (replace(QUERY, action="Checkpoint", parts=(Object("Job"),)), Signing(KEY), "313"),
+    *((Request("Signal", "amy", (Object("Job"), Where("Key", "@9"), *options), id=f"s{number}"), Signing(KEY), "314")
+      for number, options in enumerate(((), (Option("Signal", "9"),), (Option("Signal", "USR1"),) * 2))),
+    (Request("Suspend", "amy", (Object("Job"),), id="s"), Signing(KEY), "314"),
     (replace(QUERY, action="Cancel", parts=(Object("Account"), Where("Id", "1"))), Signing(KEY), "740"),
     (replace(QUERY, action="Deposit", parts=(Object("Job"),)), Signing(KEY), "740"),
     (replace(QUERY, parts=(Object("Job"), Option("Colour", "1"))), Signing(KEY), "710"),

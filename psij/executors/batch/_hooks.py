@@ -24,7 +24,7 @@ from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
 from psij.executors.batch._ssh import host_of
 from psij.executors.batch._ssh_staging import check_modes
-from psij.executors.batch._terms import Failure, Source
+from psij.executors.batch._terms import Failure, Order, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -270,21 +270,17 @@ class BatchHooks(JobExecutor):
         """The custom attributes with which a job is held until its user releases it; None where it cannot be."""
         return None
 
-    def get_hold_command(self, native_id: str) -> _Words | None:
-        """The command that keeps a job that waits from starting until its user releases it; None where there is none.
+    def get_order_command(self, order: Order, native_id: str, signal: str = "") -> _Words | None:
+        """The command that has something done with a job; None where there is none. signal: of ``signal``, as USR1.
+
+        hold: keep a job that waits from starting until its user releases it. release: end that hold, and the one of
+        hold_attributes. rerun: end the run of a job and put it back into the queue. suspend, resume: stop the processes
+        of a job that runs, and let them go on. signal: send them a signal.
         """
         return None
 
-    def get_release_command(self, native_id: str) -> _Words | None:
-        """The command that ends the hold of hold_attributes and of get_hold_command; None where there is none."""
-        return None
-
-    def get_rerun_command(self, native_id: str) -> _Words | None:
-        """The command that ends the run of a job and puts it back into the queue; None where there is none."""
-        return None
-
-    def rerun_refusal(self, out: str) -> str | None:
-        """Why the rerun command, which ended well, did not do it, from its output; None where it did."""
+    def order_refusal(self, order: Order, out: str) -> str | None:
+        """Why the command of an order, which ended well, did not do it, from its output; None where it did."""
         return None
 
     def part_id(self, native_id: str, number: int) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final, Literal
 
 from psij.exceptions import SubmitException
 from psij.executors.batch._identity import Whose
@@ -55,12 +56,20 @@ class Source:
     late: bool = False
 
 
+#: What a resource manager can be told to do with a job.
+Order = Literal["hold", "release", "rerun", "suspend", "resume", "signal"]
+#: Order -> what is done to the job then, as a participle.
+DEEDS: Final[Mapping[Order, str]] = {"hold": "held", "release": "released", "rerun": "run again",
+                                     "suspend": "suspended", "resume": "resumed", "signal": "signalled"}
+
+
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a resource manager is told to do with a job: commands, in which ``{}`` stands for the native id of the job.
+    """What a resource manager is told to do with a job: commands, in which ``{}`` stands for the native id of the job,
+    and in signal ``{signal}`` for the name of one, as ``USR1``.
 
-    cancel: its last word is the id, which more ids may follow. over: what cancel says of a job that has ended. hold,
-    release, rerun: None where there is no such command. held: option of the submit command with which a job is held
+    cancel: its last word is the id, which more ids may follow. over: what cancel says of a job that has ended. All
+    others: None where there is no such command. held: option of the submit command with which a job is held
     from the beginning, and its value; empty where there is none.
     """
 
@@ -69,6 +78,9 @@ class Orders:
     hold: str | None = None
     release: str | None = None
     rerun: str | None = None
+    suspend: str | None = None
+    resume: str | None = None
+    signal: str | None = None
     held: Mapping[str, object] = field(default_factory=dict)
 
 

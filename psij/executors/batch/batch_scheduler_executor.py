@@ -32,9 +32,11 @@ from psij.executors.batch._late import EndedJob, complete, late_records
 from psij.executors.batch._staging import BatchStaging, staging_of
 from psij.executors.batch._submission import Submissions
 from psij.executors.batch._terms import (
+    DEEDS,
     UNKNOWN_ERROR,
     Failure,
     InvalidJobStateError,
+    Order,
     Search,
     Source,
     SourceOffError,
@@ -292,36 +294,48 @@ class BatchSchedulerExecutor(BatchAsking):
         Raises SubmitException when the resource manager could not be asked (transient), refused, or has no such
         command.
         """
-        apart(partial(self._act, job, "held", self.get_hold_command))
+        apart(partial(self._act, job, "hold"))
 
     def release(self, job: Job) -> None:
         """End the hold of a job. Nothing happens where it has ended or is not held. Raises as ``hold``."""
-        apart(partial(self._act, job, "released", self.get_release_command))
+        apart(partial(self._act, job, "release"))
 
     def rerun(self, job: Job) -> None:
         """End the run of a job and put it back into the queue, under the same native id. Nothing happens where it has
         ended. Raises as ``hold``.
         """
-        apart(partial(self._act, job, "run again", self.get_rerun_command, self.rerun_refusal))
+        apart(partial(self._act, job, "rerun"))
 
-    def _act(self, job: Job, deed: str, command_of: Callable[[str], _Words | None],
-             refusal_in: Callable[[str], str | None] = lambda out: None) -> None:
-        """Run a command that changes a native job: the one place through which ``hold``, ``release`` and ``rerun``
-        reach the resource manager. deed: what is done to the job, as a participle. refusal_in: why the command did
-        nothing, from the output of one that ended well."""
+    def suspend(self, job: Job) -> None:
+        """Stop the processes of a job that runs until it is resumed. Nothing happens where it has ended. Raises as
+        ``hold``."""
+        apart(partial(self._act, job, "suspend"))
+
+    def resume(self, job: Job) -> None:
+        """Let a job that is suspended go on. Nothing happens where it has ended. Raises as ``hold``."""
+        apart(partial(self._act, job, "resume"))
+
+    def signal(self, job: Job, name: str) -> None:
+        """Send a signal to the processes of a job that runs. name: as ``USR1``. Nothing happens where it has ended.
+        Raises as ``hold``."""
+        apart(partial(self._act, job, "signal", name))
+
+    def _act(self, job: Job, order: Order, signal: str = "") -> None:
+        """Run a command that changes a native job: the one place through which orders reach the resource manager."""
+        deed = DEEDS[order]
         if job.status.final:
             return
         if job.native_id is None:       # its files are fetched, or nobody has submitted it
             raise SubmitException(f"Job {job.id} cannot be {deed}: {self.name} has not been given it yet",
                                   transient=True)
-        command = command_of(job.native_id)
+        command = self.get_order_command(order, job.native_id, signal)
         if command is None:
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: {self.name} has no command for that")
         watcher = watcher_of(self)
         if watcher is not None and not self._is_there(watcher, job, deed):
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
         try:
-            refusal = refusal_in(self._run_command(command))
+            refusal = self.order_refusal(order, self._run_command(command))
         except subprocess.CalledProcessError as e:
             transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=transient) from e

@@ -92,7 +92,8 @@ class FluxJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: A hold is an urgency; what it was before the hold is not known to Flux any more.
     _ORDERS = Orders("flux cancel {}", re.compile("unknown job id|inactive"), hold="flux job urgency {} hold",
-                     release="flux job urgency {} default", held={"urgency": "hold"})
+                     release="flux job urgency {} default", signal="flux job kill -s SIG{signal} {}",
+                     held={"urgency": "hold"})
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
     _CHOOSING = ("FLUX_URI",)

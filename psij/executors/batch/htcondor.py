@@ -101,7 +101,8 @@ class HTCondorJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: condor_hold would end the run of a job that runs; a job that is vacated leaves its machine and is idle again.
     _ORDERS = Orders("condor_rm {}", re.compile("not found|couldn't find", re.IGNORECASE), hold="condor_hold {}",
-                     release="condor_release {}", rerun="condor_vacate_job {}", held={"hold": True})
+                     release="condor_release {}", rerun="condor_vacate_job {}",
+                     suspend="condor_suspend {}", resume="condor_continue {}", held={"hold": True})
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
     _CHOOSING = ("CONDOR_CONFIG", "SCHEDD_HOST", "SCHEDD_NAME")

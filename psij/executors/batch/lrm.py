@@ -38,7 +38,7 @@ from psij.executors.batch._options import (
     resources,
     warn_once,
 )
-from psij.executors.batch._terms import Failure, InvalidJobStateError, Orders
+from psij.executors.batch._terms import Failure, InvalidJobStateError, Order, Orders
 from psij.executors.batch._words import command_words, exported, needs_env, program, shell_only
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.job import Job
@@ -268,24 +268,17 @@ class LrmExecutor(BatchSchedulerExecutor):
         return [command, *arguments]
 
     def _told_id(self, native_id: str) -> str:
-        """The id by which a job is held, released, put back and ended."""
+        """The id by which a job is told about: held, released, signalled and so on."""
         return native_id
 
-    def _order(self, words: str, native_id: str) -> list[str]:
+    def _order(self, words: str, native_id: str, signal: str = "") -> list[str]:
         told_id = self._told_id(native_id)
-        return self._there(*(told_id if word == "{}" else word for word in words.split()))
+        return self._there(*(told_id if word == "{}" else word.replace("{signal}", signal) for word in words.split()))
 
-    def get_hold_command(self, native_id: str) -> list[str] | None:
-        """The hold of ``_ORDERS``."""
-        return self._order(self._ORDERS.hold, native_id) if self._ORDERS.hold else None
-
-    def get_release_command(self, native_id: str) -> list[str] | None:
-        """The release of ``_ORDERS``."""
-        return self._order(self._ORDERS.release, native_id) if self._ORDERS.release else None
-
-    def get_rerun_command(self, native_id: str) -> list[str] | None:
-        """The rerun of ``_ORDERS``."""
-        return self._order(self._ORDERS.rerun, native_id) if self._ORDERS.rerun else None
+    def get_order_command(self, order: Order, native_id: str, signal: str = "") -> list[str] | None:
+        """That of ``_ORDERS``."""
+        words: str | None = getattr(self._ORDERS, order)
+        return None if words is None else self._order(words, native_id, signal)
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """The cancel of ``_ORDERS``."""

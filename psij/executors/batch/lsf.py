@@ -101,7 +101,8 @@ class LsfJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: bstop would suspend a job that runs; brequeue takes jobs that are not rerunnable too.
     _ORDERS = Orders("bkill {}", re.compile("already finished|no matching job|is not found", re.IGNORECASE),
-                     hold="bstop {}", release="bresume {}", rerun="brequeue {}", held={"H": True})
+                     hold="bstop {}", release="bresume {}", rerun="brequeue {}",
+                     suspend="bstop {}", resume="bresume {}", signal="bkill -s {signal} {}", held={"H": True})
     _TEMPLATE = "lsf.sh.j2"
     _SLOTS_ARE_CORES = True
     _PREFIX = "lsf"

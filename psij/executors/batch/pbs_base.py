@@ -103,9 +103,12 @@ class GenericPBSJobExecutor(LrmExecutor):
     _TEMPLATE = "pbs.sh.j2"
     _PREFIX = "pbs"
     _CONFIG = PBSExecutorConfig
-    #: Many servers allow qrerun to operators only, and never for jobs that are not rerunable (``-r n``).
+    #: Many servers allow qrerun to operators only, and never for jobs that are not rerunable (``-r n``); suspend and
+    #: resume are for operators everywhere.
     _ORDERS = Orders("qdel {}", re.compile("has finished|unknown job|invalid for state", re.IGNORECASE),
-                     hold="qhold {}", release="qrls {}", rerun="qrerun {}", held={"h": True})
+                     hold="qhold {}", release="qrls {}", rerun="qrerun {}",
+                     suspend="qsig -s suspend {}", resume="qsig -s resume {}", signal="qsig -s SIG{signal} {}",
+                     held={"h": True})
     _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)

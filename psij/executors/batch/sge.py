@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
@@ -34,7 +34,7 @@ from psij.executors.batch._options import (
     time_limit,
 )
 from psij.executors.batch._sge_records import job_lists, parse_qacct
-from psij.executors.batch._terms import Orders
+from psij.executors.batch._terms import Order, Orders
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Source,
@@ -57,6 +57,8 @@ from sssjob.templates.quoting import Directive, sge
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
+_DONE_BY_QMOD: Final[Mapping[Order, str]] = {"rerun": "Pushed rescheduling", "suspend": "- suspended job",
+                                             "resume": "- unsuspended job"}
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
 
@@ -109,7 +111,7 @@ class SGEJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: Jobs that are not restartable (``-r y``, or the queue's rerun) are refused by qmod.
     _ORDERS = Orders("qdel {}", re.compile("does not exist"), hold="qhold {}", release="qrls {}",
-                     rerun="qmod -rj {}", held={"h": True})
+                     rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}", held={"h": True})
     _TEMPLATE = "sge.sh.j2"
     _SLOTS_ARE_CORES = True
     _PREFIX = "sge"
@@ -221,9 +223,11 @@ class SGEJobExecutor(LrmExecutor):
         begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {"sge.a": begin}
 
-    def rerun_refusal(self, out: str) -> str | None:
-        """What qmod says in place of ``Pushed rescheduling of job 6 on host h``; it ends well in any case (8.1.9)."""
-        return None if "Pushed rescheduling" in out else out.strip() or "qmod says nothing"
+    def order_refusal(self, order: Order, out: str) -> str | None:
+        """What qmod says in place of ``Pushed rescheduling of job 6 on host h`` or ``amy - suspended job 6``; it ends
+        well in any case (8.1.9)."""
+        done = _DONE_BY_QMOD.get(order)
+        return None if done is None or done in out else out.strip() or "qmod says nothing"
 
     def array_limits(self) -> ArrayLimits:
         """One range from 1 on, of no more tasks than max_aj_tasks says (sge_conf(5)), which is 75000 by default."""

@@ -126,10 +126,12 @@ class SlurmJobExecutor(LrmExecutor):
 
     _ANSWERS = ANSWERS
     #: uhold: a hold of the user's, also where an operator gives it, so that the user can end it. Slurm does not requeue
-    #: jobs that were submitted with ``--no-requeue``.
+    #: jobs that were submitted with ``--no-requeue``, and has operators alone suspend a job. Without ``--full`` the
+    #: batch script would get no signal.
     _ORDERS = Orders("scancel {}", re.compile("invalid job id|already completing|already completed", re.IGNORECASE),
                      hold="scontrol uhold {}", release="scontrol release {}", rerun="scontrol requeue {}",
-                     held={"hold": True})
+                     suspend="scontrol suspend {}", resume="scontrol resume {}",
+                     signal="scancel --full --signal={signal} {}", held={"hold": True})
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
     _CONFIG = SlurmExecutorConfig
