@@ -178,7 +178,7 @@ class Findings:
         first = False
         if level == "error" and not self._rejected:
             self._rejected = first = True
-        if len(self._kept) >= self.limits.findings and not first:
+        if self.is_full and not first:
             self.overflow += 1
             return None
         if place is not None:
@@ -208,6 +208,11 @@ class Findings:
         others._kept = [replace(finding, file=file, line=0, column=0, excerpt="") for finding in self._kept]
         others.overflow, others.told, others._rejected = self.overflow, self.told, self._rejected
         return others
+
+    @property
+    def is_full(self) -> bool:
+        """Whether findings are only counted from now on, but for the first that rejects."""
+        return len(self._kept) >= self.limits.findings
 
     def taken(self) -> list[Finding]:
         """The findings that are kept, which are forgotten here: what is read without end is told as it comes."""

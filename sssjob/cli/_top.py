@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _WISHES: Final = {"hold": "held", "release": "released", "cancel": "cancelled"}
 _ANSWER_S: Final = 10.0
+_MOST: Final = 1_000            # jobs that are shown; to draw ten thousand takes seconds, in which no key counts
 
 
 class _Question(ModalScreen[bool]):
@@ -59,6 +60,8 @@ class Top(App[None]):
         super().__init__()
         self.client, self.interval = client, interval
         self.found: list[Overview] = []
+        self._drawn: dict[str, dict[str, list[str]]] = {}       # what each table shows: key of a row -> its cells
+        self._more = 0                                          # jobs that are not shown
         self.wanted: list[tuple[str, str]] = []         # wish and key of a job, that nobody has asked for yet
 
     def compose(self) -> ComposeResult:
@@ -82,11 +85,13 @@ class Top(App[None]):
             while self.wanted:
                 answer = self.asked(*self.wanted.pop(0))
                 self.call_from_thread(self.tell, answer)
+            begun = time.monotonic()
             overviews = refreshed(self.client)
             if worker.is_cancelled:
                 return
             self.call_from_thread(self.show, overviews)
-            until = time.monotonic() + self.interval
+            now = time.monotonic()
+            until = now + max(self.interval, now - begun)       # no more than half of the time is spent on looking
             while time.monotonic() < until and not (worker.is_cancelled or self.wanted):
                 time.sleep(0.05)
 
@@ -104,19 +109,32 @@ class Top(App[None]):
         self.query_one("#told", Static).update(escape(text, 200))
 
     def show(self, overviews: list[Overview]) -> None:
-        """Draw both tables again; the cursors stay where they are."""
+        """Show both tables as they are now; the cursors stay where they are."""
         self.found = overviews
         now = time.time()
-        groups = {f"@{overview.number}": cells(overview) for overview in overviews}
-        jobs = {job.row.key: job_cells(job, now) for overview in overviews for job in overview.jobs
-                if job.row.outcome is None}
-        for name, rows in (("#groups", groups), ("#jobs", jobs)):
-            drawn = self.query_one(name, DataTable)
-            row = drawn.cursor_row
-            drawn.clear()
+        open_ones = [job for overview in overviews for job in overview.jobs if job.row.outcome is None]
+        self._draw("#groups", {f"@{overview.number}": cells(overview) for overview in overviews})
+        self._draw("#jobs", {job.row.key: job_cells(job, now) for job in open_ones[:_MOST]})
+        more = max(len(open_ones) - _MOST, 0)
+        if more and not self._more:         # once: an answer to a wish stays to be read
+            self.tell(f"{more} more jobs are not shown here; `sssjob list` has them")
+        self._more = more
+
+    def _draw(self, name: str, rows: dict[str, list[str]]) -> None:
+        """Have a table show these rows. Where they are the same ones, only cells that have changed are drawn."""
+        table, before = self.query_one(name, DataTable), self._drawn.get(name, {})
+        self._drawn[name] = rows
+        if list(before) == list(rows):
             for key, texts in rows.items():
-                drawn.add_row(*(Text(escape(text)) for text in texts), key=key)
-            drawn.move_cursor(row=min(row, max(len(rows) - 1, 0)))
+                for column, text, earlier in zip(table.columns, texts, before[key], strict=True):
+                    if text != earlier:
+                        table.update_cell(key, column, Text(escape(text)), update_width=True)
+            return
+        row = table.cursor_row
+        table.clear()
+        for key, texts in rows.items():
+            table.add_row(*(Text(escape(text)) for text in texts), key=key)
+        table.move_cursor(row=min(row, max(len(rows) - 1, 0)))
 
     def action_wish(self, wish: str) -> None:
         """Ask about the job, or the group, under the cursor."""

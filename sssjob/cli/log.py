@@ -98,7 +98,7 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "full": lambda data: f"held back: {data['reason']}",
     "cap": lambda data: f"no more than {data['most']} jobs may be in flight from now on",
     "on-end": lambda data: f"when it has ended: {shown(data).get('url') or shlex.join(data['command'])}",
-    "hook": lambda data: "what was wanted at its end: " + {"failed": "failed, to be tried again", "over": "failed"}.get(
+    "hook": lambda data: "--on-end: " + {"failed": "failed, to be tried again", "over": "failed"}.get(
         data["step"], "done"),
     "native": lambda data: f"submitted: native id {data['native_id']}",
     "status": _status, "ended": _ended, "staging": _staging,

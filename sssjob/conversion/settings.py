@@ -31,6 +31,7 @@ _LONGEST_TEXT: Final = 4096
 _MOST_SECONDS: Final = 86_400.0
 _MOST_COUNT: Final = 1_000_000
 _MOST_BYTES: Final = 1 << 60
+_MOST_COMMANDS: Final = 16
 _TABLE: Final = "executors"
 _HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -55,6 +56,12 @@ def _seconds(value: object) -> object:
 def _count(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COUNT:
         raise ValueError(f"is to be a whole number from 1 to {_MOST_COUNT}")
+    return value
+
+
+def _few(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COMMANDS:
+        raise ValueError(f"is to be a whole number from 1 to {_MOST_COMMANDS}")
     return value
 
 
@@ -99,6 +106,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("launcher", "what starts the tasks of jobs that do not say it"),
     Setting("polling_interval", "seconds between two questions for the states of jobs, at most", _seconds, 30),
     Setting("command_timeout", "seconds that a command of the resource manager may take", _seconds, 60),
+    Setting("submit_commands", "submit commands of an executor that run at a time", _few, 2),
     Setting("accounting_delay", "seconds that a job that has ended waits for its accounting record", _seconds, 10),
     Setting("lost_after", "seconds that a job of which nothing is known counts as alive", _seconds, 60),
     Setting("work_directory", "where scripts and records of jobs are", default="~/.psij/work"),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     import psij
@@ -68,16 +66,15 @@ class Holds(Protocol):
 
 @runtime_checkable
 class PreparesAhead(Protocol):
-    """Prepares a job while the submit command of another one runs."""
+    """Submits by commands, and prepares a job while those of others run; submit_commands: how many at a time."""
+
+    submit_commands: int
 
     def prepare(self, job: psij.Job) -> None:
         """Do what can be done before its own command runs."""
 
     def withdraw(self, job: psij.Job) -> None:
         """Undo that."""
-
-    def meanwhile(self, work: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have work done while commands run."""
 
 
 @runtime_checkable

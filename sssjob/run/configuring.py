@@ -28,8 +28,9 @@ __all__ = ["complete", "config_of", "following", "load_settings", "pin", "reache
 
 #: Setting -> member of the configuration of batch executors.
 _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeout": "command_timeout",
-                   "accounting_delay": "accounting_delay", "lost_after": "lost_after",
-                   "work_directory": "work_directory", "launcher": "launcher", "ssh_host": "ssh_host",
+                   "submit_commands": "submit_commands", "accounting_delay": "accounting_delay",
+                   "lost_after": "lost_after", "work_directory": "work_directory", "launcher": "launcher",
+                   "ssh_host": "ssh_host",
                    "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory",
                    "ssh_staging_bytes": "staging_bytes"}
 _OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
@@ -43,7 +44,7 @@ _OF_ARC: Final = {**_OF_REST, "accounting_delay": "accounting_delay", "work_dire
 _FILLED: Final = {"Queue": "queue", "Project": "account"}
 _HERE: Final = ("local", "fluxexec")        # no queues, no accounts
 #: How a resource manager is asked, which may change while a job runs.
-_ASKING: Final = ("polling_interval", "command_timeout", "accounting_delay", "lost_after")
+_ASKING: Final = ("polling_interval", "command_timeout", "submit_commands", "accounting_delay", "lost_after")
 _PINNED: Final = "settings.json"            # in the folder of a submission
 _LONGEST: Final = 1 << 16
 

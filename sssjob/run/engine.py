@@ -120,8 +120,8 @@ class Engine:
             self.progress.close()
             document = main.result()
         code, origin = exit_code(main.jobs)
-        if self.stopped is not None:
-            code, origin = STOPS.get(self.stopped, 6), "sssjob"
+        if self.stopped is not None or self.on_end.stopped_by in STOPS:
+            code, origin = STOPS.get(self.stopped or self.on_end.stopped_by, 6), "sssjob"
         return Outcome(document, [j.outcome for j in main.jobs if j.outcome], code, origin, self.findings, self.stopped)
 
     def follow(self, done: Callable[[], bool]) -> bool:
@@ -181,9 +181,8 @@ class Engine:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done or taken in just now."""
-        return not (self.pending or self.submitting.later or self.wishes.due) and self.events.empty() and (
-            self.on_end.idle)
+        """Whether nothing is to be done or taken in just now, but for what is done when jobs have ended."""
+        return not (self.pending or self.submitting.later or self.wishes.due) and self.events.empty()
 
     def answered(self, of: Sequence[Submission] | None = None) -> bool:
         """Whether the executors have said how all jobs stand that this process follows. of: those of these only."""
@@ -234,6 +233,9 @@ class Engine:
                 elif event == RELEASE:
                     self._release_all()
                 elif event is not None or (self.deadline is not None and time.monotonic() >= self.deadline):
+                    if not self.open[id(main)]:
+                        self.on_end.stop(event or "timeout")
+                        return
                     if self.stopped is not None:
                         self._give_up(main)
                         return

@@ -167,6 +167,7 @@ class OnEnd:
         self._later: list[tuple[Running, Hook]] = []
         self._leaves = threading.Event()
         self._at_end = False
+        self.stopped_by = ""                    # the signal, or ``timeout``, because of which nobody waits for the rest
 
     def has_ended(self, job: Running) -> None:
         """A job has ended; what was promised is done when that is on the disk."""
@@ -235,6 +236,15 @@ class OnEnd:
         hook.over, hook.due = not again, time.time() + pause
         if again:
             self._later.append((job, hook))
+
+    def stop(self, why: str) -> None:
+        """All jobs have ended, and nobody waits for what is still to be done."""
+        self.stopped_by = why
+        self._leaves.set()
+        programs = ", ".join(dict.fromkeys(hook.shown for _, hook in (*self._ready, *self._working.values())))
+        self.engine.findings.add(
+            "SSS602", "journal", f"{why}: all jobs have ended, but --on-end {programs} has not; it was stopped" + (
+                ", and the next client begins it anew" if self.engine.shared else ""), severity="warning")
 
     def leave(self) -> None:
         """Begin nothing more, and see those to their ends that run; where a signal told to leave they are stopped, and

@@ -116,8 +116,7 @@ class Specs:
         as_one = group is None and len(job.folded.task_groups) > 1
         for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
             remaining_job = _left(job.folded, taken, needless)
-            own_findings = Findings(self.findings.file, self.findings.limits)
-            own_findings.places = self.findings.places
+            own_findings = self._own_findings()
             mine = None if group is None else remaining_job.task_groups[place]
             spec = to_spec(remaining_job, own_findings, policy=job.policy, files=files, target=target, group=mine)
             if stated is None or not any(f.subject == "resources" for f in own_findings):
@@ -128,14 +127,19 @@ class Specs:
             self._say(spec, stated.of_part(place))
         return spec
 
+    def _own_findings(self) -> Findings:
+        """For what is said of one job. Where no more is told, nobody looks for the places of it either."""
+        own_findings = Findings(self.findings.file, self.findings.limits)
+        own_findings.places = None if self.findings.is_full else self.findings.places
+        return own_findings
+
     def _stated_of(self, job: PlannedJob) -> Stated | None:
         """What the manager is told of a job; asked once for all of its parts."""
         if self.native is None:
             return None
         key = id(job.job if job.member is None else job.member.job)
         if key not in self.natives:
-            own_findings = Findings(self.findings.file, self.findings.limits)
-            own_findings.places = self.findings.places
+            own_findings = self._own_findings()
             self.natives[key] = self.native.of(job.folded, self.document, own_findings, job.policy)
             self._tell(job, (f for f in own_findings if self.native is None or not self.native.settles(f)))
         return self.natives[key]

@@ -1,8 +1,8 @@
-"""The submission of jobs that may start, one after the other.
+"""The submission of jobs that may start, in their order.
 
-What is about to be submitted is on the disk before; while the submit command of one job runs, what the one before it
-has done is noted, and the script of the next is written. A submission that failed for a reason that may pass is tried
-again after a pause that grows, and never blindly: the resource manager is asked for its tag first.
+What is about to be submitted is on the disk before. While submit commands run, in threads of their own (``crew``), what
+those before them have done is noted here, and the next script is written. A submission that failed for a reason that
+may pass is tried again after a pause that grows, and never blindly: the resource manager is asked for its tag first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ from psij.executors.batch._options import custom_of
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
+from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
 from sssjob.run.replaying import intent
@@ -72,12 +73,9 @@ class Submitting:
         self.engine, self.retries = engine, retries
         self.later: list[tuple[float, int, Running, int]] = []      # when to try again; a heap
         self._order = count()
-        self._taken: deque[tuple[Running, int, psij.Job, psij.JobExecutor]] = deque()   # submitted, not noted yet
-        self._more = False                                  # another job is submitted after this one,
-        self._next: Running | None = None                   # and it is this one, not prepared yet
-        self._prepared: Running | None = None               # whose script is there
+        self._taken: deque[tuple[Running, psij.Job]] = deque()      # submitted, not noted yet
+        self._goes_well = False                     # the last submit command whose end was taken in made its job
         self._doubted: set[str] = set()                     # tags of arrays of which that was told
-        self._trouble: list[Exception] = []                 # what went wrong while a submit command ran
 
     def launch(self, ready: list[tuple[Running, Mapping[str, object] | None]]) -> None:
         """Submit jobs. What is about to be submitted is on the disk before the first of them is."""
@@ -106,32 +104,66 @@ class Submitting:
             self._submit_each(mine)
 
     def _submit_each(self, consignments: Sequence[Sequence[Running]]) -> None:
-        """Submit jobs one after the other, and elements of an array together, until a signal tells to leave or the time
-        is up."""
-        try:
-            for n, jobs in enumerate(consignments, 1):
-                rest = consignments[n - 1:]
-                if self.engine.leaves and self._told_to_leave():
-                    self._leave(list(chain(*rest)))
-                    break
-                if not self.engine.in_time:
-                    self._leave(list(chain(*rest)))
-                    break
-                if self.engine.room.is_closed(jobs[0]):
+        """Submit jobs in their order, and elements of an array together, until a signal tells to leave or the time is
+        up. Several commands run at a time once one has been answered as it should: where a resource manager is away or
+        full, that is found out by one job."""
+        with Crew[Running]() as crew:
+            try:
+                for n, jobs in enumerate(consignments):
+                    most = _most_at_once(jobs)
+                    while crew.working and crew.working >= (most if self._goes_well else 1):
+                        self._take_end(*crew.next_end())
+                    if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
+                        self._leave(list(chain(*consignments[n:])))
+                        break
+                    if self.engine.room.is_closed(jobs[0]):
+                        for job in jobs:
+                            self._hold_back(job)
+                        continue
                     for job in jobs:
-                        self._hold_back(job)
-                    continue
-                for job in jobs:
-                    self.engine.show(job)
-                self._more = n < len(consignments)
-                self._next = consignments[n][0] if self._more and consignments[n][0].array is None else None
-                if jobs[0].array is not None:
-                    self._submit_array(jobs)
-                else:
-                    self._submit_all(jobs[0])
-        finally:
-            self._next, self._more = None, False
-            self._note_taken()
+                        self.engine.show(job)
+                    if not most:
+                        self._submit_here(jobs)
+                        continue
+                    self._give(crew, jobs[0])
+                    self._note_taken()
+                    if n + 1 < len(consignments) and _most_at_once(consignments[n + 1]):
+                        _prepare_script(consignments[n + 1][0])
+            finally:
+                while crew.working:
+                    self._take_end(*crew.next_end())
+                self._note_taken()
+
+    def _give(self, crew: Crew[Running], job: Running) -> None:
+        """Have a thread submit a job. Its script is written here, one after another."""
+        psij_job = _prepare_script(job)
+        self.engine.listen(job, 0, psij_job)
+        crew.give(job, partial(job.of.executor().submit, psij_job))
+
+    def _take_end(self, job: Running, error: BaseException | None) -> None:
+        """Take in what became of a submission; that of one that succeeded is noted a little later."""
+        psij_job = job.parts[0]
+        self._goes_well = error is None
+        if isinstance(error, psij.SubmitException):
+            self._failed(job, 0, error)
+        elif isinstance(error, psij.InvalidJobException):
+            self.refused(job, 0, error)
+        elif error is not None:
+            raise error
+        elif psij_job is not None:
+            self._taken.append((job, psij_job))
+            self.engine.room.taken(job)
+
+    def _submit_here(self, jobs: Sequence[Running]) -> None:
+        """Submit what no thread submits: elements of an array, parts, and what its executor takes at once."""
+        self._note_taken()
+        if jobs[0].array is not None:
+            self._submit_array(jobs)
+        elif jobs[0].together:
+            self._submit_together(jobs[0])
+        else:
+            for part in range(len(jobs[0].parts)):
+                self.submit(jobs[0], part)
 
     def _leave(self, jobs: Sequence[Running]) -> None:
         """Do not submit jobs that are prepared."""
@@ -152,24 +184,11 @@ class Submitting:
             if psij_job is not None and isinstance(backend := job.of.executor(), PreparesAhead):
                 backend.withdraw(psij_job)
 
-    def _meanwhile(self) -> None:
-        """While a submit command runs: note what the one before it has done, and prepare the next."""
-        try:
-            self._note_taken()
-            job, self._next = self._next, None
-            if job is not None and len(job.parts) == 1 and job.parts[0] is not None:
-                if not job.plan.parts[0].spec.stage_in:     # that takes its time: what was done is noted before it
-                    self._prepared = job
-                backend = job.of.executor()
-                assert isinstance(backend, PreparesAhead)
-                backend.prepare(job.parts[0])
-        except Exception as error:      # it must not end the command; told after it
-            self._trouble.append(error)
-
     def _note_taken(self) -> None:
         """Have the native ids of what was submitted on the disk."""
         while self._taken:
-            self._submitted(*self._taken.popleft())
+            job, psij_job = self._taken.popleft()
+            self._submitted(job, 0, psij_job, job.of.executor())
 
     def _told_to_leave(self) -> bool:
         """Whether a signal has come, which is then the next event."""
@@ -218,39 +237,23 @@ class Submitting:
                                        hold=job.hold, together=job.together)
             job.of.note(job, "intent", job.intents[part], part)
 
-    def _submit_all(self, job: Running) -> None:
-        if job.together:
-            self._submit_together(job)
-            return
-        for part in range(len(job.parts)):
-            self.submit(job, part)
-
     def submit(self, job: Running, part: int) -> None:
-        """Submit one part that was prepared."""
+        """Submit one part that was prepared, and wait for the answer."""
         psij_job, backend = job.parts[part], job.of.executor()
         assert psij_job is not None
-        if self._prepared is not job:
-            self._note_taken()
         self.engine.listen(job, part, psij_job)
-        aside = backend.meanwhile(self._meanwhile) if isinstance(backend, PreparesAhead) else nullcontext()
         try:
-            with aside:
-                backend.submit(psij_job)
+            backend.submit(psij_job)
         except psij.SubmitException as error:
             self._failed(job, part, error)
         except psij.InvalidJobException as error:
             self.refused(job, part, error)
         else:
-            self._taken.append((job, part, psij_job, backend))
+            self._submitted(job, part, psij_job, backend)
             self.engine.room.taken(job)
-        if self._trouble:
-            raise self._trouble.pop()
-        if not self._more:
-            self._note_taken()
 
     def _submit_together(self, job: Running) -> None:
         """Submit all parts as one native job."""
-        self._note_taken()
         backend, psij_jobs = job.of.executor(), [psij_job for psij_job in job.parts if psij_job is not None]
         for part, psij_job in enumerate(psij_jobs):
             self.engine.listen(job, part, psij_job)
@@ -268,7 +271,6 @@ class Submitting:
 
     def _submit_array(self, jobs: Sequence[Running]) -> None:
         """Submit elements of an array by one command."""
-        self._note_taken()
         backend, psij_jobs = jobs[0].of.executor(), [psij_job for job in jobs for psij_job in job.parts
                                                      if psij_job is not None]
         for job, psij_job in zip(jobs, psij_jobs, strict=True):
@@ -452,6 +454,22 @@ class Submitting:
                                     metadata={"reason": "cancel"})
             for number in range(part, len(job.parts)):
                 self.engine.tell_status(job, number, status)
+
+
+def _most_at_once(jobs: Sequence[Running]) -> int:
+    """How many submit commands may run while that of a job does, itself among them; 0 where the job is submitted here:
+    elements of an array, a job of several parts, and one whose executor runs no such command."""
+    backend = jobs[0].of.executor()
+    alone = jobs[0].array is None and len(jobs[0].parts) == 1
+    return max(backend.submit_commands, 1) if alone and isinstance(backend, PreparesAhead) else 0
+
+
+def _prepare_script(job: Running) -> psij.Job:
+    """Do ahead what can be done before the submit command of a job runs; psij's job."""
+    psij_job, backend = job.parts[0], job.of.executor()
+    assert psij_job is not None and isinstance(backend, PreparesAhead)
+    backend.prepare(psij_job)
+    return psij_job
 
 
 def _no_hold(job: Running) -> dict[str, object]:

@@ -105,3 +105,48 @@ def test_the_live_view(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(play())
     assert asked == [("cancel", "@1.4"), ("release", "@1")]
+
+
+def test_the_live_view_of_many_jobs(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more are drawn than keys can wait for, and of the same rows only cells that have changed."""
+    pytest.importorskip("textual")
+    from textual.widgets import DataTable, Static
+    from textual.widgets.data_table import ColumnKey
+
+    from sssjob.cli import _top
+
+    monkeypatch.setattr(_top, "_MOST", 3)
+    monkeypatch.setattr(_top.Top, "looking", lambda self: None)
+    changed: list[tuple[str, str]] = []
+    update, add = DataTable.update_cell, DataTable.add_row
+
+    def update_cell(self: DataTable[object], row: str, column: ColumnKey, value: object, **more: bool) -> None:
+        changed.append((row, str(value)))
+        update(self, row, column, value, **more)
+
+    def add_row(self: DataTable[object], *texts: object, key: str) -> None:
+        changed.append((key, "row"))
+        add(self, *texts, key=key)
+
+    monkeypatch.setattr(DataTable, "update_cell", update_cell)
+    monkeypatch.setattr(DataTable, "add_row", add_row)
+
+    async def play() -> None:
+        async with (app := _top.Top(Client(shelf), 1.0)).run_test():
+            jobs, overviews = app.query_one("#jobs", DataTable), overview(shelf, NOW)
+            app.show(overviews)
+            assert changed == [("@1", "row"), ("@1.3", "row"), ("@1.4", "row"), ("@1.5", "row")]
+            assert str(app.query_one("#told", Static).render()) == (
+                "1 more jobs are not shown here; `sssjob list` has them")
+            jobs.move_cursor(row=2)
+            changed.clear()
+            app.tell("an answer")
+            overviews[0].jobs[3].row.state = "Running"
+            app.show(overviews)
+            assert ("@1.4", "Running") in changed and not {key for key, _ in changed} - {"@1.3", "@1.4"}
+            assert jobs.cursor_row == 2 and str(app.query_one("#told", Static).render()) == "an answer"
+            overviews[0].jobs[2].row.outcome = "done"
+            app.show(overviews)
+            assert [str(jobs.get_row_at(n)[1]) for n in range(jobs.row_count)] == ["@1.4", "@1.5", "@1.6"]
+
+    asyncio.run(play())

@@ -95,12 +95,53 @@ def test_any_client_runs_the_command_once_for_each_job(desk: Desk) -> None:
     entry = desk.client().journal.entry(1)
     assert entry.ended is not None and not entry.folder.exists()
     assert [said(event) for event in entry.events() if event.kind == "hook"] == [
-        "what was wanted at its end: done"] * 3
+        "--on-end: done"] * 3
 
 
 def test_a_run_does_not_end_before(desk: Desk) -> None:
     desk.run(shell("true"), on_end=[hook_of(TELL)])
     assert [line[4] for line in told(desk)] == ["done"]
+
+
+def test_one_that_hangs_does_not_keep_a_submission_from_being_looked_after(desk: Desk,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that looks after jobs of this machine says that it has begun; that it waits for something is no
+    reason to say that nobody looks after them, nor that a manager does not answer."""
+    monkeypatch.setattr("sssjob.run.keeper._READY_S", 10.0)
+    hangs = "/bin/sh -c 'until test -e go; do sleep 0.05; done; echo >> told'"
+    if desk.executor == "local":
+        submit(desk, shell("true"), hangs)
+        client = desk.client()
+        assert client.look([client.journal.entry(1)], 5)[1]
+        (desk.folder / "go").touch()
+    else:
+        submit(desk, shell("true"), hangs)
+        threading.Timer(3, (desk.folder / "go").touch).start()
+        client = desk.client()
+        assert client.look([client.journal.entry(1)], 2)[1]
+    assert desk.wait("a") == {"a": ("done", 0)}
+    desk.left()
+    assert desk.text("told") == "\n"
+
+
+@pytest.mark.parametrize(("begins", "timeout", "code", "why"), [
+    ("kill -INT $PPID", 90.0, 130, "interrupted"), ("kill -TERM $PPID", 90.0, 143, "terminated"),
+    (":", 3.0, 0, "timeout")])
+def test_a_run_is_left_while_one_hangs(desk: Desk, begins: str, timeout: float, code: int, why: str) -> None:
+    """The jobs have ended: none is cancelled, nobody waits for the time that a cancel may take, and the next client
+    does what was stopped."""
+    hook = f"/bin/sh -c 'test -e again && echo >> told && exit; touch again; {begins}; exec sleep 60'"
+    client = desk.client()
+    outcome = client.run(read_document(shell("true").encode()), desk.executor, cwd=desk.folder, timeout=timeout,
+                         on_end=[hook_of(hook)])
+    assert (outcome.exit_code, [job.word for job in outcome.jobs]) == (code, ["done"])
+    assert [f.message for f in client.findings if "--on-end" in f.message] == [
+        f"{why}: all jobs have ended, but --on-end /bin/sh has not; it was stopped, and the next client begins it anew"]
+    assert desk.text("told") == ""
+    client = desk.client()
+    client.look([client.journal.entry(number) for number in client.journal.unkept()])
+    desk.left()
+    assert desk.text("told") == "\n"
 
 
 def test_a_run_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ MOST = 2
 
 @pytest.fixture(params=FAKES)
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A manager that takes two jobs at once."""
+    """A manager that takes two jobs at once, and is asked by one command at a time: so the first two are in it."""
     monkeypatch.setattr(room, "_PAUSE_S", (60.0, 60.0))
-    with desk_on(request.param, tmp_path, monkeypatch, lost_after=1.0) as made:
+    with desk_on(request.param, tmp_path, monkeypatch, lost_after=1.0, submit_commands=1) as made:
         assert made.lab is not None
         made.lab.set(most=MOST)
         yield made

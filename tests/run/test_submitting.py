@@ -1,11 +1,13 @@
-"""Many jobs one after the other: what is done while a submit command runs, and what becomes of it if it goes wrong."""
+"""Many jobs: what is done while submit commands run, and what becomes of it if it goes wrong."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,19 @@ NAMES = "abcd"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.3) as made:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """Two submit commands run at a time, or as many as the parameter says."""
+    most = getattr(request, "param", 2)
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.3, submit_commands=most) as made:
         yield made
+
+
+def await_(happened: Callable[[], bool]) -> None:
+    """Wait for what another thread is to do; a test that waits in vain fails."""
+    until = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < until, "it does not happen"
+        time.sleep(0.002)
 
 
 def four() -> str:
@@ -67,15 +79,56 @@ def scripts(desk: Desk) -> int:
     return len(list((desk.folder / "work" / "slurm").glob("*.job")))
 
 
+@pytest.mark.parametrize("desk", [1], indirect=True)
 def test_while_a_command_runs_the_last_is_noted_and_the_next_prepared(desk: Desk,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watched(monkeypatch)
+    """Each command answers only when both are done, and not before the next one has begun."""
+    seen, submit = watched(monkeypatch), SlurmJobExecutor._run_submit
+
+    def run(self: SlurmJobExecutor, command: list[str]) -> str:
+        place = seen.count("command")
+        out = submit(self, command)
+        beside = {f"known {name}" for name in NAMES[:place]} | {f"script {name}" for name in NAMES[:place + 2]}
+        await_(lambda: beside <= set(seen))
+        assert seen.count("command") == place + 1
+        return out
+
+    monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
     desk.submit(four())
-    assert seen == ["script a", "command", "script b", "answer", "command", "known a", "script c", "answer",
-                    "command", "known b", "script d", "answer", "command", "known c", "answer", "known d"]
+    assert sorted(seen) == sorted(["command", "answer"] * 4 + [f"{what} {n}" for what in ("script", "known")
+                                                               for n in NAMES])
     assert set(desk.wait("g").values()) == {("done", 0)}
 
 
+@pytest.mark.parametrize(("desk", "most"), [(1, 1), (2, 2), (3, 3)], indirect=["desk"])
+def test_as_many_commands_run_at_a_time_as_the_setting_says(desk: Desk, monkeypatch: pytest.MonkeyPatch,
+                                                           most: int) -> None:
+    """The first alone; the second waits for the answer until as many run as may, and no job is lost or doubled."""
+    submit, at_work, together = SlurmJobExecutor._run_submit, [0], [0]
+    numbers, lock = iter(range(9)), threading.Lock()
+
+    def run(self: SlurmJobExecutor, command: list[str]) -> str:
+        with lock:
+            number = next(numbers)
+            at_work[0] += 1
+            together[0] = max(together[0], at_work[0])
+        assert number or at_work[0] == 1
+        if number == 1:
+            await_(lambda: together[0] == most)
+        out = submit(self, command)
+        with lock:
+            at_work[0] -= 1
+        return out
+
+    monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
+    made = desk.submit(four())
+    assert together == [most] and desk.lab is not None
+    assert sorted(str(job.row.native_id) for job in made.jobs) == sorted(job["id"] for job in desk.lab.jobs())
+    assert set(desk.wait("g").values()) == {("done", 0)}
+    assert sorted(desk.text("ran").split()) == list(NAMES)
+
+
+@pytest.mark.parametrize("desk", [1], indirect=True)
 def test_a_signal_leaves_no_script_of_what_is_not_submitted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """E15: the second submission is finished, the third was prepared and is not begun."""
     submit = SlurmJobExecutor._run_submit
@@ -84,7 +137,7 @@ def test_a_signal_leaves_no_script_of_what_is_not_submitted(desk: Desk, monkeypa
         out = submit(self, command)
         assert desk.lab is not None
         if len(desk.lab.jobs()) == 2:
-            assert scripts(desk) == 3
+            await_(lambda: scripts(desk) == 3)
             os.kill(os.getpid(), signal.SIGTERM)
         return out
 
@@ -130,7 +183,8 @@ def test_staging_does_not_hold_up_what_is_noted(desk: Desk, monkeypatch: pytest.
     seen, bring = watched(monkeypatch), BatchStaging.bring
 
     def staged(self: BatchStaging, job: Job, *more: Any) -> bool:
-        seen.append(f"stage {named(job)}")
+        if named(job) == "b":
+            await_(lambda: "known a" in seen)
         return bring(self, job, *more)
 
     monkeypatch.setattr(BatchStaging, "bring", staged)
@@ -138,7 +192,7 @@ def test_staging_does_not_hold_up_what_is_noted(desk: Desk, monkeypatch: pytest.
     files = json.dumps({"source": f"file://{desk.folder}/data", "target": f"{desk.folder}/in"})
     desk.submit(group(shell("echo a"), shell("echo b", f"<Extension type='PSIJ' name='StageIn'>{files}</Extension>",
                                              name="b")))
-    assert seen == ["script a", "command", "answer", "known a", "stage b", "script b", "command", "answer", "known b"]
+    assert seen == ["script a", "command", "answer", "known a", "script b", "command", "answer", "known b"]
     assert set(desk.wait("g").values()) == {("done", 0)} and desk.text("in") == "x"
 
 

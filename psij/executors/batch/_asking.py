@@ -7,8 +7,7 @@ import logging
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,9 +31,6 @@ _CLUSTER_S = 10.0                   # the longest to wait for the name of the cl
 _NOT_THERE, _WRAPPERS = 127, ("env", "/bin/sh")
 _MISSING = re.compile(r"^env: [^\w./-]*([\w./-]+)\W*:|: exec: ([\w./-]+): not found", re.MULTILINE)
 _Words = list[str]                  # the method ``list`` hides the built-in inside the class
-#: What the thread that submits does while the submit command runs. A variable of the context, because ``_run_submit``
-#: is a hook and takes the command only.
-while_submitting: ContextVar[Callable[[], None] | None] = ContextVar("while_submitting", default=None)
 
 
 class BatchAsking(BatchHooks):
@@ -54,8 +50,7 @@ class BatchAsking(BatchHooks):
 
     def _run_submit(self, command: _Words) -> str:
         """The same for a submit command, in our own locale: the job may inherit it."""
-        return _output_of(self.host, command, self.config.command_timeout, plain=False, look=False,
-                          meanwhile=while_submitting.get())
+        return _output_of(self.host, command, self.config.command_timeout, plain=False, look=False)
 
     def _ask(self, command: _Words, counts: bool = True) -> tuple[int, str]:
         """Exit code and output of a command. counts: as a question, where its thread has a budget."""
@@ -220,9 +215,8 @@ class BatchAsking(BatchHooks):
         return {tag: list(ids) for tag, ids in ids_by_tag.items() if ids}, answered
 
 
-def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = True, look: bool = True,
-               meanwhile: Callable[[], None] | None = None) -> str:
-    result = host.run(command, timeout_s, plain=plain, look=look, meanwhile=meanwhile)
+def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = True, look: bool = True) -> str:
+    result = host.run(command, timeout_s, plain=plain, look=look)
     if result.exit_code == _NOT_THERE and (name := _missing(command, result.stderr)) is not None:
         if not host.is_here:
             raise FileNotFoundError(f"{name!r} is not found on {host.name}")

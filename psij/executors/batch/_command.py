@@ -11,7 +11,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -55,20 +55,17 @@ class Message:
 
 
 def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
-        limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None,
-        message: Message | None = None) -> Result:
+        limit: int = OUTPUT_LIMIT, message: Message | None = None) -> Result:
     """Run a command to its end.
 
-    environment: instead of our own. meanwhile: called once the command has been started. Raises
-    subprocess.TimeoutExpired (with the output so far), OutputLimitError, and OSError when it cannot be started.
+    environment: instead of our own. Raises subprocess.TimeoutExpired (with the output so far), OutputLimitError, and
+    OSError when it cannot be started.
     """
     deadline = time.monotonic() + timeout_s
     stdin = subprocess.DEVNULL if message is None else subprocess.PIPE
     with subprocess.Popen(list(command), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=environment, start_new_session=True) as process:
         try:
-            if meanwhile is not None:
-                meanwhile()
             out, err = _read(process, deadline, limit, message)
             code = _wait(process, deadline)
         except subprocess.TimeoutExpired as e:

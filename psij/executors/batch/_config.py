@@ -10,7 +10,8 @@ from psij.job_executor_config import JobExecutorConfig
 
 _WORK_THERE = "~/.psij/work"
 _NUMBERS = ("queue_polling_interval", "questions_a_minute", "initial_queue_polling_delay",
-            "queue_polling_error_threshold", "command_timeout", "accounting_delay", "lost_after", "staging_bytes")
+            "queue_polling_error_threshold", "command_timeout", "accounting_delay", "lost_after", "staging_bytes",
+            "submit_commands")
 
 
 def _stated(stated: float | None, variable: str, default: float) -> float:
@@ -44,8 +45,9 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
     SSSJOB_QUESTIONS_A_MINUTE says). initial_queue_polling_delay:
     from a submission to the first one. queue_polling_error_threshold: failures in a row after which an outage is logged
     (states stay as they are). keep_files: leave scripts and outputs in the work directory; so does the environment
-    variable PSIJ_BATCH_KEEP_FILES. command_timeout: limit of one command. accounting_delay: how long a job that has
-    ended waits for its accounting record. lost_after: how long a job of which nothing is known counts as alive, and how
+    variable PSIJ_BATCH_KEEP_FILES. submit_commands: how many of them sssjob has run at a time. command_timeout: limit
+    of one command. accounting_delay: how long a job that has ended waits for its accounting record.
+    lost_after: how long a job of which nothing is known counts as alive, and how
     long a submission without an answer is looked for. default_resources: a job that says nothing of nodes and processes
     asks for one process on one node where managers may refuse jobs without a node count (Slurm, PBS, Torque). ssh_host:
     where the resource manager is, as ssh(1) takes it, None for this machine; all paths of jobs are then paths there,
@@ -59,7 +61,7 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
                  queue_polling_interval: float | None = None, initial_queue_polling_delay: float = 2,
                  queue_polling_error_threshold: int = 2, keep_files: bool = False, *, command_timeout: float = 60,
                  accounting_delay: float = 10, lost_after: float = 60,
-                 questions_a_minute: float | None = None, default_resources: bool = True,
+                 questions_a_minute: float | None = None, submit_commands: int = 2, default_resources: bool = True,
                  ssh_host: str | None = None, ssh_setup: str | None = None, ssh_directory: str | None = None,
                  staging_bytes: int = 1 << 40) -> None:
         if ssh_host is not None and work_directory is None:
@@ -74,6 +76,7 @@ class BatchSchedulerExecutorConfig(JobExecutorConfig):
         self.command_timeout = command_timeout
         self.accounting_delay = accounting_delay
         self.lost_after = lost_after
+        self.submit_commands = submit_commands
         self.default_resources = default_resources
         self.staging_bytes = staging_bytes
         for name in _NUMBERS:

@@ -12,7 +12,7 @@ import shutil
 import socket
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -84,12 +84,11 @@ class Host(ABC):
 
     @abstractmethod
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+            limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command to its end; as ``_command.run``.
 
         plain: in the locale C, else in that of the environment. look: the answer comes with the records that jobs have
-        written meanwhile, where that makes a difference. limit: bytes of its outputs, at most. meanwhile: called once
-        the command is under way.
+        written meanwhile, where that makes a difference. limit: bytes of its outputs, at most.
         """
 
     @abstractmethod
@@ -193,10 +192,9 @@ class _Here(Host):
         return Path(os.path.abspath(path))
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+            limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command as a child of this process."""
-        return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, limit,
-                   meanwhile=meanwhile)
+        return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, limit)
 
     def which(self, program: str) -> str:
         """The path of a program as ``PATH`` has it, else its name."""

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from base64 import encodebytes
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -202,12 +202,11 @@ class SSHHost(Host):
     # --- commands --------------------------------------------------------------------------------------------------
 
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
-            limit: int = OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> Result:
+            limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command there; FileNotFoundError where it is not found there."""
         locale = "LC_ALL=C; export LC_ALL\n" if plain else ""
         script = f"command -v {shlex.quote(command[0])} >/dev/null 2>&1 || exit 127\n{locale}exec {shlex.join(command)}"
-        result = self._asked(script, timeout_s, look=look, meanwhile=meanwhile, command=command,
-                             limit=limit)
+        result = self._asked(script, timeout_s, look=look, command=command, limit=limit)
         if result.exit_code == 127 and not (result.stdout or result.stderr):
             raise FileNotFoundError(f"{command[0]!r} is not found on {self.name}")
         return result
@@ -221,8 +220,7 @@ class SSHHost(Host):
         return ["ssh", "-T", "-o", "BatchMode=yes", *_shared(), "-o",
                 f"ConnectTimeout={max(int(min(timeout_s, _CONNECT_S)), 1)}", "--", self.name, "exec /bin/sh -s"]
 
-    def _asked(self, script: str, timeout_s: float, *, look: bool = False,
-               meanwhile: Callable[[], None] | None = None, command: Sequence[str] = (),
+    def _asked(self, script: str, timeout_s: float, *, look: bool = False, command: Sequence[str] = (),
                limit: int = OUTPUT_LIMIT) -> Result:
         """Have lines of sh run there in a shell of their own, after what is to be done to files. Raises
         UnreachableError, CutError, subprocess.TimeoutExpired."""
@@ -234,7 +232,7 @@ class SSHHost(Host):
         message = Message(f"printf '%s\\n' '{mark}'\n".encode(), f"{mark}\n".encode(), text)
         words = self.words(timeout_s)
         try:
-            result = run(words, timeout_s, None, limit, meanwhile, message)
+            result = run(words, timeout_s, None, limit, message)
         except subprocess.TimeoutExpired as e:
             if not message.sent:
                 raise UnreachableError(f"{self.name}: ssh gave no answer in {timeout_s:g} s") from None

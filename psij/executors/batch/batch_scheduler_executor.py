@@ -22,7 +22,7 @@ from psij._validate import attached_id, check_is_job
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging
 from psij.executors.batch._array_jobs import Elements, JobArray, arrays_of
-from psij.executors.batch._asking import BatchAsking, reason, while_submitting
+from psij.executors.batch._asking import BatchAsking, reason
 from psij.executors.batch._canceling import cancel_natively
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._followed import Followed
@@ -151,14 +151,11 @@ class BatchSchedulerExecutor(BatchAsking):
         return Rendered(tuple(self.get_submit_command(job, path)),
                         {str(script): text for script, text in files.items()})
 
-    @contextmanager
-    def meanwhile(self, work: Callable[[], None]) -> Iterator[None]:
-        """Have something done, in this thread, while the submit commands run that are run inside. It must not raise."""
-        token = while_submitting.set(work)
-        try:
-            yield
-        finally:
-            while_submitting.reset(token)
+    @property
+    def submit_commands(self) -> int:
+        """How many submit commands may run at a time, for who submits many jobs; one behind an SSH line, which carries
+        the files of all of them."""
+        return self.config.submit_commands if self.host.is_here else 1
 
     def prepare(self, job: Job) -> None:
         """Do ahead what ``submit`` does before it runs the submit command: check the job and write its script.
