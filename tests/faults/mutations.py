@@ -41,7 +41,7 @@ def _one(fault: str, path: str, old: str, new: str, test: str) -> Mutation:
     return Mutation(fault, [(path, old, new)], test)
 
 
-_SILENCE = (_WATCH, "if silent or self._errors or slept:", "if False:")
+_SILENCE = (_WATCH, "if silent or self._outage.errors or slept:", "if False:")
 _NO_ID = '''self._search_or_raise(job, f"no job id in the answer {out.strip()[:500]!r}", e)'''
 _FORWARD = "if before.state is JobState.NEW or status.state.is_greater_than(before.state):"
 _LAUNCH = (f"{_RUN}/submitting.py", "submission.entry.flush()", "pass")
@@ -111,7 +111,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E32", _BASE, "cancel = job.id in self._cancel_later", "cancel = False",
          "faults/test_cancel.py::test_canceled_before_the_id_is_known"),
     _one("E33", _WATCH, "item.cancels < _CANCEL_TRIES", "False", "faults/test_cancel.py::test_said_and_not_done"),
-    _one("E34", _WATCH, "item.missed > 1 and not (silent or self._errors)", "True",
+    _one("E34", _WATCH, "item.missed > 1 and not (silent or self._outage.errors)", "True",
          "faults/test_cancel.py::test_who_is_lost_without_a_wait"),
     _one("E34", _BASE, "if not self._is_native_id(native_id):", "if False:",
          "faults/test_cancel.py::test_attached_to_nothing"),

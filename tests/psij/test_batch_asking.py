@@ -60,8 +60,8 @@ def test_an_outage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         watcher._poll([Followed(executor, Job(), "1", True)], ["1"])
     monkeypatch.setattr(executor, "_run_command", lambda _: "JOBID|STATE|\n")
     watcher._poll([Followed(executor, Job(), "1", True)], ["1"])
-    watcher._report(executor, subprocess.CalledProcessError(1, ["squeue"], "one\ntwo\n"))
-    watcher._report(executor, subprocess.CalledProcessError(1, ["squeue"], "one\ntwo\n"))
+    watcher._outage.report(executor.name, 2, subprocess.CalledProcessError(1, ["squeue"], "one\ntwo\n"))
+    watcher._outage.report(executor.name, 2, subprocess.CalledProcessError(1, ["squeue"], "one\ntwo\n"))
     assert caplog.messages == [
         f"{executor.name} does not answer; jobs keep their last known states: squeue took longer than 9 s",
         f"{executor.name} answers again",

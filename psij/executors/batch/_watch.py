@@ -15,19 +15,19 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from psij.executors.batch._asking import reason
 from psij.executors.batch._budget import Budget, spending
-from psij.executors.batch._evidence import Evidence, decide, is_earlier
-from psij.executors.batch._files import exit_file, node_names, starts
+from psij.executors.batch._ends import end_of, learn_start
+from psij.executors.batch._files import starts
 from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
+from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
 from psij.executors.batch._lookout import LOOK_S, Lookout
-from psij.executors.batch._news import add_nodes, add_starts, amend, is_behind, kept
+from psij.executors.batch._news import amend, is_behind, kept
+from psij.executors.batch._outage import Outage
 from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
@@ -57,7 +57,6 @@ _CANCEL_AGAIN_S = 60.0
 # row cost one question.
 _FRESH_S, JUST_MADE_S = 1.0, 5.0
 _CANCEL_TRIES = 3
-_RUNAWAY = 10           # how many times lost_after the queue may not list a job that a record calls running
 
 
 _watchers: dict[tuple[Any, ...], Watcher] = {}
@@ -116,13 +115,11 @@ class Watcher:
         self._interval = 0.0                            # the shortest of the configured intervals
         self._took = 0.0
         self._asked_at = 0.0
-        self._errors = 0
+        self._outage = Outage()
         self._looking = threading.RLock()               # of the next three: who wants to know whether a job is there
         self._looked_at = 0.0
         self._looked_for: frozenset[str] = frozenset()  # native ids that were followed then
         self._there: dict[str, Claim | None] = {}
-        self._silent = 0.0                              # when the first question of an outage was put
-        self._outage = False
         self._logged: set[tuple[str, ...]] = set()      # what has been logged: texts and the words in them
         self._budget = Budget()
         self._lookout = Lookout()
@@ -191,7 +188,7 @@ class Watcher:
     def hears(self) -> tuple[bool, float | None]:
         """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once
         that is an outage."""
-        return self._asked_at > 0 and not self._errors, self._silent if self._outage else None
+        return self._asked_at > 0 and not self._outage.errors, self._outage.since
 
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""
@@ -272,7 +269,7 @@ class Watcher:
                     continue
                 if self._all is None:
                     followed = list(self._followed.values())
-                    self._all = followed, _native_ids(followed)
+                    self._all = followed, native_ids_of(followed)
                 followed, native_ids = self._all
                 self._states.followed, self._states.offered = frozenset(native_ids), {}
                 self._states.elements = {}
@@ -303,7 +300,7 @@ class Watcher:
         fresh = self._states.fresh & seen.keys()
         try:
             if fresh:
-                _add_tags(executor, self._states, [item for item in followed if item.native_id in fresh], seen)
+                add_tags(executor, self._states, [item for item in followed if item.native_id in fresh], seen)
         except Exception as e:      # nobody says whose they are: at the next question again
             error = e
             silent |= fresh
@@ -317,7 +314,7 @@ class Watcher:
         for item in followed:
             status = seen.get(item.native_id, _MISSING)
             claim = claims.get(item.native_id)
-            if claim is not None and status is not _MISSING and not _repeats(claim, item.claim):
+            if claim is not None and status is not _MISSING and not repeats(claim, item.claim):
                 status = self._judged(item, claim, status)
             if status is None and item.quiet is not None:
                 item.quiet["confirmed_at"] = now
@@ -325,7 +322,7 @@ class Watcher:
                 self._guarded(item, self._take, status, now)
             else:
                 item.missed_at = time.monotonic()       # silence is no answer without it
-        self._report(executor, error)
+        self._outage.report(executor.name, executor.config.queue_polling_error_threshold, error)
         self._postpone(failed=error is not None)
 
     def _judged(self, item: Followed, claim: Claim, status: JobStatus | None) -> JobStatus | None:
@@ -355,14 +352,14 @@ class Watcher:
                 began = time.monotonic()
                 with self._changed:
                     followed = list({job: item, **self._followed}.values())
-                self._there = _listed(item.executor, followed)
+                self._there = listed(item.executor, followed)
                 self._looked_at, self._looked_for = began, frozenset(followed_job.native_id
                                                                      for followed_job in followed)
-            listed = self._there
-        if item.native_id not in listed:
+            there = self._there
+        if item.native_id not in there:
             return False
-        claim = listed[item.native_id]
-        return claim is None or _repeats(claim, item.claim) or is_of(item, claim)
+        claim = there[item.native_id]
+        return claim is None or repeats(claim, item.claim) or is_of(item, claim)
 
     def _guarded(self, item: Followed, function: Callable[..., None], *arguments: object) -> None:
         """Call a function for one job; what goes wrong with it concerns no other."""
@@ -438,21 +435,6 @@ class Watcher:
         due = item.cancel_at
         if due is not None and time.monotonic() - due > _CANCEL_AGAIN_S and item.cancels < _CANCEL_TRIES:
             item.executor._cancel_again(item.job)
-
-    def _report(self, executor: BatchSchedulerExecutor, error: Exception | None) -> None:
-        """Log the beginning and the end of an outage, once each."""
-        threshold = max(1, executor.config.queue_polling_error_threshold)
-        if error is None:
-            if self._errors >= threshold:
-                _log.warning("%s answers again", executor.name)
-            self._errors, self._outage = 0, False
-            return
-        self._silent = self._silent if self._errors else time.time()
-        self._errors += 1
-        self._outage = self._errors >= threshold
-        if self._errors == threshold:
-            why = "; ".join(reason(error).splitlines())
-            _log.warning("%s does not answer; jobs keep their last known states: %s", executor.name, why)
 
     def _postpone(self, failed: bool) -> None:
         with self._changed:
@@ -543,7 +525,7 @@ class Watcher:
 
     def _decide_all(self, items: list[Followed]) -> None:
         """Ask the sources about all items and finish those of which the end is known."""
-        items, others = _apart(items)
+        items, others = apart(items)
         if others:
             self._decide_all(others)
         executor, now = items[0].executor, time.monotonic()
@@ -552,13 +534,13 @@ class Watcher:
         strangers = {item.native_id for item in items[:_STRANGERS]
                      if executor._REMEMBERS and not item.own and item.queue is None}
         for item in items:
-            _learn_start(item)
+            learn_start(item)
         whose = Whose({item.native_id: item.identity for item in items})
-        records, silent = executor._ask_sources(_native_ids(items), late | strangers, whose)
+        records, silent = executor._ask_sources(native_ids_of(items), late | strangers, whose)
         now = time.monotonic()
         for item in items:
             patience = executor.config.lost_after
-            if item.native_id in strangers and item.missed > 1 and not (silent or self._errors):
+            if item.native_id in strangers and item.missed > 1 and not (silent or self._outage.errors):
                 patience = 0.0          # all who would know it have answered
             item.left_out.update(dict.fromkeys(whose.left([item.native_id])))
             self._guarded(item, self._decide, records.get(item.native_id, {}), silent, now, patience)
@@ -568,119 +550,18 @@ class Watcher:
         if item.ended_at is None or item.canceling:     # it is alive after all; or it may be our doing
             return
         slept = now - item.asked_s > _NAP_S
-        if silent or self._errors or slept:
+        if silent or self._outage.errors or slept:
             item.silent_s += now - item.asked_s
         if slept:
             item.missed_at = now        # the queue could not list it while nobody asked
         item.asked_s = now
-        executor = item.executor
-        host = executor.host
-        end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag, host)
-        if end is not None and item.tag is None and is_earlier(end, (*records.values(), item.queue)):
-            item.left_out["the exit file of that number is older than its submission"] = None
-            end = None
-        ours = item.tag or (end.job_id if end is not None else None)
-        began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
-        item.starts = max(item.starts, len(began))
-        evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
-                            now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
-                            item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
-                            item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
-                            item.wanted)
-        status = decide(evidence, executor._accounting_delay(), patience_s)
+        status = end_of(item, records, now, patience_s)
         if status is None:
             return
-        status.metadata = {"native_id": item.native_id, **(status.metadata or {})}
         if not status.state.final:
             if not item.job.status.state.is_greater_than(status.state):     # half a record takes nothing back
                 self._news(item, status, time.time())
             self._alive(item)
             return
-        add_starts(status.metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
-        if began:
-            add_nodes(status.metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours), host))
-        if len(began) > 1:
-            attempts = status.metadata.setdefault("attempts", [{} for _ in began])
-            for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):
-                attempt.setdefault("start_time", start)
-        if item.left_out:
-            status.metadata["left_out"] = list(item.left_out)
         self.forget(item.job)
-        executor._finish(item, status)
-
-
-def _repeats(claim: Claim, last: Claim | None) -> bool:
-    """Whether a claim says nothing that the last one of the job did not say too; its tags were asked for then."""
-    return claim is last or claim == last or (
-        last is not None and claim.tags is None and replace(claim, tags=last.tags) == last)
-
-
-def is_of(item: Followed, claim: Claim) -> bool:
-    """Whether an answer of the queue is about the job that is followed, and not about another one of its native id."""
-    verdict, why = judge(item.identity, claim)
-    if verdict is Verdict.DOUBT and item.identity.tags:
-        verdict = item.executor._by_tag(item.job, item.native_id)
-    if verdict is Verdict.OURS:
-        item.identity.learn(claim)
-        item.claim = claim
-        return True
-    item.left_out[f"the queue has another job of that number: {why}"] = None
-    return False
-
-
-def _learn_start(item: Followed) -> None:
-    """Learn from a job's own start record when it began first: a record of another job had ended before."""
-    if item.identity.began is None and item.tag is not None:
-        path = item.executor._aux_path(item.native_id, ".start", item.tag)
-        item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
-
-
-def _add_tags(executor: BatchSchedulerExecutor, last_answer: LastAnswer, items: Iterable[Followed],
-              seen: dict[str, JobStatus | None]) -> None:
-    """Ask for the tags of listed jobs, all at once, where the queue does not tell them and nothing was heard of them
-    before that says the same. What has gone meanwhile is taken out of what was seen."""
-    unsure = []
-    for item in items:
-        claim, last = last_answer.claims.get(item.native_id), item.claim
-        if claim is not None and claim.tags is None and item.identity.tags != frozenset() and (
-                last is None or (last.user, last.name) != (claim.user, claim.name)
-                or (not _repeats(claim, last) and judge(item.identity, claim)[0] is Verdict.DOUBT)):
-            unsure.append(item.native_id)
-    command = executor._tags_command(unsure) if unsure else None
-    if command is None:
-        return
-    tags = executor._parse_tags(executor._ask(command)[1])
-    for native_id in unsure:
-        tags_of_job = tags.get(native_id, tags.get(native_id.partition(".")[0]))
-        if tags_of_job is None:
-            seen.pop(native_id, None)
-        else:
-            last_answer.claims[native_id] = replace(last_answer.claims[native_id], tags=tags_of_job)
-
-
-def _listed(executor: BatchSchedulerExecutor, items: list[Followed]) -> dict[str, Claim | None]:
-    """The jobs that the queue has, with what it says of whose they are."""
-    native_ids = _native_ids(items)
-    answer = LastAnswer(set(native_ids))
-    seen: dict[str, JobStatus | None] = {}
-    for _, command in executor._status_commands(native_ids):
-        seen.update(executor._ask_queue(command, answer))
-    _add_tags(executor, answer, [item for item in items if item.native_id in seen], seen)
-    return {**answer.elements, **{native_id: answer.claims.get(native_id) for native_id in seen}}
-
-
-def _apart(items: list[Followed]) -> tuple[list[Followed], list[Followed]]:
-    """Jobs that can be asked about together, and those that cannot, because another one has their native id."""
-    first: dict[str, Followed] = {}
-    together: list[Followed] = []
-    others: list[Followed] = []
-    for item in items:
-        identity = first.setdefault(item.native_id, item).identity
-        same = not identity.tags or not item.identity.tags or bool(identity.tags & item.identity.tags)
-        (together if same else others).append(item)
-    return together, others
-
-
-def _native_ids(items: Iterable[Followed]) -> list[str]:
-    """Their native ids, each once, in order."""
-    return list(dict.fromkeys(item.native_id for item in items))
+        item.executor._finish(item, status)

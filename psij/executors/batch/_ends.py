@@ -1,0 +1,62 @@
+"""What the files of a job and the sources of its resource manager say together of how it ended."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from psij.executors.batch._evidence import Evidence, decide, is_earlier
+from psij.executors.batch._files import exit_file, node_names, starts
+from psij.executors.batch._followed import Followed
+from psij.executors.batch._news import add_nodes, add_starts
+from psij.job_status import JobStatus
+
+__all__ = ["end_of", "learn_start"]
+
+_RUNAWAY: Final = 10    # how many times lost_after the queue may not list a job that a record calls running
+
+
+def learn_start(item: Followed) -> None:
+    """Learn from a job's own start record when it began first: a record of another job had ended before."""
+    if item.identity.began is None and item.tag is not None:
+        path = item.executor._aux_path(item.native_id, ".start", item.tag)
+        item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
+
+
+def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s: float) -> JobStatus | None:
+    """How a job stands that seems to have ended; None while that is not known.
+
+    records: what each source says of it, by the name of the source; now: monotonic time; patience_s: seconds after
+    which a job that nobody knows is lost.
+    """
+    if item.ended_at is None:
+        return None
+    executor, host = item.executor, item.executor.host
+    end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag, host)
+    if end is not None and item.tag is None and is_earlier(end, (*records.values(), item.queue)):
+        item.left_out["the exit file of that number is older than its submission"] = None
+        end = None
+    ours = item.tag or (end.job_id if end is not None else None)
+    began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
+    item.starts = max(item.starts, len(began))
+    evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
+                        now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
+                        item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
+                        item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
+                        item.wanted)
+    status = decide(evidence, executor._accounting_delay(), patience_s)
+    if status is None:
+        return None
+    metadata = status.metadata = {"native_id": item.native_id, **(status.metadata or {})}
+    if not status.state.final:
+        return status
+    add_starts(metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
+    if began:
+        add_nodes(metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours), host))
+    if len(began) > 1:
+        attempts = metadata.setdefault("attempts", [{} for _ in began])
+        for attempt, start in zip(attempts if len(attempts) == len(began) else (), began, strict=False):
+            attempt.setdefault("start_time", start)
+    if item.left_out:
+        metadata["left_out"] = list(item.left_out)
+    return status
