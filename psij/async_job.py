@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from psij.job import Job, JobStatusCallback, _reached, _seconds, _targets
+from psij.job import Job, JobStatusCallback, _ends_of_wait, _reached
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -170,13 +170,13 @@ class AsyncJob:
         """Ask the executor to end the job; nothing happens if it is already final. Raises as ``Job.cancel``."""
         await asyncio.to_thread(self._job.cancel)
 
-    async def wait(self, timeout: timedelta | float | None = None,
+    async def wait(self, timeout: timedelta | float | JobState | Sequence[JobState] | None = None,
                    target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
         """Wait for a target state, any state after one of them, or any final state; as ``Job.wait``.
 
         Returns the status that ended the wait, or None when the time was up.
         """
-        targets, seconds = _targets(target_states), None if timeout is None else _seconds(timeout)
+        seconds, targets = _ends_of_wait(timeout, target_states)
         if _reached(self._job.status.state, targets):
             return self._job.status
         if seconds is not None and seconds <= 0:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from psij.async_job import AsyncCallback, AsyncJob, AsyncJobStatusCallback, as_async_callback
-from psij.exceptions import InvalidJobException, JobException
+from psij.exceptions import InvalidJobTypeException, JobException
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -141,8 +141,7 @@ class _Wrapped(AsyncJobExecutor):
                     _settle(done, e)
 
     def _bind(self, job: AsyncJob) -> None:
-        if not isinstance(job, AsyncJob):
-            raise InvalidJobException(f"an AsyncJobExecutor takes an AsyncJob, not {type(job).__name__}")
+        _check(job)
         if job.executor is None:
             job.executor = self
         if job._cb is not None or self._cb is not None:
@@ -150,6 +149,7 @@ class _Wrapped(AsyncJobExecutor):
 
     async def cancel(self, job: AsyncJob) -> None:
         """Ask for the end of a job."""
+        _check(job)
         await asyncio.to_thread(self._executor.cancel, job._job)
 
     async def attach(self, job: AsyncJob, native_id: str) -> None:
@@ -161,9 +161,18 @@ class _Wrapped(AsyncJobExecutor):
         """Native identifiers of the jobs that this executor knows and could attach to."""
         return await asyncio.to_thread(self._executor.list)
 
+    def __str__(self) -> str:
+        return f"{AsyncJobExecutor.__name__}[{self.name}]"
+
 
 _ByJob = dict[Job, "asyncio.Future[None]"]
 _Submissions = list[tuple[AsyncJob, "asyncio.Future[None]"]]
+
+
+def _check(job: object) -> None:
+    """Raise InvalidJobTypeException for what is no AsyncJob."""
+    if not isinstance(job, AsyncJob):
+        raise InvalidJobTypeException(f"an AsyncJobExecutor takes an AsyncJob, not {type(job).__name__}")
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

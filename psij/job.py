@@ -269,10 +269,8 @@ class Job:
         is seen have been called when it returns, unless they take more than a second or it is a callback that waits.
         Returns the status that ended the wait, or None when the time was up.
         """
-        if target_states is None and isinstance(timeout, (JobState, list, tuple, set, frozenset)):
-            timeout, target_states = None, timeout
-        targets = _targets(target_states)
-        deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
+        seconds, targets = _ends_of_wait(timeout, target_states)
+        deadline = None if seconds is None else time.monotonic() + seconds
         if not _reached(self.status.state, targets) and not self._sleep(
                 lambda: _reached(self._status.state, targets), deadline):
             return None
@@ -350,6 +348,14 @@ def _random_id() -> str:
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def _ends_of_wait(timeout: object, states: JobState | Iterable[JobState] | None) -> tuple[
+        float | None, tuple[JobState, ...]]:
+    """Seconds (None: without limit) and states that end a wait; states may stand alone, where a timeout does."""
+    if states is None and isinstance(timeout, JobState | list | tuple | set | frozenset):
+        return None, _targets(timeout)
+    return None if timeout is None else _seconds(timeout), _targets(states)
 
 
 def _seconds(timeout: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,10 @@ async def _callbacks(executor: AsyncJobExecutor) -> None:
 async def _refusals(executor: AsyncJobExecutor) -> None:
     with pytest.raises(InvalidJobException, match="takes an AsyncJob, not Job"):
         await executor.submit(Job(JobSpec("/bin/true")))  # type: ignore[arg-type]
+    nothing: Any = None
+    for ask in (executor.submit, executor.cancel, partial(executor.attach, native_id="17")):
+        with pytest.raises(InvalidJobException, match="takes an AsyncJob, not NoneType"):
+            await ask(nothing)
     wrong = AsyncJob(JobSpec())
     with pytest.raises(InvalidJobException, match="executable"):
         await executor.submit(wrong)
@@ -167,7 +172,7 @@ async def _attach(executor: AsyncJobExecutor) -> None:
 
 
 async def _names(executor: AsyncJobExecutor) -> None:
-    assert (executor.name, str(executor)) == ("local", "_Wrapped[local]")
+    assert (executor.name, str(executor)) == ("local", "AsyncJobExecutor[local]")
     assert {"local", "slurm"} <= AsyncJobExecutor.get_executor_names()
     with pytest.raises(ValueError, match="nothing"):
         AsyncJobExecutor.get_instance("nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import math
@@ -170,6 +171,7 @@ def test_states_alone_may_come_first() -> None:
         status = job.wait(states)
         assert status is not None and status.state is JobState.ACTIVE
         job.cancel()
+    assert asyncio.run(AsyncJob().wait([JobState.NEW])) is not None
 
 
 @pytest.mark.parametrize("value", [None, JobSpec("/bin/true"), "17", AsyncJob()])
