@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static
 from textual.worker import get_current_worker
 
-from sssjob.cli._top_tables import TITLES, cells, refreshed
+from sssjob.cli._top_tables import TITLES, cells, key_of, refreshed
 from sssjob.cli.list_ import TITLES as JOB_TITLES
 from sssjob.cli.list_ import job_cells
 from sssjob.findings import escape
@@ -59,6 +59,7 @@ class Top(App[None]):
         super().__init__()
         self.client, self.interval = client, interval
         self.found: list[Overview] = []
+        self.opened = ""        # the key of the group of which all jobs are shown; empty: those of all that go on
         self.wanted: list[tuple[str, str]] = []         # wish and key of a job, that nobody has asked for yet
 
     def compose(self) -> ComposeResult:
@@ -92,10 +93,11 @@ class Top(App[None]):
 
     def asked(self, wish: str, key: str) -> str:
         """Ask for something; what became of it, in words."""
+        keys = key.split()
         if wish == "cancel":
-            jobs, done = self.client.cancel([key], _ANSWER_S)
+            jobs, done = self.client.cancel(keys, _ANSWER_S)
             return f"{jobs[0].plan.label}: {'cancelled' if done else 'its end is asked for'}"
-        job = self.client.ask(wish, [key], _ANSWER_S)[0]
+        job = self.client.ask(wish, keys, _ANSWER_S)[0]
         refusal = job.answers.get(wish, "it has ended" if job.ended else "asked for, and not done yet")
         return f"{job.plan.label}: {refusal or _WISHES[wish]}"
 
@@ -107,9 +109,11 @@ class Top(App[None]):
         """Draw both tables again; the cursors stay where they are."""
         self.found = overviews
         now = time.time()
-        groups = {f"@{overview.number}": cells(overview) for overview in overviews}
+        groups = {key_of(overview): cells(overview) for overview in overviews}
+        if self.opened not in groups:
+            self.opened = ""
         jobs = {job.row.key: job_cells(job, now) for overview in overviews for job in overview.jobs
-                if job.row.outcome is None}
+                if key_of(overview) == self.opened or not (self.opened or job.row.outcome)}
         for name, rows in (("#groups", groups), ("#jobs", jobs)):
             drawn = self.query_one(name, DataTable)
             row = drawn.cursor_row
@@ -117,6 +121,13 @@ class Top(App[None]):
             for key, texts in rows.items():
                 drawn.add_row(*(Text(escape(text)) for text in texts), key=key)
             drawn.move_cursor(row=min(row, max(len(rows) - 1, 0)))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Open the group under the cursor, or close the one that is open."""
+        if event.data_table.id == "groups":
+            key = str(event.row_key.value)
+            self.opened = "" if self.opened == key else key
+            self.show(self.found)
 
     def action_wish(self, wish: str) -> None:
         """Ask about the job, or the group, under the cursor."""
