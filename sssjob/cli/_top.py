@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static
 from textual.worker import get_current_worker
 
-from sssjob.cli._top_tables import TITLES, cells, refreshed
+from sssjob.cli._top_tables import TITLES, cells, key_of, refreshed
 from sssjob.cli.list_ import TITLES as JOB_TITLES
 from sssjob.cli.list_ import job_cells
 from sssjob.findings import escape
@@ -60,8 +60,12 @@ class Top(App[None]):
         super().__init__()
         self.client, self.interval = client, interval
         self.found: list[Overview] = []
+<<<<<<< HEAD
         self._drawn: dict[str, dict[str, list[str]]] = {}       # what each table shows: key of a row -> its cells
         self._more = 0                                          # jobs that are not shown
+=======
+        self.opened = ""        # the key of the group of which all jobs are shown; empty: those of all that go on
+>>>>>>> h/sites
         self.wanted: list[tuple[str, str]] = []         # wish and key of a job, that nobody has asked for yet
 
     def compose(self) -> ComposeResult:
@@ -97,10 +101,11 @@ class Top(App[None]):
 
     def asked(self, wish: str, key: str) -> str:
         """Ask for something; what became of it, in words."""
+        keys = key.split()
         if wish == "cancel":
-            jobs, done = self.client.cancel([key], _ANSWER_S)
+            jobs, done = self.client.cancel(keys, _ANSWER_S)
             return f"{jobs[0].plan.label}: {'cancelled' if done else 'its end is asked for'}"
-        job = self.client.ask(wish, [key], _ANSWER_S)[0]
+        job = self.client.ask(wish, keys, _ANSWER_S)[0]
         refusal = job.answers.get(wish, "it has ended" if job.ended else "asked for, and not done yet")
         return f"{job.plan.label}: {refusal or _WISHES[wish]}"
 
@@ -112,6 +117,7 @@ class Top(App[None]):
         """Show both tables as they are now; the cursors stay where they are."""
         self.found = overviews
         now = time.time()
+<<<<<<< HEAD
         open_ones = [job for overview in overviews for job in overview.jobs if job.row.outcome is None]
         self._draw("#groups", {f"@{overview.number}": cells(overview) for overview in overviews})
         self._draw("#jobs", {job.row.key: job_cells(job, now) for job in open_ones[:_MOST]})
@@ -125,6 +131,17 @@ class Top(App[None]):
         table, before = self.query_one(name, DataTable), self._drawn.get(name, {})
         self._drawn[name] = rows
         if list(before) == list(rows):
+=======
+        groups = {key_of(overview): cells(overview) for overview in overviews}
+        if self.opened not in groups:
+            self.opened = ""
+        jobs = {job.row.key: job_cells(job, now) for overview in overviews for job in overview.jobs
+                if key_of(overview) == self.opened or not (self.opened or job.row.outcome)}
+        for name, rows in (("#groups", groups), ("#jobs", jobs)):
+            drawn = self.query_one(name, DataTable)
+            row = drawn.cursor_row
+            drawn.clear()
+>>>>>>> h/sites
             for key, texts in rows.items():
                 for column, text, earlier in zip(table.columns, texts, before[key], strict=True):
                     if text != earlier:
@@ -135,6 +152,13 @@ class Top(App[None]):
         for key, texts in rows.items():
             table.add_row(*(Text(escape(text)) for text in texts), key=key)
         table.move_cursor(row=min(row, max(len(rows) - 1, 0)))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Open the group under the cursor, or close the one that is open."""
+        if event.data_table.id == "groups":
+            key = str(event.row_key.value)
+            self.opened = "" if self.opened == key else key
+            self.show(self.found)
 
     def action_wish(self, wish: str) -> None:
         """Ask about the job, or the group, under the cursor."""

@@ -27,10 +27,15 @@ def refreshed(client: Client) -> list[Overview]:
     return overview(client.journal, time.time())
 
 
+def key_of(group: Overview) -> str:
+    """What names all of its jobs: ``@1``, of a group that went to several sites ``@1 @3``."""
+    return " ".join(f"@{number}" for number in group.numbers)
+
+
 def cells(group: Overview) -> list[str]:
     """A line of the table of groups."""
     counts = (group.queued, group.running, group.done, group.failed, group.left)
-    return [f"@{group.number}", group.name, group.executor, *map(str, counts),
+    return [key_of(group), group.name, ", ".join(group.executors), *map(str, counts),
             "" if group.remaining is None else f"~{spell(group.remaining)}", group.why]
 
 

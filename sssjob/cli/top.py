@@ -29,9 +29,10 @@ _INTERVAL_S: Final = 2.0
 def command(client: Client, as_json: bool, interval: float, once: bool) -> int:
     """Show how groups and jobs go on, until q is pressed.
 
-    Arrows choose a job; h holds it, r releases it, c cancels it, each after a question. Where standard output is no
-    terminal, or textual (the extra `top`) is not installed, tables are printed again and again. When a group ends is a
-    guess from the jobs that have ended.
+    Arrows choose a job or, after tab, a group; h holds it, r releases it, c cancels it, each after a question, and
+    enter shows all jobs of a group alone. The parts of a group that went to several sites are one line. Where standard
+    output is no terminal, or textual (the extra `top`) is not installed, tables are printed again and again. When a
+    group ends is a guess from the jobs that have ended.
     """
     if as_json:
         import json

@@ -1,4 +1,4 @@
-"""Where everything stands: a line for each submission of which a job has not ended, and its jobs.
+"""Where everything stands: a line for each document of which a job has not ended, and its jobs.
 
 All of it follows from the list of jobs; nobody is asked here.
 """
@@ -17,15 +17,16 @@ __all__ = ["Overview", "overview"]
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A submission. queued: jobs that wait, held ones too; failed: with those that were cancelled; left: were left out.
+    """A submission, or those of the parts of a group that went to several sites. executors: where its jobs are. queued:
+    jobs that wait, held ones too; failed: with those that were cancelled; left: were left out.
 
     why: what most of those that wait are said to wait for. remaining: seconds until the last job ends, as long as the
     others took and as many at a time as now; None where nothing is known to guess from.
     """
 
-    number: int
+    numbers: Sequence[int]
     name: str
-    executor: str
+    executors: Sequence[str]
     jobs: Sequence[Listed]
     queued: int
     running: int
@@ -37,17 +38,19 @@ class Overview:
 
 
 def overview(journal: Journal, now: float) -> list[Overview]:
-    """All submissions of which a job has not ended, the oldest first. now: seconds since the epoch."""
-    return [_of(journal, number, now) for number in journal.unfinished()]
+    """All documents of which a job has not ended, the oldest first. now: seconds since the epoch."""
+    documents = dict.fromkeys(tuple(journal.beside(number)) for number in journal.unfinished())
+    return [_of(journal, numbers, now) for numbers in documents]
 
 
-def _of(journal: Journal, number: int, now: float) -> Overview:
-    jobs = listed(journal, Filter(ended=True, group=f"@{number}"))
+def _of(journal: Journal, numbers: Sequence[int], now: float) -> Overview:
+    jobs = [job for number in numbers for job in listed(journal, Filter(ended=True, group=f"@{number}"))]
     words = Counter(_word(job) for job in jobs)
     reasons = Counter(job.row.message for job in jobs if _word(job) == "queued" and job.row.message)
     name = jobs[0].row.array or jobs[0].row.id or jobs[0].row.label
-    group = journal.ask("SELECT name FROM submissions WHERE number = :number", {"number": number})
-    return Overview(number, str(group[0][0] or name), jobs[0].row.executor, jobs, words["queued"], words["running"],
+    group = journal.ask("SELECT name FROM submissions WHERE number = :number", {"number": numbers[0]})
+    executors = list(dict.fromkeys(job.row.executor for job in jobs))
+    return Overview(numbers, str(group[0][0] or name), executors, jobs, words["queued"], words["running"],
                     words["done"], words["failed"], words["left"], reasons.most_common(1)[0][0] if reasons else "",
                     _remaining(jobs, now))
 

@@ -158,6 +158,20 @@ class JournalRows(ABC):
         document, _, part = request.split(":")[1].partition(".")
         return document, part
 
+    def beside(self, number: int) -> list[int]:
+        """The submissions at which the parts of the same document stand, the newest of each, in the order of the parts;
+        the submission alone where the document has none."""
+        document, part = self.document_of(number)
+        if not part:
+            return [number]
+        newest: dict[int, int] = {}
+        for prefix in (ROUTED, AGAIN):
+            for other, in self._ask("SELECT number FROM submissions WHERE request > ? AND request < ? ORDER BY number",
+                                    f"{prefix}{document}.", f"{prefix}{document}/"):
+                other_part = int(self.document_of(other)[1])
+                newest[other_part] = max(other, newest.get(other_part, 0))
+        return [newest[each] for each in sorted(newest)]
+
     def named(self, name: str) -> list[Row]:
         """The jobs of this Name that have not ended; where all have, those of the newest submission."""
         rows = self._rows("WHERE j.name = ?", name)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import pytest
 
+from sssjob.cli._top_tables import key_of
 from sssjob.run import routing
 from sssjob.run.journal import open_journal
+from sssjob.run.overview import overview
 from sssjob.run.routing import open_routes
 from sssjob.xml.reader import read_document
 from tests.cli.conftest import Command
@@ -220,3 +223,18 @@ def test_what_a_part_takes_is_not_free_for_the_next_one(sssjob: Command, sites: 
         assert [one["turn"] for one in best if one["rank"] == 1] == [0, 0, 1, 1, 2]
         last = sssjob("route", "-q", "g.xml", *BOTH).out.splitlines()[-2]
         assert last.startswith("1. alpha, ") and last.endswith("room in turn 3 of the group")
+
+
+def test_the_parts_of_a_group_are_one_line_of_top(sssjob: Command, sites: Sites) -> None:
+    """Also when one of them has ended, and whatever is wished for is for all of them."""
+    (sites.folder / "g.xml").write_text(GROUP.replace("echo b", "sleep 30; echo b"))
+    assert sssjob("submit", "-q", "g.xml", *BOTH).code == 0
+    assert sssjob("wait", "a", "c", "d", "--timeout", "60").code == 0
+    with open_journal() as journal:
+        (line,) = overview(journal, time.time())
+    assert (key_of(line), line.name, line.executors, line.done, line.queued + line.running) == (
+        "@1 @2 @3", "g", ["slurm", "sge"], 4, 1)
+    table = sssjob("top", "--once").out
+    assert table.count("@1 @2 @3  g") == 1 and "1 job: " in table
+    sssjob("cancel", *key_of(line).split(), "--timeout", "30")
+    assert sssjob("top", "--once").out == "no job waits or runs\n"

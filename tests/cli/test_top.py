@@ -98,7 +98,12 @@ def test_the_live_view(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
             assert (jobs.row_count, app.query_one("#groups", DataTable).row_count) == (4, 1)
             await pilot.press("down", "h", "n")
             await pilot.press("c", "y")
-            await pilot.press("tab", "r", "y")
+            await pilot.press("tab", "r", "y", "enter")
+            await pilot.pause()
+            assert jobs.row_count == 7          # all of the group
+            await pilot.press("enter")
+            await pilot.pause()
+            assert jobs.row_count == 4
             while len(asked) < 2 and time.monotonic() < until:
                 await pilot.pause(0.05)
             await pilot.press("q")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,12 @@ class Inside:
         self.limit = _command.OUTPUT_LIMIT
 
     def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
-            limit: int = _command.OUTPUT_LIMIT, meanwhile: Callable[[], None] | None = None) -> _command.Result:
+            limit: int = _command.OUTPUT_LIMIT, message: _command.Message | None = None) -> _command.Result:
         """Run a command to its end, here where the stand-in has it."""
         words, script, merged = _redirected(_without_env(list(command)))
         path = dict(os.environ if environment is None else environment).get("PATH", "")
         if words[0] not in self.commands or str(self.folder) not in path.split(":"):
-            return _run(command, timeout_s, environment, limit, meanwhile)
+            return _run(command, timeout_s, environment, limit, message)
         self.environments[words[0]] = dict(environment or {})
         one, arguments = self.commands[words[0]], words[1:]
         name, one, arguments = one.named(arguments) if isinstance(one, Group) else (words[0], one, arguments)
@@ -49,8 +49,6 @@ class Inside:
             answer = self.lab.answer(name, one, arguments)
         if merged:
             answer = answer._replace(stdout=answer.stdout + answer.stderr, stderr="")
-        if meanwhile is not None:
-            meanwhile()
         time.sleep(min(answer.seconds, timeout_s))
         if answer.seconds > timeout_s:
             raise subprocess.TimeoutExpired(list(command), timeout_s)

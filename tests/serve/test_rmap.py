@@ -127,8 +127,8 @@ def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tm
 
     def ask(place: Place, action: str, *options: Option, actor: str = "amy") -> tuple[str | None, int | None]:
         """The code of an answer, and how many jobs it was done for."""
-        parts = (Object("Job"), Where("Id", "r"), *options)
-        response = asked(place, Request(action, actor, parts, id=f"n{next(numbers)}"))
+        named = (Object("Job"), Where("Id", "r"), *options)
+        response = asked(place, Request(action, actor, named, id=f"n{next(numbers)}"))
         return code(response), response.count
 
     with serving() as place:
