@@ -60,12 +60,9 @@ class Top(App[None]):
         super().__init__()
         self.client, self.interval = client, interval
         self.found: list[Overview] = []
-<<<<<<< HEAD
         self._drawn: dict[str, dict[str, list[str]]] = {}       # what each table shows: key of a row -> its cells
         self._more = 0                                          # jobs that are not shown
-=======
         self.opened = ""        # the key of the group of which all jobs are shown; empty: those of all that go on
->>>>>>> h/sites
         self.wanted: list[tuple[str, str]] = []         # wish and key of a job, that nobody has asked for yet
 
     def compose(self) -> ComposeResult:
@@ -117,11 +114,14 @@ class Top(App[None]):
         """Show both tables as they are now; the cursors stay where they are."""
         self.found = overviews
         now = time.time()
-<<<<<<< HEAD
-        open_ones = [job for overview in overviews for job in overview.jobs if job.row.outcome is None]
-        self._draw("#groups", {f"@{overview.number}": cells(overview) for overview in overviews})
-        self._draw("#jobs", {job.row.key: job_cells(job, now) for job in open_ones[:_MOST]})
-        more = max(len(open_ones) - _MOST, 0)
+        groups = {key_of(overview): cells(overview) for overview in overviews}
+        if self.opened not in groups:
+            self.opened = ""
+        shown = [job for overview in overviews for job in overview.jobs
+                 if key_of(overview) == self.opened or not (self.opened or job.row.outcome)]
+        self._draw("#groups", groups)
+        self._draw("#jobs", {job.row.key: job_cells(job, now) for job in shown[:_MOST]})
+        more = max(len(shown) - _MOST, 0)
         if more and not self._more:         # once: an answer to a wish stays to be read
             self.tell(f"{more} more jobs are not shown here; `sssjob list` has them")
         self._more = more
@@ -131,17 +131,6 @@ class Top(App[None]):
         table, before = self.query_one(name, DataTable), self._drawn.get(name, {})
         self._drawn[name] = rows
         if list(before) == list(rows):
-=======
-        groups = {key_of(overview): cells(overview) for overview in overviews}
-        if self.opened not in groups:
-            self.opened = ""
-        jobs = {job.row.key: job_cells(job, now) for overview in overviews for job in overview.jobs
-                if key_of(overview) == self.opened or not (self.opened or job.row.outcome)}
-        for name, rows in (("#groups", groups), ("#jobs", jobs)):
-            drawn = self.query_one(name, DataTable)
-            row = drawn.cursor_row
-            drawn.clear()
->>>>>>> h/sites
             for key, texts in rows.items():
                 for column, text, earlier in zip(table.columns, texts, before[key], strict=True):
                     if text != earlier:

@@ -31,6 +31,7 @@ from sssjob.sssrmap import (
 )
 from sssjob.sssrmap.calling import Peer, Signing, joined, responses
 from sssjob.sssrmap.framing import Receiver
+from sssjob.sssrmap.model import Part
 from sssjob.sssrmap.signing import sign
 from sssjob.sssrmap.writer import write_message
 from tests.run.support import eventually
@@ -127,7 +128,7 @@ def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tm
 
     def ask(place: Place, action: str, *options: Option, actor: str = "amy") -> tuple[str | None, int | None]:
         """The code of an answer, and how many jobs it was done for."""
-        named = (Object("Job"), Where("Id", "r"), *options)
+        named: tuple[Part, ...] = (Object("Job"), Where("Id", "r"), *options)
         response = asked(place, Request(action, actor, named, id=f"n{next(numbers)}"))
         return code(response), response.count
 
