@@ -71,7 +71,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E13", f"{_RUN}/submitting.py", "        self.engine.write_soon()\n", "",
          "faults/test_submit.py::test_killed_when_the_id_is_written"),
     _one("E14", f"{_RUN}/storage.py", 'else "wal")', 'else "off")', "run/test_journal.py::test_a_torn_end_is_dropped"),
-    _one("E15", f"{_RUN}/submitting.py", "if self.engine.leaves and self._told_to_leave():", "if False:",
+    _one("E15", f"{_RUN}/submitting.py", "self.engine.leaves and self._told_to_leave()", "False",
          "faults/test_submit.py::test_a_signal_while_submitting"),
     _one("E15", f"{_RUN}/signals.py", "if once and why != RELEASE:", "if False:",
          "faults/test_submit.py::test_a_second_signal_ends_at_once"),

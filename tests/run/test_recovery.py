@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.run.crew import Crew
+from sssjob.run.standing import Running
 from sssjob.run.submitting import Submitting
 from tests.run.support import FAKES, Desk, desk_on, group, shell
 
@@ -25,19 +27,19 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 def intended(desk: Desk, jobs: int, submitted: int = 0) -> None:
     """Have a client killed that has written down what it is about to submit, and has submitted the first of it."""
-    submit, done = Submitting._submit_all, 0
+    give, done = Submitting._give, 0
 
-    def last(self: Submitting, job: object) -> None:
+    def last(self: Submitting, crew: Crew[Running], job: Running) -> None:
         nonlocal done
         if done == submitted:
             while desk.lab is not None and len(desk.lab.jobs()) < submitted:    # another thread may be at the last one
                 time.sleep(0.01)
             os.kill(os.getpid(), 9)
         done += 1
-        submit(self, job)       # type: ignore[arg-type]
+        give(self, crew, job)
 
     def act() -> None:
-        Submitting._submit_all = last       # type: ignore[method-assign]
+        Submitting._give = last         # type: ignore[method-assign]
         desk.submit(group(*(shell("sleep 60", name=f"j{n}") for n in range(jobs))))
 
     desk.killed(act)
