@@ -37,7 +37,7 @@ class InvalidJobTypeException(InvalidJobException, TypeError):
 class JobException(Exception):
     """A job has failed: what ``AsyncJobExecutor.run`` raises. exit_code: None where it is not known."""
 
-    def __init__(self, message: str | None, exit_code: int | None) -> None:
+    def __init__(self, message: str | None, exit_code: int | None = None) -> None:
         super().__init__(message or "the job failed")
         self.message = message
         self.exit_code = exit_code

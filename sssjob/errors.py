@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sssjob.findings import Finding
 
@@ -29,7 +29,19 @@ _SHOWN = 60  # characters of a refused text that a message repeats
 
 
 class SSSJobError(Exception):
-    """Base of all errors that sssjob raises on purpose."""
+    """Base of all errors that sssjob raises on purpose. A pool of processes can hand them over, whatever made them."""
+
+    def __reduce__(self) -> tuple[Callable[..., BaseException], tuple[type[BaseException], tuple[object, ...],
+                                                                      dict[str, object]]]:
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[BaseException], arguments: tuple[object, ...], members: dict[str, object]) -> BaseException:
+    """An error as it was, which is not made once more from what made it."""
+    error = kind.__new__(kind)
+    error.args = arguments
+    error.__dict__.update(members)
+    return error
 
 
 class RejectedError(SSSJobError, ValueError):
@@ -51,9 +63,6 @@ class PropertyError(RejectedError):
         super().__init__([finding])
         hint = f" ({finding.hint})" if finding.hint else ""
         self.args = (f"{finding.message}{hint} [{finding.rule}; SSS job object, section {section}]",)
-
-    def __reduce__(self) -> tuple[type[PropertyError], tuple[Finding, str]]:
-        return type(self), (self.finding, self.section)
 
 
 class UsageError(SSSJobError, ValueError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import pickle
 import pydoc
 import subprocess
 import sys
@@ -16,9 +18,13 @@ from hypothesis import given
 
 import sssjob
 from sssjob import Delivered, Document, Findings, Job, JobDefaults, JobGroup, Property, RejectedError, UsageError
+from sssjob.accounting.privacy import PrivacyError
+from sssjob.accounting.rates import RatesError
+from sssjob.conversion.site import SiteError
 from sssjob.document.accessors import Consumable
-from sssjob.errors import AccessError
+from sssjob.errors import AccessError, SSSJobError
 from sssjob.limits import LIMITS, Limits
+from sssjob.serve.operations import RequestError
 from sssjob.xml.reader import read_document
 from tests.strategies import documents
 
@@ -215,3 +221,19 @@ def test_a_quote_at_the_end_of_the_calendar_is_refused_with_a_reason() -> None:
     rates = (Path(__file__).parents[1] / "examples/rates.toml").read_bytes()
     job = Job(executable="x", processors=1, duration=60, eligible_time=253_402_214_400)
     assert "no calendar" in str(sssjob.quote(job, rates))
+
+
+def _errors() -> list[SSSJobError]:
+    """One of each kind that is made of more than a text, as its own constructor makes it."""
+    with pytest.raises(RejectedError) as rejected:
+        sssjob.convert("<Job/>", to="slurm")
+    return [rejected.value, AccessError("/a/b", "is gone"), SiteError("site.toml", ["one", "two"]),
+            RatesError("rates.toml", ["none"]), PrivacyError("privacy.toml", ["odd"]), RequestError(404, "no such job")]
+
+
+@pytest.mark.parametrize("error", _errors(), ids=lambda error: type(error).__name__)
+def test_an_error_comes_back_from_another_process(error: SSSJobError) -> None:
+    """Pools of processes pickle what a call raises; one that cannot be read again ends the whole pool."""
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error) and str(again) == str(error)
+        assert repr(vars(again)) == repr(vars(error))

@@ -40,7 +40,7 @@ class FacilityError(SubmitException):
     """A request that a facility did not do. status: of HTTP, 0 where there was no answer; pause: seconds after which it
     wants to be asked again, None where it does not say that."""
 
-    def __init__(self, message: str, status: int, exception: BaseException | None = None,
+    def __init__(self, message: str, status: int = 0, exception: BaseException | None = None,
                  pause: float | None = None) -> None:
         super().__init__(message, exception, transient=status == 0 or status in _AGAIN)
         self.status, self.pause = status, pause

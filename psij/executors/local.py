@@ -279,8 +279,9 @@ class LocalJobExecutor(JobExecutor):
         native_id: a process id, or what ``reference`` gave. The process of a job gives the job's own result, whichever
         process of our user on this machine has submitted it, also when either has ended (``_local_ends``); of any other
         process the exit status cannot be known: FAILED with reason ``unknown-exit`` when it ends. A process that does
-        not exist and was no job makes the job FAILED with reason ``lost``. A process id alone means the job that has
-        it, else the last one that had it, else any process that has it. Raises InvalidStateException; SubmitException
+        not exist and was no job makes the job FAILED with reason ``lost``. A process id alone means the job or
+        the child process of this program that has it, else the last job that had it, else any process that has it.
+        Raises InvalidStateException; SubmitException
         (transient) when the system is out of memory or descriptors.
         """
         apart(partial(self._attach, job, attached_id(job, native_id)))
@@ -340,7 +341,8 @@ class LocalJobExecutor(JobExecutor):
         process = _find(native_id)
         if process is not None:
             run = self._run_of(job, process)
-            end = None if start is not None or run.watched.teller is not None else _local_ends.find(process.pid)
+            is_certain = start is not None or run.watched.teller is not None or process.parent == os.getpid()
+            end = None if is_certain else _local_ends.find(process.pid)
             if end is None or proc.is_tagged(process.pid):
                 self._runs[job.id] = run
                 run.announce(run.started)

@@ -34,9 +34,6 @@ class CycleError(SSSJobError, ValueError):
         shown = cycle if len(cycle) <= _SHOWN else [*cycle[:_SHOWN - 1], "...", cycle[-1]]
         super().__init__(" -> ".join(shown))
 
-    def __reduce__(self) -> tuple[type[CycleError], tuple[list[str]]]:
-        return CycleError, (self.cycle,)
-
 
 @dataclass(frozen=True, slots=True)
 class Link:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from psij import (
     SubmitException,
 )
 from psij.exceptions import JobException
+from psij.executors._rest_calls import FacilityError
 
 Program = Callable[[AsyncJobExecutor], Coroutine[Any, Any, None]]
 
@@ -198,3 +200,10 @@ def test_a_loop_that_is_closed_is_no_trouble(tmp_path: Path) -> None:
 
     run(submit, tmp_path)
     run(wait, tmp_path)
+
+
+@pytest.mark.parametrize("error", [JobException("exit code 3", 3), JobException(None, None), FacilityError("no", 503)])
+def test_an_error_comes_back_from_another_process(error: Exception) -> None:
+    """As what a call raises does that a pool of processes makes."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)

@@ -172,19 +172,30 @@ class TestRecycledIds:
             assert end_of(f"4194000@{start}@{'0' * 36}") == LOST
 
     def test_a_stranger_has_the_id_of_a_job(self, folder: Path) -> None:
-        with subprocess.Popen(["sleep", "60"]) as stranger:
-            keep(folder, stranger.pid, 0, boot_time() - 100)
+        started = subprocess.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True,
+                                 check=True)
+        stranger = int(started.stdout)
+        keep(folder, stranger, 0, boot_time() - 100)
+        job = Job()
+        LocalJobExecutor().attach(job, str(stranger))
+        assert (status := job.wait(60)) is not None and status.state is JobState.COMPLETED
+        job.cancel()
+        found = process(stranger)
+        assert found is not None and found.living
+        by_reference, executor = Job(), LocalJobExecutor()
+        executor.attach(by_reference, f"{stranger}@{found.start}@{boot_id()}")
+        by_reference.cancel()
+        assert (status := by_reference.wait(60)) is not None and status.state is JobState.CANCELED
+
+    def test_a_child_of_this_program_has_the_id_of_a_job(self, folder: Path) -> None:
+        """Who attaches to a process that they have just started means that one."""
+        with subprocess.Popen(["sleep", "60"]) as child:
+            keep(folder, child.pid, 0, boot_time() - 100)
             job = Job()
-            LocalJobExecutor().attach(job, str(stranger.pid))
-            assert (status := job.wait(60)) is not None and status.state is JobState.COMPLETED
+            LocalJobExecutor().attach(job, str(child.pid))
+            assert job.wait(0) is None
             job.cancel()
-            assert stranger.poll() is None
-            found = process(stranger.pid)
-            assert found is not None
-            by_reference, executor = Job(), LocalJobExecutor()
-            executor.attach(by_reference, f"{stranger.pid}@{found.start}@{boot_id()}")
-            by_reference.cancel()
-            assert (status := by_reference.wait(60)) is not None and status.state is JobState.CANCELED
+            assert (status := job.wait(60)) is not None and status.state is JobState.CANCELED
 
     def test_another_namespace_of_processes_has_the_same_ids(self, folder: Path) -> None:
         """The number of a namespace becomes the next one's."""
