@@ -156,8 +156,23 @@ def _make(key: Hashable, call: _Call) -> None:
 _deliverers: dict[int, _Deliverer] = {}     # by process id: threads do not survive a fork
 
 
+def _deliverer() -> _Deliverer:
+    pid = os.getpid()
+    return _deliverers.get(pid) or _deliverers.setdefault(pid, _Deliverer())
+
+
 def deliver(key: Hashable, call: _Call) -> None:
     """Have the delivery thread call this after everything handed over before with the same key."""
-    pid = os.getpid()
-    deliverer = _deliverers.get(pid) or _deliverers.setdefault(pid, _Deliverer())
-    deliverer.put(key, call)
+    _deliverer().put(key, call)
+
+
+def calls_begun() -> int:
+    """How many calls the delivery thread has begun to make."""
+    return _deliverer()._number
+
+
+def is_held_up(key: Hashable, calls: int) -> bool:
+    """Whether a call of a key, or one that it waits for, goes on. calls: of those begun, a while ago."""
+    deliverer = _deliverer()
+    current = deliverer._current
+    return key in deliverer._held or current == key or (current is not None and deliverer._number == calls)

@@ -34,6 +34,7 @@ __all__ = ["FunctionJobStatusCallback", "Job", "JobNewsCallback", "JobStatusCall
 
 _WAITERS = "_waiters"       # attribute of jobs for which somebody waits
 _DUE, _TOLD = "_due", "_told"       # of jobs with callbacks: the last status that these are to be told, and were told
+_OVERLOAD = 10      # times PATIENCE_S for callbacks whose turn does not come
 _CO_COROUTINE = 0x80        # inspect.CO_COROUTINE, whose module costs more than all of this one
 _RAN_KEYS = ("start_time", "wall_seconds", "cpu_seconds", "signal")     # metadata that shows that a job ran
 
@@ -276,10 +277,19 @@ class Job:
             return None
         status = self._status
         if _DUE in self.__dict__ and not delivering():
-            patience = time.monotonic() + _delivery.PATIENCE_S
-            self._sleep(partial(self._is_told, self.__dict__[_DUE]),
-                        patience if deadline is None else min(deadline, patience))
+            self._wait_for_callbacks(self.__dict__[_DUE], deadline)
         return status
+
+    def _wait_for_callbacks(self, status: JobStatus, deadline: float | None) -> None:
+        """Until they were called, or one of them blocks. On a machine that is overloaded their thread may have to wait
+        for seconds before it comes to call any."""
+        for _ in range(_OVERLOAD):
+            calls = _delivery.calls_begun()
+            patience = time.monotonic() + _delivery.PATIENCE_S
+            until = patience if deadline is None else min(deadline, patience)
+            if self._sleep(partial(self._is_told, status), until) or until == deadline or (
+                    _delivery.is_held_up(self._id, calls)):
+                return
 
     def _is_told(self, status: JobStatus) -> bool:
         announced: JobStatus | None = self.__dict__.get(_TOLD)

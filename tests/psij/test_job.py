@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from psij import (
     JobStatus,
     StageIn,
     SubmitException,
+    _delivery,
 )
 from psij.job_state import JobStateOrder
 from psij.utils import SingletonThread
@@ -243,6 +245,27 @@ def test_a_wait_does_not_wait_long_for_a_callback(monkeypatch: pytest.MonkeyPatc
         job.status = JobStatus(JobState.COMPLETED)
         assert job.wait() is job.status and states == []
     assert job.wait(30) is job.status
+
+
+def test_a_wait_stands_a_thread_whose_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an overloaded machine the thread that makes the calls may not run for longer than a call may take."""
+    monkeypatch.setattr("psij._delivery.PATIENCE_S", 0.05)
+    monkeypatch.setattr("psij._delivery._deliverers", {})
+    first, job, states = Job(), Job(), list[JobState]()
+    first.set_job_status_callback(lambda job, status: None)
+    first.status = JobStatus(JobState.COMPLETED)
+    first.wait()
+    job.set_job_status_callback(lambda job, status: states.append(status.state))
+    (deliverer,) = _delivery._deliverers.values()
+    deliverer._lock.acquire()
+    job.status = JobStatus(JobState.COMPLETED)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(job.wait)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+        deliverer._lock.release()
+        assert waiting.result(30) is job.status
+    assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 
 
 def test_a_removed_callback_is_not_called() -> None:
