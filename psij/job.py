@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from psij import _delivery, _forks
 from psij._delivery import deliver, delivering
+from psij._interpreter import check_interpreter
 from psij.exceptions import InvalidStateException, SubmitException
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -189,8 +190,6 @@ class Job:
         """As _bind, before attaching: the specification is discarded, for it does not describe what runs already.
 
         Raises SubmitException in a subinterpreter."""
-        from psij._validate import check_interpreter
-
         check_interpreter()
         self._follow_here()
         with self._lock:

@@ -204,3 +204,14 @@ def test_parts_of_a_heterogeneous_job_have_partitions_and_limits_of_their_own() 
     assert [m for m in messages if "dropped" in m] == [
         f"{option}: dropped, PBS Pro has no place for it"
         for option in ("--partition cpu", "--reservation r", "--time 01:00:00", "--licenses a:1")]
+
+
+def test_parts_of_a_heterogeneous_job_share_the_memory_of_the_job() -> None:
+    """It was asked for in no part, where the managers of chunks shared it out."""
+    text = "#!/bin/sh\n#PBS -l nodes=2:ppn=8+1:ppn=4\n#PBS -l mem=40gb\n./a\n"
+    lines, messages = converted("torque", "slurm", text)
+    assert [line for line in lines if "mem" in line or "nodes=" in line] == [
+        "#SBATCH --nodes=2", "#SBATCH --mem=13654M", "#SBATCH --nodes=1", "#SBATCH --mem=13654M"]
+    assert [m for m in messages if "mem" in m] == ["-l mem 40gb: shared out among 3 nodes, rounded up"]
+    lines, messages = converted("torque", "slurm", text.replace("40gb", "60gb"))
+    assert lines.count("#SBATCH --mem=20G") == 2 and not [m for m in messages if "mem" in m]

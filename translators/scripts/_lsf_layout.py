@@ -29,7 +29,6 @@ from sssjob.translators.scripts.layout import (
     Part,
     in_all,
     join,
-    of_whole_job,
     on_nodes,
     one_part,
     part_of,
@@ -41,6 +40,7 @@ from sssjob.translators.scripts.layout import (
 )
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limits_of
+from sssjob.translators.scripts.whole_job import of_whole_job
 
 NAMES: Final = ("-n", "-nnodes", "-R", "-M", "-gpu", "-m")
 

@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.lrm import slurm
 from sssjob.lrm.sizes import POWERS, writer
 from sssjob.lrm.usage import whole
-from sssjob.request.asked import TASK
+from sssjob.request.asked import JOB, TASK
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     Asking,
@@ -34,7 +34,6 @@ from sssjob.translators.scripts.layout import (
     Amount,
     Part,
     fits,
-    of_whole_job,
     on_nodes,
     part_of,
     perhaps_shared,
@@ -45,6 +44,7 @@ from sssjob.translators.scripts.layout import (
     unknown_factor,
 )
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.whole_job import of_whole_job, share_memory
 
 _MB: Final = writer(",K,M,G,T", POWERS["M"])
 SIZE: Final = Grammar(slurm.SIZE.read, lambda text: _MB(int(text)), "a size")
@@ -181,17 +181,22 @@ def write_layout(asking: Asking) -> Written:
 
 
 def _of_whole_job(asking: Asking, part: Part) -> None:
-    """The findings for amounts of the whole job, which the parts of a heterogeneous job cannot say."""
+    """Amounts of the whole job, which the parts of a heterogeneous job cannot say: nodes take their share of the
+    memory, and findings tell the rest, with the first part."""
     if asking.group is None or len(asking.groups) < 2:
         return
-    first, *others = asking.groups
+    is_first = asking.group is asking.groups[0]
+    has_memory = any(e.level == JOB for e in asking.said("Memory"))
     parts = [part]
-    for group in others if asking.group is first else ():
-        other = asking.of(group)
-        other.silent = True
-        parts.append(part_of(other))
-    before, asking.silent = asking.silent, asking.silent or asking.group is not first
-    of_whole_job(asking, parts)
+    for group in asking.groups if is_first or has_memory else ():
+        if group is not asking.group:
+            other = asking.of(group)
+            other.silent = True
+            parts.append(part_of(other))
+    before, asking.silent = asking.silent, asking.silent or not is_first
+    nodes = [each.node_total for each in parts]
+    shares = has_memory and share_memory(asking, parts, nodes, "nodes", "PerNode", 1 << 20)
+    of_whole_job(asking, parts, memory=shares)
     asking.silent = before
 
 

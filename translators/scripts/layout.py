@@ -33,7 +33,6 @@ __all__ = [
     "in_all",
     "join",
     "nodes_of",
-    "of_whole_job",
     "on_nodes",
     "one_part",
     "one_task",
@@ -180,33 +179,6 @@ def _levels(asking: Asking) -> tuple[str, ...]:
 def _of_all(asking: Asking, entry: Entry) -> bool:
     """Whether an amount is that of the whole job, of which the group asked for is a part."""
     return asking.group is not None and entry.level == JOB and entry.attributes.get("metric", "Total") == "Total"
-
-
-def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False) -> None:
-    """Tell of amounts that the job says beside its task groups, where these come to less. memory: the target has an
-    amount of memory for all of them."""
-    for amounts in ([part.memory for part in parts], [part.gpus for part in parts]):
-        shared_by = [amount for amount in amounts if amount is not None and amount.entry.level == JOB]
-        if shared_by and len(shared_by) < sum(amount is not None for amount in amounts):
-            asking.dropped(shared_by[0].entry, "it is that of all task groups; only those that say nothing of it "
-                           "are asked for it")
-    for tag, counts in (("Processors", [part.processor_total for part in parts]),
-                        ("NodeCount", [part.node_total for part in parts])):
-        entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None
-        least = 0 if tag == "NodeCount" and None in counts else sum(count or 0 for count in counts)
-        stated = None if entry is None else whole(entry.text)
-        if entry is None or stated is None:
-            continue
-        if stated > least:
-            asking.dropped(entry, f"{stated} in all are not asked for, only those of each task group")
-        elif tag == "NodeCount" and least > stated and any(part.node_apart is None for part in parts):
-            asking.dropped(entry, f"each task group is asked for on nodes of its own, {least} in all")
-    for tag in ("Resource",) if memory else ("Memory", "Resource"):
-        for e in asking.said(tag):
-            if e.level == JOB and e.attributes.get("metric", "Total") == "Total" and (
-                    tag == "Memory" or e.attributes.get("name") == "GPU"):
-                asking.dropped(e, "it is that of all task groups, each of which is asked for by itself",
-                               tag if tag == "Memory" else "Resource GPU")
 
 
 def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, int | None]:

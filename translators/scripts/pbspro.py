@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from sssjob.document.model import TaskGroup
 from sssjob.lrm.usage import known_sum, whole
-from sssjob.request.asked import JOB, Entry
+from sssjob.request.asked import JOB
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts.base import (
@@ -33,8 +32,18 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features, site_resource
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT, PBS_SECONDS
-from sssjob.translators.scripts.layout import Amount, Part, fits, join, of_whole_job, part_of, shared, spread, started
+from sssjob.translators.scripts.layout import (
+    Amount,
+    Part,
+    fits,
+    join,
+    part_of,
+    shared,
+    spread,
+    started,
+)
 from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.whole_job import bytes_of, of_whole_job, share_memory
 
 __all__ = ["DIALECT", "TRANSLATOR", "beside", "chunk_count", "gpus_of", "pieces", "read_nodes", "read_process_memory"]
 
@@ -269,46 +278,10 @@ def _outside(asking: Asking, parts: list[Part]) -> Written:
     for part in parts if amounts else ():
         part.memory = None
     if len(parts) > 1 and parts[0].chunks is not None:
-        _share_memory(asking, parts)
+        share_memory(asking, parts, list(map(chunk_count, parts)), "chunks", "PerChunk", 1024)
     for entry in parts[0].beside:
         asking.dropped(entry, "another amount of memory is written")
     return [("-l pmem", _pbs.size_text(str(amounts[0].value)))] if amounts else []
-
-
-def _share_memory(asking: Asking, parts: list[Part]) -> None:
-    """Have each chunk of several task groups ask for its share of what the job says of all of them."""
-    entry = _said_of_all(asking)
-    amount = 0 if entry is None else _whole(asking, entry)
-    if entry is None or not amount:
-        return
-    if any(part.memory is not None for part in parts):
-        asking.dropped(entry, "it is that of all task groups, of which some ask for their own")
-        return
-    share = shared(asking, Amount(amount, "job", entry), sum(map(chunk_count, parts)), "chunks", 1024)
-    for part in parts:
-        part.memory = Amount(share, "PerChunk", entry)
-
-
-def _said_of_all(asking: Asking) -> Entry | None:
-    """What a job with several task groups says of the memory of all of them."""
-    return next((e for e in asking.said("Memory") if e.level == JOB
-                 and e.attributes.get("metric", "Total") == "Total"), None)
-
-
-def memory_of_job(asking: Asking) -> int:
-    """Bytes that a job with several task groups says of all of them; 0 where it does not."""
-    entry = _said_of_all(asking)
-    return 0 if entry is None else _whole(asking, entry)
-
-
-def _whole(asking: Asking, entry: Entry) -> int:
-    """Bytes of an amount of the job; 0 where it is a condition that asks for nothing, which is told."""
-    taken = asking.one("Memory", (JOB,), carried=("units", "metric")) if "op" in entry.attributes else entry
-    if taken is None:
-        return 0
-    taken.used = True
-    taken.understood |= {"units", "metric"}
-    return int((asking.in_bytes(taken) or Decimal(0)).to_integral_value(ROUND_CEILING))
 
 
 def _of_job(amount: int) -> Written:
@@ -319,7 +292,7 @@ def beside(asking: Asking, part: Part) -> int:
     """Bytes of the job where another amount of memory is written too; 0 where nothing says them."""
     for e in part.beside:
         if e.level == JOB and "metric" not in e.attributes:
-            return _whole(asking, e)
+            return bytes_of(asking, e)
         asking.dropped(e, "another amount of memory is written")
     return 0
 

@@ -34,7 +34,6 @@ from sssjob.translators.scripts.layout import (
     Amount,
     Part,
     join,
-    of_whole_job,
     part_of,
     perhaps_shared,
     spread,
@@ -46,12 +45,12 @@ from sssjob.translators.scripts.pbspro import (
     beside,
     chunk_count,
     gpus_of,
-    memory_of_job,
     pieces,
     read_nodes,
     read_process_memory,
 )
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.whole_job import memory_of_job, of_whole_job
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
