@@ -14,6 +14,15 @@ from typing import Final
 
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
+from sssjob.translators.scripts._pbs_chunks import (
+    beside,
+    chunk_count,
+    gpus_of,
+    memory_of_job,
+    pieces,
+    read_nodes,
+    read_process_memory,
+)
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -41,15 +50,6 @@ from sssjob.translators.scripts.layout import (
     started,
     total_of,
     unknown_factor,
-)
-from sssjob.translators.scripts.pbspro import (
-    beside,
-    chunk_count,
-    gpus_of,
-    memory_of_job,
-    pieces,
-    read_nodes,
-    read_process_memory,
 )
 from sssjob.translators.scripts.raw import Option
 
