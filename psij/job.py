@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from psij import _delivery, _forks
 from psij._delivery import deliver, delivering
+from psij._interpreter import check_interpreter
 from psij.exceptions import InvalidStateException, SubmitException
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -188,8 +189,6 @@ class Job:
         """As _bind, before attaching: the specification is discarded, for it does not describe what runs already.
 
         Raises SubmitException in a subinterpreter."""
-        from psij._validate import check_interpreter
-
         check_interpreter()
         self._follow_here()
         with self._lock:
@@ -231,9 +230,9 @@ class Job:
         """The executor that can end the job: the one given, or another of its kind. Raises InvalidStateException."""
         if self.executor is executor or (self.executor is not None and type(self.executor) is type(executor)):
             return self.executor
-        known = self.executor is not None or self._candidate is not None
+        has_executor = self.executor is not None or self._candidate is not None
         raise InvalidStateException(f"Job {self._id} cannot be canceled: " + (
-            f"it was not submitted to an executor of this kind ({executor.name})." if known else
+            f"it was not submitted to an executor of this kind ({executor.name})." if has_executor else
             "it was never submitted."))
 
     def _check_reach(self) -> None:

@@ -178,7 +178,7 @@ class ARCJobExecutor(PollingExecutor):
         """What is answered of each job, by its id. All these actions may be done twice."""
         for start in range(0, len(native_ids), _PAGE):
             asked = native_ids[start:start + _PAGE]
-            answer = facility.ask("POST", "jobs", body={"job": [{"id": one} for one in asked]}, again=True,
+            answer = facility.ask("POST", "jobs", body={"job": [{"id": native_id} for native_id in asked]}, again=True,
                                   action=action)
             for entry in arc.entries(answer):
                 if entry.get("id") in asked:

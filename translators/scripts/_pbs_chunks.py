@@ -35,6 +35,7 @@ _COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
 
 # -- reading chunks
 def read_select(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``-l select`` with ``-l place``, or the older options that stand in their place."""
     select, place = options.get("-l select"), options.get("-l place")
     for name in ("-l nodes", "-l ncpus", "-l mem", "-l ngpus"):
         if select is not None and name in options:
