@@ -102,17 +102,8 @@ class ARCJobExecutor(PollingExecutor):
         self._bring(facility, job)
         self._follow(job)
 
-    def cancel(self, job: Job) -> None:
-        """Ask the computing element for the end of a job."""
-        if job.status.final:
-            return
-        if (owner := job._owner(self)) is not self:
-            owner.cancel(job)
-            return
-        if job.native_id is None:
-            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
-        self._kill(self._place(), job.native_id)
-        self._wake.set()
+    def _cancel(self, native_id: str) -> None:
+        self._kill(self._place(), native_id)
 
     def list(self) -> _Names:
         """Ids of the jobs of this user there that have not ended."""
