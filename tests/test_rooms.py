@@ -70,10 +70,7 @@ ARROWS_BACK: Final = {
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
     ("sssjob.request.levels", "sssjob.request.totals"),
     ("sssjob.sssrmap.model", "sssjob.sssrmap.writer"),
-    ("sssjob.translators.scripts.body", "sssjob.translators.scripts.layout"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.submitting"),
-    ("sssjob.translators.scripts.untranslated", "sssjob.translators.scripts.base"),
-    ("sssjob.translators.scripts.writing", "sssjob.translators.scripts.side_by_side"),
 }
 
 

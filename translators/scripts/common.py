@@ -9,20 +9,12 @@ from typing import Final
 from sssjob.document.model import Environment
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.usage import whole
-from sssjob.request.asked import JOB
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    SITE,
-    Asking,
-    Entry,
-    Reading,
-    Row,
-    Special,
-)
+from sssjob.request.asked import JOB, Entry
+from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.grammars import Grammar
 from sssjob.translators.scripts.raw import Option, split_outside
-from sssjob.translators.scripts.rows import STREAMS
+from sssjob.translators.scripts.reading import Reading
+from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
 __all__ = ["MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
            "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",

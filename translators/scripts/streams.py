@@ -6,23 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from sssjob.translators.scripts.base import (
+from sssjob.request.asked import Entry
+from sssjob.translators.scripts.asking import Asking
+from sssjob.translators.scripts.body import facts_of
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.grammars import file_writer
+from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.reading import Reading
+from sssjob.translators.scripts.rows import (
     APPROXIMATED,
     CONTRADICTORY,
     DROPPED,
     INVENTED,
     SITE,
-    Asking,
-    Entry,
-    Reading,
     Row,
     Special,
     dialect_of,
 )
-from sssjob.translators.scripts.body import facts_of
-from sssjob.translators.scripts.common import Written
-from sssjob.translators.scripts.grammars import file_writer
-from sssjob.translators.scripts.raw import Option
 
 __all__ = ["OF_FILES", "file_name", "merged", "source_merges", "streams"]
 
