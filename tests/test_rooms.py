@@ -61,7 +61,6 @@ EXCEPTIONS: Final = {
 #: Imports inside functions that close a circle of modules: (module, module). None may be added, as with the exceptions.
 ARROWS_BACK: Final = {
     ("sssjob._callable", "sssjob.front"),
-    ("sssjob.conversion.converting", "sssjob.conversion.intake"),
     ("sssjob.document.element", "sssjob.document._by_hand"),
     ("sssjob.document.element", "sssjob.document._sentences"),
     ("sssjob.document.element", "sssjob.document.accessors"),
