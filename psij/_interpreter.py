@@ -1,4 +1,4 @@
-"""Whether jobs may be submitted and attached to in this interpreter of Python."""
+"""Which interpreters of Python jobs can be submitted in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 
 from psij.exceptions import SubmitException
+
+__all__ = ["check_interpreter"]
 
 
 def _is_main() -> bool:

@@ -231,9 +231,9 @@ class Job:
         """The executor that can end the job: the one given, or another of its kind. Raises InvalidStateException."""
         if self.executor is executor or (self.executor is not None and type(self.executor) is type(executor)):
             return self.executor
-        known = self.executor is not None or self._candidate is not None
+        has_executor = self.executor is not None or self._candidate is not None
         raise InvalidStateException(f"Job {self._id} cannot be canceled: " + (
-            f"it was not submitted to an executor of this kind ({executor.name})." if known else
+            f"it was not submitted to an executor of this kind ({executor.name})." if has_executor else
             "it was never submitted."))
 
     def _check_reach(self) -> None:

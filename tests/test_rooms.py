@@ -61,7 +61,6 @@ EXCEPTIONS: Final = {
 #: Imports inside functions that close a circle of modules: (module, module). None may be added, as with the exceptions.
 ARROWS_BACK: Final = {
     ("sssjob._callable", "sssjob.front"),
-    ("sssjob.conversion.converting", "sssjob.conversion.intake"),
     ("sssjob.document.element", "sssjob.document._by_hand"),
     ("sssjob.document.element", "sssjob.document._sentences"),
     ("sssjob.document.element", "sssjob.document.accessors"),
@@ -70,10 +69,7 @@ ARROWS_BACK: Final = {
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
     ("sssjob.request.levels", "sssjob.request.totals"),
     ("sssjob.sssrmap.model", "sssjob.sssrmap.writer"),
-    ("sssjob.translators.scripts.body", "sssjob.translators.scripts.layout"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.submitting"),
-    ("sssjob.translators.scripts.untranslated", "sssjob.translators.scripts.base"),
-    ("sssjob.translators.scripts.writing", "sssjob.translators.scripts.side_by_side"),
 }
 
 

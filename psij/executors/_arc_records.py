@@ -31,7 +31,7 @@ class Records:
             self._put(script, files.script)
             files.inputs[SCRIPT] = str(script)
         self._put(path, json.dumps({"inputs": files.inputs,
-                                    "outputs": [[one.name, one.path, one.flags] for one in files.outputs]}))
+                                    "outputs": [[output.name, output.path, output.flags] for output in files.outputs]}))
 
     @staticmethod
     def _put(path: Path, text: str) -> None:

@@ -63,6 +63,18 @@ class PollingExecutor(JobExecutor):
         self._thread: threading.Thread | None = None
         self._silent = False
 
+    def cancel(self, job: Job) -> None:
+        """Ask the service for the end of a job."""
+        if job.status.final:
+            return
+        if (owner := job._owner(self)) is not self:
+            owner.cancel(job)
+            return
+        if job.native_id is None:
+            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
+        self._cancel(job.native_id)
+        self._wake.set()
+
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job of the service by its id there."""
         text = attached_id(job, native_id)
@@ -70,6 +82,10 @@ class PollingExecutor(JobExecutor):
         job._attach(self)
         job._native_id = text
         self._follow(job)
+
+    @abstractmethod
+    def _cancel(self, native_id: str) -> None:
+        """Ask the service for the end of a job that it knows by that id; one that has ended already is no error."""
 
     @abstractmethod
     def _check_place(self) -> None:

@@ -102,17 +102,8 @@ class ARCJobExecutor(PollingExecutor):
         self._bring(facility, job)
         self._follow(job)
 
-    def cancel(self, job: Job) -> None:
-        """Ask the computing element for the end of a job."""
-        if job.status.final:
-            return
-        if (owner := job._owner(self)) is not self:
-            owner.cancel(job)
-            return
-        if job.native_id is None:
-            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
-        self._kill(self._place(), job.native_id)
-        self._wake.set()
+    def _cancel(self, native_id: str) -> None:
+        self._kill(self._place(), native_id)
 
     def list(self) -> _Names:
         """Ids of the jobs of this user there that have not ended."""
@@ -178,7 +169,7 @@ class ARCJobExecutor(PollingExecutor):
         """What is answered of each job, by its id. All these actions may be done twice."""
         for start in range(0, len(native_ids), _PAGE):
             asked = native_ids[start:start + _PAGE]
-            answer = facility.ask("POST", "jobs", body={"job": [{"id": one} for one in asked]}, again=True,
+            answer = facility.ask("POST", "jobs", body={"job": [{"id": native_id} for native_id in asked]}, again=True,
                                   action=action)
             for entry in arc.entries(answer):
                 if entry.get("id") in asked:

@@ -94,22 +94,13 @@ class IRIJobExecutor(PollingExecutor):
         self._tell(job, answer)
         self._follow(job)
 
-    def cancel(self, job: Job) -> None:
-        """Ask the facility for the end of a job."""
-        if job.status.final:
-            return
-        if (owner := job._owner(self)) is not self:
-            owner.cancel(job)
-            return
-        if job.native_id is None:
-            raise SubmitException(f"Job {job.id} cannot be canceled: it is just being submitted.", transient=True)
+    def _cancel(self, native_id: str) -> None:
         facility, resource = self._place()
         try:
-            facility.ask("DELETE", "compute", "cancel", resource, job.native_id)
+            facility.ask("DELETE", "compute", "cancel", resource, native_id)
         except FacilityError as e:
             if e.status not in (404, 409):      # it has ended
                 raise
-        self._wake.set()
 
     def list(self) -> _Names:
         """Ids of the jobs of the resource that have not ended, as far as the facility shows them to this user."""

@@ -96,8 +96,8 @@ def _prices(rates: RateSet, quotations: Iterable[PlannedQuotation]) -> _Prices:
             amounts.append(None)
         else:
             amounts.append(price if isinstance(price, Decimal) else price.amount)
-    known = [amount for amount in amounts if amount is not None]
-    return tuple(amounts), None if why else sum(known, Decimal(0)), rates.currency, why
+    priced = [amount for amount in amounts if amount is not None]
+    return tuple(amounts), None if why else sum(priced, Decimal(0)), rates.currency, why
 
 
 def _at_once(job: Job, defaults: JobDefaults | None) -> int:

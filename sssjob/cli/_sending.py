@@ -205,11 +205,11 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
                 text = texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
             alike = (id(place.verdict.score), id(place.value), id(place.prices), place.failures, place.start,
                      place.why_no_start, place.turn)
-            if (said := words.get(alike)) is None:
-                said = words[alike] = ", ".join(place.known(now)), tuple(
+            if (shown := words.get(alike)) is None:
+                shown = words[alike] = ", ".join(place.known(now)), tuple(
                     None if price is None else money(price, place.currency) for price in place.prices)
             yield Candidate(site, choice.path(place), executor, place.queue, text,
-                            f"rank {rank} of {len(places)}, {said[0]}", said[1])
+                            f"rank {rank} of {len(places)}, {shown[0]}", shown[1])
 
 
 def _told(session: Session, client: Client, tokens: Sequence[str], submissions: Sequence[Submission]) -> int:

@@ -28,14 +28,14 @@ __all__ = ["command"]
 
 
 @click.command("diff")
-@click.argument("one", metavar="A", shell_complete=files)
-@click.argument("other", metavar="B", shell_complete=files)
+@click.argument("first_name", metavar="A", shell_complete=files)
+@click.argument("second_name", metavar="B", shell_complete=files)
 @click.option("-f", "--from", "sources", multiple=True, metavar="FORMAT", shell_complete=formats,
               help="Format of A and B, or of each if given twice (default: auto, the one that is recognised).")
 @click.option("--no-script", is_flag=True, help="Do not compare the commands of scripts.")
 @site_option
 @common
-def command(session: Session, one: str, other: str, sources: tuple[str, ...], no_script: bool,
+def command(session: Session, first_name: str, second_name: str, sources: tuple[str, ...], no_script: bool,
             site_file: str | None) -> int:
     """Compare A and B by what they mean: properties by level, units and layouts made equal.
 
@@ -43,13 +43,13 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     """
     if len(sources) > 2:
         raise UsageError("--from is given once for both, or twice")
-    once([one, other])
+    once([first_name, second_name])
     from sssjob.conversion.compare import differences
 
     first, *rest = sources or (AUTO,)
     session.site = load_site(site_file)[0]
     a, b = (session.read(name, source=source, facts=True)
-            for name, source in ((one, first), (other, rest[0] if rest else first)))
+            for name, source in ((first_name, first), (second_name, rest[0] if rest else first)))
     if session.errors:
         return 1
     unequal, same = differences(a, b, script=not no_script, habits=_habits())
@@ -59,8 +59,8 @@ def command(session: Session, one: str, other: str, sources: tuple[str, ...], no
     elif unequal:
         long = [d for d in unequal if d.one and d.other and "\n" in d.one + d.other]
         rows = [[d.subject, *_cells(d)] for d in unequal if d not in long]
-        lines = table(rows, ("about", one, other), width(sys.stdout, LONG)) if rows else []
-        emit("".join(f"{line}\n" for line in [*lines, *_unified(long, one, other)]))
+        lines = table(rows, ("about", first_name, second_name), width(sys.stdout, LONG)) if rows else []
+        emit("".join(f"{line}\n" for line in [*lines, *_unified(long, first_name, second_name)]))
     return 1 if unequal else session.status()
 
 

@@ -17,10 +17,20 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.validation.large import Large
 
-__all__ = ["AUTO", "Conversion", "Options", "singles"]
+__all__ = ["AUTO", "Conversion", "Options", "gate", "singles"]
 
 #: The name of a source format that stands for the one that is recognised.
 AUTO: Final = "auto"
+
+
+def gate(document: Document, profile: str = "liberal") -> Findings:
+    """What the checks of meaning find in a document that was read: where one of them rejects, nothing may be made of
+    it."""
+    from sssjob.validation import check
+
+    findings = Findings(document.path)
+    check(document, findings, profile)
+    return findings
 
 
 class Options:
@@ -114,8 +124,6 @@ class Conversion:
     def gate(self, reader: Translator, document: Document) -> Findings:
         """What the gate finds in a document that was read, which is not to be written where one of them rejects.
         Records pass: they are facts, which nobody is to carry out, and their reader looks at each on its own."""
-        from sssjob.conversion.intake import gate
-
         if reader.kind == "record":
             return Findings(document.path)
         return gate(document, self.profile)

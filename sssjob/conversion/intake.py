@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from sssjob.conversion.converting import AUTO, Conversion, Options
+from sssjob.conversion.converting import AUTO, Conversion, Options, gate
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
@@ -115,13 +115,3 @@ def _looks_like_ours(data: bytes) -> str:
     except UnicodeDecodeError:
         return "sss"
     return ""
-
-
-def gate(document: Document, profile: str = "liberal") -> Findings:
-    """What the checks of meaning find in a document that was read: where one of them rejects, nothing may be made of
-    it."""
-    from sssjob.validation import check
-
-    findings = Findings(document.path)
-    check(document, findings, profile)
-    return findings

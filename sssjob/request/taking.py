@@ -71,7 +71,7 @@ class Taken:
 
 def share_nodes(offer: Offer, other: Offer) -> bool:
     """Whether two offers of a site name a node that is the same."""
-    nodes, others = sorted(([name for name, _ in one.names("Node")] for one in (offer, other)), key=_count)
+    nodes, others = sorted(([name for name, _ in each.names("Node")] for each in (offer, other)), key=_count)
     return any(name == named if isinstance(named, str) else name in named
                for name in islice(_each(nodes), _MOST_NODES) for named in others)
 

@@ -58,8 +58,8 @@ class Crew(Generic[_T]):
         return end
 
     def _work(self) -> None:
-        while (given := self._calls.get()) is not None:
-            self._carry_out(*given)
+        while (call := self._calls.get()) is not None:
+            self._carry_out(*call)
 
     def _carry_out(self, item: _T, call: Callable[[], None]) -> None:
         try:

@@ -6,7 +6,7 @@ there is a journal, what is done and learnt is written there, intents before any
 the thread looks for what other clients have written.
 
 What may start is decided in ``starting`` and submitted in ``submitting``, elements of arrays together (``arrays``);
-jobs that another client has begun are taken over in ``adopting``.
+jobs that another client has begun are taken over in ``adopting``; ``recording`` writes the journal.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from typing import Final
 
 import psij
 from psij.job import JobNewsCallback
-from sssjob.errors import AccessError
 from sssjob.findings import Findings, joined
 from sssjob.run import facts
-from sssjob.run.abilities import Tidies
 from sssjob.run.adopting import Adopting
 from sssjob.run.arrays import Arrays
 from sssjob.run.caps import Caps
@@ -35,6 +33,7 @@ from sssjob.run.on_end import Done, OnEnd
 from sssjob.run.outcomes import JobOutcome, Outcome, exit_code
 from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
+from sssjob.run.recording import Recording
 from sssjob.run.room import Room
 from sssjob.run.signals import RELEASE, STOPS, interrupts
 from sssjob.run.silence import listen
@@ -47,7 +46,6 @@ from sssjob.run.wishes import Wishes
 __all__ = ["Engine"]
 
 _LONGEST_WAIT: Final = 3600.0   # seconds; the queue takes no longer ones than threading.TIMEOUT_MAX
-_WRITE_S: Final = 0.05          # between two writings while jobs are submitted
 _TICK_S: Final = 1.0            # between looks at what other clients have written
 _GRACE: Final = 10.0            # seconds for cancelled jobs to end before we stop waiting for them
 _NEVER_RAN: Final = frozenset(("dependency", "launch"))     # reasons of a job that its dependency may have ended
@@ -88,10 +86,9 @@ class Engine:
         self.ending = Ending(self)
         self.on_end = OnEnd(self)
         self.deadline = None if timeout is None else time.monotonic() + timeout
-        self.unclean: list[Running] = []        # ended, and perhaps not in the journal yet
-        self.aside: list[tuple[Running, psij.Job]] = []     # of attempts that are over; the same
         self.shared = any(s.entry is not None for s in submissions)
-        self.looked = self.written = time.monotonic()
+        self.recording = Recording(self)
+        self.looked = time.monotonic()
         self.stopped: str | None = None         # why everything was cancelled
         self.signals: list[str] = []            # that have come
         self.leaves = False                     # jobs go on when a signal comes
@@ -172,7 +169,7 @@ class Engine:
                 kept.append(event)
         for event in kept:
             self.events.put(event)
-        self.write()
+        self.recording.write()
 
     @property
     def in_time(self) -> bool:
@@ -254,7 +251,7 @@ class Engine:
             else:
                 self._take(*event)
         if not self.pending:
-            self.write()
+            self.recording.write()
         self.on_end.begin()
 
     def _next(self) -> AnyEvent | None:
@@ -345,7 +342,7 @@ class Engine:
         for job in self.jobs:
             self.wishes.release(job)
         self.wishes.carry_out()
-        self.write(everything=True)
+        self.recording.write(everything=True)
 
     # -- following
     def pend(self, job: Running) -> None:
@@ -453,69 +450,9 @@ class Engine:
         job.of.note_outcome(job)
         self.failing.has_ended(job)
         self.on_end.has_ended(job)
-        if job.of.entry is not None:
-            self.unclean.append(job)
+        self.recording.has_ended(job)
 
-    # -- writing
-    def write_soon(self) -> None:
-        """The same within a moment, and before anybody waits or leaves: many submissions share one disk access. What a
-        client that is killed meanwhile has not written, the next one finds by its tags."""
-        if time.monotonic() >= self.written + _WRITE_S:
-            self.write()
-
-    def write(self, everything: bool = False) -> None:
-        """Put what was noted into the journal. What cannot be written is kept for the next time and told once."""
-        self.written = time.monotonic()
-        mine = [(submission, submission.entry) for submission in self.submissions
-                if submission.entry is not None and (submission.owned or everything)]
-        if mine:
-            mine[0][1].journal.flush_together([(entry, self._closes(submission)) for submission, entry in mine])
-        for submission, entry in mine:
-            try:
-                entry.flush(ended=self._closes(submission))
-                self.promised.written(submission)
-                self.on_end.written(submission)
-                self._clean(submission)
-                if entry.journal.reserve_spent:
-                    self._complain(f"{entry.journal.path}: the disk is full; what had been kept free for that is used")
-            except AccessError as error:
-                self._complain(str(error))
-                self.on_end.written(submission)
-                self.promised.written(submission)       # files that a job has left are not kept from its user by that
-
-    def _closes(self, submission: Submission) -> bool:
-        """Whether nothing is to be done any more for a submission, which its entry does not say yet."""
-        entry = submission.entry
-        return submission.owned and entry is not None and entry.ended is None and not self.open[id(submission)] and (
-            submission.kept)
-
-    def _complain(self, text: str) -> None:
-        """Tell what is wrong with the journal, once."""
-        if text not in self.told:
-            self.told.add(text)
-            self.findings.add("SSS602", "journal", text, severity="warning")
-
-    def _clean(self, submission: Submission) -> None:
-        """Remove files of jobs whose ends are in the journal now."""
-        if not (self.unclean or self.aside):
-            return
-        over = [followed for job, followed in self.aside if job.of is submission]
-        self.aside = [item for item in self.aside if item[0].of is not submission]
-        ended = [job for job in self.unclean if job.of is submission]
-        self.unclean = [job for job in self.unclean if job.of is not submission]
-        over += [followed_job for job in ended for part in range(len(job.parts))
-                 if (followed_job := job.followed(part)) is not None]
-        backend = submission.executor() if over else None
-        if isinstance(backend, Tidies) and backend.files_removable:
-            for followed in over:
-                backend.remove_files(followed)
-
-    def put_aside(self, job: Running) -> None:
-        """Have the files of an attempt removed that is over, once that is in the journal."""
-        if job.of.entry is not None:
-            followed = (job.followed(part) for part in range(len(job.parts)))
-            self.aside += [(job, followed_job) for followed_job in followed if followed_job is not None]
-
+    # -- telling
     def tell(self, job: Running, message: str) -> None:
         """Tell something of a job, once."""
         text = f"{job.plan.label}: {joined(message)}"
@@ -548,7 +485,7 @@ class Engine:
 
     def _give_up(self, main: Submission) -> None:
         """Stop waiting for jobs that did not end when told to; in a journal they stay as they are."""
-        self.write()
+        self.recording.write()
         for job in main.jobs:
             if not job.ended:
                 message = "lost: it did not end when it was cancelled; it may still run"

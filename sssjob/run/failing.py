@@ -48,7 +48,7 @@ class Failing:
         tell(self.engine.findings, job.plan.label, job.disagreements, job.place)
         self.engine.room.has_ended(job)
         self.engine.starting.left(job)
-        self.engine.put_aside(job)
+        self.engine.recording.put_aside(job)
         data = record_of(job, clause.name, message)
         job.begin_anew(data)
         job.plan.parts, job.plan.held_there = parts, False

@@ -23,14 +23,14 @@ RELEASE: Final = "release"      # not to stop but to go on: the user releases wh
 
 
 @contextmanager
-def interrupts(events: queue.SimpleQueue[Any], said: list[str], release: bool = False,
+def interrupts(events: queue.SimpleQueue[Any], words: list[str], release: bool = False,
                once: bool = False) -> Iterator[None]:
-    """Have Ctrl-C, SIGTERM and SIGHUP put a word on the queue; a signal that is ignored stays so. said: gets the word
+    """Have Ctrl-C, SIGTERM and SIGHUP put a word on the queue; a signal that is ignored stays so. words: gets the word
     too, for who does not come to the queue for a while. release: SIGUSR1 too. once: the second one ends the process."""
     def tell(why: str, number: int, frame: FrameType | None) -> None:
         """Put the word for a signal on the queue; with ``once`` the next one has its usual effect."""
         events.put(why)
-        said.append(why)
+        words.append(why)
         if once and why != RELEASE:
             signal.signal(number, signal.SIG_DFL)
 
@@ -38,8 +38,8 @@ def interrupts(events: queue.SimpleQueue[Any], said: list[str], release: bool = 
         yield
         return
     before = {}
-    words = {code - 128: why for why, code in STOPS.items()} | ({int(signal.SIGUSR1): RELEASE} if release else {})
-    for number, why in words.items():
+    reasons = {code - 128: why for why, code in STOPS.items()} | ({int(signal.SIGUSR1): RELEASE} if release else {})
+    for number, why in reasons.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, partial(tell, why))
     try:

@@ -301,7 +301,7 @@ class Submitting:
         job.record()            # it is the Id of a job that has none, which is told before any status comes
         job.of.note(job, "native", {"native_id": native_id, "reference": reference}, part, job.of.executor().name)
         place(job.of.entry, job.of.executor())
-        self.engine.write_soon()
+        self.engine.recording.write_soon()
         self.engine.pend_after(job)
 
     # -- what was not submitted
@@ -356,7 +356,7 @@ class Submitting:
             heapq.heappush(self.later, (due, next(self._order), job, part))
             job.of.note(job, "try", {"tries": tries, "pause": pause, "text": f"try {tries + 1} of {self.retries + 1} "
                                      f"in {pause:.1f} s: {error}"}, part)
-            self.engine.write_soon()
+            self.engine.recording.write_soon()
         elif not error.transient and job.waits:
             self.once_more(job, f"not taken with its dependencies: {error}")
         else:

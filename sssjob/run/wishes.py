@@ -136,7 +136,7 @@ class Wishes:
     def _answer(self, job: Running, wish: str, refusal: str = "") -> None:
         job.answer(wish, refusal)
         job.of.note(job, "answer", {"wish": wish, "refusal": refusal})
-        self.engine.write_soon()
+        self.engine.recording.write_soon()
 
 
 def _refusal(job: Running, wish: str) -> str | None:

@@ -52,8 +52,9 @@ def test_what_is_wrong_is_told_with_its_line_and_what_was_meant() -> None:
     assert refused("quue = 'x'\n\n[executors.slurm]\nexecutor = 'x'\npolling_interval = '30'\nmax_queued = 0\n"
                    "queue = \"a\\n\"\n[executors]\nlsf = 3\n") == [
         "c.toml:4: executors.slurm.executor: no such setting (known: account, queue, launcher, polling_interval, "
-        "command_timeout, accounting_delay, lost_after, work_directory, max_queued, parallel_environment, "
-        "memory_resource, gpu_resource, exclusive_resource, cores_per_node, facility, resource, token_file)",
+        "command_timeout, submit_commands, accounting_delay, lost_after, work_directory, max_queued, "
+        "parallel_environment, memory_resource, gpu_resource, exclusive_resource, cores_per_node, facility, "
+        "resource, token_file)",
         "c.toml:5: executors.slurm.polling_interval is to be a number of seconds, more than 0 and at most 86400",
         "c.toml:6: executors.slurm.max_queued is to be a whole number from 1 to 1000000",
         "c.toml:7: executors.slurm.queue is to be a text without control characters",

@@ -16,8 +16,8 @@ from sssjob.translators.lint import lint
 from sssjob.translators.scripts import rows
 from sssjob.translators.scripts.base import Dialect, Row, dialect_of, table, translator
 from sssjob.translators.scripts.body import all_facts
-from sssjob.translators.scripts.common import streams
 from sssjob.translators.scripts.examples import examples, gaps, without
+from sssjob.translators.scripts.streams import streams
 
 
 def plain(name: str = "mine", **more: object) -> Dialect:

@@ -188,7 +188,7 @@ class _Reading(Reading):
         for name in _COMMITTED:
             if text := ad.text(name):
                 r.more.append(("htcondor", name, text))
-        self.rest_of(r, {name: ad.nested.get(name) or ad.text(name) or "" for name in ad.said.keys() - ad.read})
+        self.rest_of(r, {name: ad.nested.get(name) or ad.text(name) or "" for name in ad.attributes.keys() - ad.read})
         return r
 
     def _state(self, r: Record, ad: _Ad) -> NativeState | None:
@@ -262,15 +262,15 @@ class _Reading(Reading):
 class _Ad:
     """The attributes of a job, by names in lower case."""
 
-    def __init__(self, said: dict[str, str]) -> None:
-        self.said = said
+    def __init__(self, attributes: dict[str, str]) -> None:
+        self.attributes = attributes
         self.read: set[str] = set()         # names that somebody has asked for
         self.nested: dict[str, Any] = {}    # of JSON: lists and ads, which no property takes
 
     def text(self, name: str) -> str | None:
         """A string without its quotes, or what else stands there; None for undefined."""
         self.read.add(name.lower())
-        raw = self.said.get(name.lower(), "")
+        raw = self.attributes.get(name.lower(), "")
         match = _STRING.fullmatch(raw)
         text = match[1].replace('\\"', '"').replace("\\\\", "\\") if match else raw
         return None if not text or text.lower() in ("undefined", "error") else text
@@ -278,7 +278,7 @@ class _Ad:
     def number_text(self, name: str) -> str:
         """The digits of a number; empty for an expression, which nobody has evaluated."""
         self.read.add(name.lower())
-        raw = self.said.get(name.lower(), "")
+        raw = self.attributes.get(name.lower(), "")
         return raw if raw[:1].isdigit() or raw[:1] == "-" else ""
 
     def number(self, name: str) -> Decimal | None:

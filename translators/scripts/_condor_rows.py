@@ -37,20 +37,11 @@ from sssjob.translators.scripts.base import (
     Row,
     Special,
 )
-from sssjob.translators.scripts.common import (
-    OF_FILES,
-    OF_MAIL,
-    SCHEDULER,
-    Written,
-    array,
-    file_name,
-    mail,
-    merged,
-    read_mail,
-)
+from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, mail, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged
 
 __all__ = ["ALIASES", "ROWS", "TOKENS", "index", "kept_as_it_is", "name_of"]
 

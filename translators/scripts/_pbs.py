@@ -26,23 +26,19 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
-    OF_FILES,
     OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     array,
     dependencies,
-    file_name,
     mail,
-    merged,
     moment,
     named,
     read_dependencies,
     read_mail,
     read_variables,
     rowed,
-    source_merges,
     user_hold,
     variables,
 )
@@ -57,6 +53,7 @@ from sssjob.translators.scripts.grammars import (
 )
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 _SIZE: Final = writer("b,kb,mb,gb,tb")
 

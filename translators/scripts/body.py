@@ -17,6 +17,7 @@ from sssjob.limits import LIMITS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
 from sssjob.translators.bodies import MODES, POSITIONAL, Mode
+from sssjob.translators.scripts.layout import one_task
 from sssjob.translators.scripts.rows import DEAD, ScriptDocument, dialect_of, dialects
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ def _inner(asking: Asking) -> Callable[[str, str, bool], tuple[str, str] | str]:
 
 def known(asking: Asking) -> dict[str, str]:
     """What the job asks for, and how the target counts the elements of its array."""
-    from sssjob.translators.scripts.layout import one_task
-
     values = asked(asking.job)
     if asking.dialect.threads and one_task(asking):
         values |= {"tasks": "1", "cpus_per_task": values["processors"]}

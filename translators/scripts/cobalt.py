@@ -30,23 +30,20 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import any_of, choices, drop, simple_features
 from sssjob.translators.scripts.common import (
-    OF_FILES,
     OF_MAIL,
     SCHEDULER,
     Written,
     directory,
-    file_name,
     foreign_id,
     mail,
-    merged,
     named_variables,
     read_mail,
-    source_merges,
     user_hold,
 )
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
 from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 

@@ -38,18 +38,15 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
-    OF_FILES,
     Written,
     dependencies,
     directory,
-    file_name,
-    merged,
     named_variables,
     read_dependencies,
-    source_merges,
 )
 from sssjob.translators.scripts.grammars import SLURM_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR", "duration"]
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 from sssjob.document.model import Property
 from sssjob.lrm.usage import whole
 from sssjob.lrm.variables import FACTS
-from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK
+from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Entry
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.tree import identity_of, per_of
-from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry
+from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.choices import is_name
-from sssjob.translators.scripts.rows import SCRIPT
+from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SCRIPT, SITE
 
 __all__ = [
     "Amount",

@@ -14,8 +14,9 @@ from typing import Final
 from sssjob.lrm.clocks import total
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.translators.scripts._lsf_expressions import conditions
-from sssjob.translators.scripts._lsf_layout import NAMES, read_layout, special_limit, write_layout
+from sssjob.translators.scripts._lsf_layout import special_limit, write_layout
 from sssjob.translators.scripts._lsf_lines import FLAGS, VALUES, arguments, directive, live, scan
+from sssjob.translators.scripts._lsf_reading import NAMES, read_layout
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -32,27 +33,24 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
-    OF_FILES,
     OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     directory,
-    file_name,
     foreign_id,
     mail,
-    merged,
     one_more,
     read_mail,
     read_variables,
     rowed,
-    source_merges,
     user_hold,
     variables,
 )
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limit
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 

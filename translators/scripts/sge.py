@@ -29,26 +29,23 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
-    OF_FILES,
     OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
-    file_name,
     mail,
-    merged,
     moment,
     named,
     named_variables,
     one_more,
     read_mail,
     rowed,
-    source_merges,
     user_hold,
 )
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 

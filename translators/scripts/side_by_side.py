@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.request.asked import GROUP, GROUPS
 from sssjob.templates.quoting import word
-from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Asking
-from sssjob.translators.scripts.common import file_name
+from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.layout import join
 from sssjob.translators.scripts.raw import shell_words
+from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
+from sssjob.translators.scripts.streams import file_name
 
 if TYPE_CHECKING:
     from sssjob.request.asked import Entry

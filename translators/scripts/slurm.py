@@ -29,7 +29,6 @@ from sssjob.translators.scripts.base import (
 from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
-    OF_FILES,
     OF_MAIL,
     SCHEDULER,
     WAIT,
@@ -37,14 +36,11 @@ from sssjob.translators.scripts.common import (
     array,
     dependencies,
     directory,
-    file_name,
     mail,
-    merged,
     read_dependencies,
     read_mail,
     read_variables,
     rowed,
-    source_merges,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
@@ -58,6 +54,7 @@ from sssjob.translators.scripts.grammars import (
 )
 from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 

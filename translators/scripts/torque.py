@@ -14,6 +14,14 @@ from typing import Final
 
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
+from sssjob.translators.scripts._pbs_chunks import (
+    beside,
+    chunk_count,
+    gpus_of,
+    pieces,
+    read_nodes,
+    read_process_memory,
+)
 from sssjob.translators.scripts.base import (
     APPROXIMATED,
     SITE,
@@ -40,14 +48,6 @@ from sssjob.translators.scripts.layout import (
     started,
     total_of,
     unknown_factor,
-)
-from sssjob.translators.scripts.pbspro import (
-    beside,
-    chunk_count,
-    gpus_of,
-    pieces,
-    read_nodes,
-    read_process_memory,
 )
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.whole_job import memory_of_job, of_whole_job

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Final
 from sssjob.findings import escape
 from sssjob.templates.quoting import QuotingError
 from sssjob.translators.base import ReadContext
+from sssjob.translators.scripts.reading import Reading
+from sssjob.translators.scripts.rows import dialect_of
 
 if TYPE_CHECKING:
-    from sssjob.translators.scripts.base import Asking, Entry
+    from sssjob.request.asked import Entry
+    from sssjob.translators.scripts.asking import Asking
     from sssjob.translators.scripts.raw import Option
 
 __all__ = ["OPTION", "comments", "restored", "wanted"]
@@ -47,8 +50,6 @@ def comments(asked: Sequence[Asking]) -> list[tuple[int, str]]:
 
 
 def _said(asking: Asking, entry: Entry, origin: Option | None) -> str:
-    from sssjob.translators.scripts.base import dialect_of
-
     source = dialect_of(asking.source)
     if origin is not None and source is not None:
         try:
@@ -61,8 +62,6 @@ def _said(asking: Asking, entry: Entry, origin: Option | None) -> str:
 
 def restored(asking: Asking, names: Sequence[str], body: str) -> tuple[list[tuple[str, str | None]], str]:
     """Options out of such lines of the dialect, but for those that are said already, and the body without them."""
-    from sssjob.translators.scripts.base import Reading
-
     dialect = asking.dialect
     restored_options: dict[str, str | None] = {}
 

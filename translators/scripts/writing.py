@@ -14,7 +14,7 @@ from sssjob.findings import Policy
 from sssjob.request.asked import GROUP, JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts import untranslated
+from sssjob.translators.scripts import side_by_side, untranslated
 from sssjob.translators.scripts.accepting import accepted, said_by, subject_of
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
@@ -149,9 +149,7 @@ def _groups_line(asked: Sequence[Asking]) -> str | None:
     """The command that starts several task groups with executables of their own, where there are such."""
     if len(asked[0].groups) < 2:
         return None
-    from sssjob.translators.scripts.side_by_side import command
-
-    return command(asked, argument)
+    return side_by_side.command(asked, argument)
 
 
 def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:

@@ -11,9 +11,10 @@ from lxml import etree
 from sssjob.request import request_of
 from sssjob.request.asked import JOB, NEAREST
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, Asking
-from sssjob.translators.scripts.common import file_name, mail, named_variables
+from sssjob.translators.scripts.common import mail, named_variables
 from sssjob.translators.scripts.layout import Part, amount_of, one_part, total_of, unknown_factor
 from sssjob.translators.scripts.resource_limits import limits_of
+from sssjob.translators.scripts.streams import file_name
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._adl_names import (
     ADL,

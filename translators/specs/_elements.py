@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from lxml import etree
 
 from sssjob.document.element import Container
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.request.asked import NEAREST
+from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.base import Asking, Dialect, Entry, Reading, Scan, leftovers, script_of
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.xml.xmlio import parse_tree
 
 _SAFE: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -48,6 +51,22 @@ def whole_text(asked: Sequence[Asking], root: Any) -> str:
     leftovers(asked)
     etree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{etree.tostring(root, encoding="unicode")}\n'
+
+
+def document_of(root: Any, tag: str, title: str, dialect: Dialect, context: ReadContext,
+                job_in: Callable[[Reading], Job]) -> Document:
+    """The document of a description whose root has that name, and is of that kind; job_in: reads the job in it.
+
+    Raises RejectedError for another root, and for what cannot be carried.
+    """
+    findings = context.findings
+    if root.tag != tag:
+        findings.add("SSS109", str(root.tag), f"is no {title}", line=root.sourceline or 0)
+        findings.raise_if_rejected()
+    reading = Reading(dialect, context)
+    job = job_in(reading)
+    findings.raise_if_rejected()
+    return Document(job, {}, context.path, context.profile, findings, places=DirectivePlaces(reading.origins))
 
 
 def _plain(node: Any, copy: Any) -> Any:

@@ -20,7 +20,8 @@ from sssjob.translators.scripts.base import (
     Entry,
 )
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
-from sssjob.translators.scripts.common import file_name, named_variables
+from sssjob.translators.scripts.common import named_variables
+from sssjob.translators.scripts.streams import file_name
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._elements import ElementWriter, in_order
 from sssjob.translators.specs._jsdl_names import (

@@ -19,11 +19,10 @@ from sssjob.document.model import Document, Job
 from sssjob.document.units import from_bytes
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.translators.scripts.base import Reading, asking_for
+from sssjob.translators.scripts.base import asking_for
 from sssjob.translators.scripts.common import read_mail
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.scripts.raw import Option
-from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
 from sssjob.translators.specs._adl_names import (
     ADL,
@@ -38,7 +37,7 @@ from sssjob.translators.specs._adl_names import (
     TIMES,
 )
 from sssjob.translators.specs._adl_to import Writer
-from sssjob.translators.specs._elements import ElementReader, bare, local, text_of, whole_text
+from sssjob.translators.specs._elements import ElementReader, bare, document_of, local, text_of, whole_text
 from sssjob.xml.xmlio import parse_tree
 
 __all__ = ["TRANSLATOR", "files", "read", "write"]
@@ -54,13 +53,8 @@ def read(data: bytes, context: ReadContext) -> Document:
                          severity="error", line=root.sourceline or 0)
             findings.raise_if_rejected()
         root = root[0]
-    if root.tag != f"{{{ADL}}}ActivityDescription":
-        findings.add("SSS109", str(root.tag), "is no ActivityDescription of ADL", line=root.sourceline or 0)
-        findings.raise_if_rejected()
-    reading = Reading(FORMAT, context)
-    job = ActivityReader(reading).activity(root)
-    findings.raise_if_rejected()
-    return Document(job, {}, context.path, context.profile, findings, places=DirectivePlaces(reading.origins))
+    return document_of(root, f"{{{ADL}}}ActivityDescription", "ActivityDescription of ADL", FORMAT, context,
+                       lambda reading: ActivityReader(reading).activity(root))
 
 
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:

@@ -19,11 +19,10 @@ from sssjob.document.model import Document, Job
 from sssjob.document.units import from_bytes
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
-from sssjob.translators.scripts.base import Reading, asking_for
+from sssjob.translators.scripts.base import asking_for
 from sssjob.translators.scripts.grammars import literal_name
-from sssjob.translators.scripts.rows import DirectivePlaces
 from sssjob.translators.scripts.writing import with_scripts
-from sssjob.translators.specs._elements import ElementReader, local, text_of, whole_text
+from sssjob.translators.specs._elements import ElementReader, document_of, local, text_of, whole_text
 from sssjob.translators.specs._jsdl_names import (
     APPLICATIONS,
     FILES,
@@ -46,15 +45,9 @@ __all__ = ["TRANSLATOR", "files", "read", "write"]
 
 def read(data: bytes, context: ReadContext) -> Document:
     """The document of a JobDefinition. Raises RejectedError when it is none."""
-    findings = context.findings
-    root = parse_tree(data, findings=findings, repairs=False, limits=context.limits)
-    if root.tag != f"{{{JSDL}}}JobDefinition":
-        findings.add("SSS109", str(root.tag), "is no JobDefinition of JSDL 1.0", line=root.sourceline or 0)
-        findings.raise_if_rejected()
-    reading = Reading(FORMAT, context)
-    job = JobReader(reading).definition(root)
-    findings.raise_if_rejected()
-    return Document(job, {}, context.path, context.profile, findings, places=DirectivePlaces(reading.origins))
+    root = parse_tree(data, findings=context.findings, repairs=False, limits=context.limits)
+    return document_of(root, f"{{{JSDL}}}JobDefinition", "JobDefinition of JSDL 1.0", FORMAT, context,
+                       lambda reading: JobReader(reading).definition(root))
 
 
 def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:

@@ -1,0 +1,240 @@
+"""The files of the standard streams: their names in the spelling of another manager, and what shares one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sssjob.request.asked import Entry
+from sssjob.translators.scripts.asking import Asking
+from sssjob.translators.scripts.body import facts_of
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.grammars import file_writer
+from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.reading import Reading
+from sssjob.translators.scripts.rows import (
+    APPROXIMATED,
+    CONTRADICTORY,
+    DROPPED,
+    INVENTED,
+    SITE,
+    Row,
+    Special,
+    dialect_of,
+)
+
+__all__ = ["OF_FILES", "file_name", "merged", "source_merges", "streams"]
+
+#: Where the writers of this module look.
+OF_FILES: Final = ("InputFile", "OutputFile", "ErrorFile")
+_PADDED: Final = re.compile(r"(\{[a-z_]+):\d+\}")
+
+
+def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, folder: bool = True,
+              holds: Iterable[str] = ("Merge",)) -> tuple[str | None, set[str]]:
+    """The file of a stream in the target's spelling (None: none), and its redirectList. holds: the words of that list
+    that the target can say."""
+    entry = asking.one(tag, carried=("redirectList",))
+    if entry is None:
+        return None, set()
+    redirects = entry.attributes.get("redirectList")
+    how = set() if redirects is None else {w.strip() for w in redirects.split(",") if w.strip()}
+    for lost in sorted(how.difference(holds, ("Close",))):
+        if lost == "Append" and "{jobid}" in entry.text:
+            asking.note(APPROXIMATED, entry, "a file of each job is a new one; there is nothing to append to", "info")
+        else:
+            asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
+    text = entry.text
+    if asking.source == "sge" != asking.dialect.name and tag != "InputFile" and _is_kept(text):
+        if "Append" in holds:
+            how.add("Append")
+        else:
+            asking.note(APPROXIMATED, entry, f"{asking.dialect.title} empties a file that is there, where Grid Engine "
+                        "appends to it")
+    if "Close" in how:
+        return "/dev/null", how         # a stream that is closed at once is one that nothing comes of
+    if not text:
+        return None, how
+    if "$" in text and asking.source != asking.dialect.name:
+        text = _filled(asking, entry, text)
+    if asking.dialect.element and asking.says("Array"):
+        text = _of_element(asking, entry, text)
+    if "{" not in text and "}" not in text and text[-1] != "/":
+        try:
+            return literal(text), how       # most names are the same for all jobs
+        except LookupError as error:
+            asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
+            return None, how
+    text = _for_each(asking, entry, text)
+    if "{array_jobid}" in text and not asking.says("Array") and asking.source != asking.dialect.name:
+        asking.note(APPROXIMATED, entry, "the job is no array; the id is its own", "info")
+        text = text.replace("{array_jobid}", "{jobid}")
+    tokens = dict(asking.dialect.tokens)
+    name = asking.job.value("Name")
+    if "{name}" not in tokens and name is not None:
+        tokens["{name}"] = str(name)
+        if "{name}" in text:
+            asking.note(APPROXIMATED, entry, f"the name stands in the file name as {name}")
+    if text.endswith("/") and not folder:
+        element = ".{index}" if asking.says("Array") and "{index}" in tokens else ""
+        number = "{array_jobid}" if element and "{array_jobid}" in tokens else "{jobid}"
+        text += ("{name}.o" if tag == "OutputFile" else "{name}.e") + number + element
+        asking.note(INVENTED, entry, f"a directory cannot be named; the file in it is {text}")
+    if "{array_jobid}" not in tokens and "{jobid}" in tokens:
+        tokens["{array_jobid}"] = tokens["{jobid}"]
+        if "{array_jobid}" in text:
+            asking.note(APPROXIMATED, entry, f"the id of the array is written as {tokens['{jobid}']}")
+    if not asking.dialect.pads and _PADDED.search(text):
+        asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
+        text = _PADDED.sub(r"\1}", text)
+    return _with_tokens(asking, entry, text, tokens, literal), how
+
+
+def _is_kept(text: str) -> bool:
+    """Whether a file may hold what an earlier job wrote: one that no id of a job tells from those of others."""
+    return bool(text) and not text.endswith("/") and not text.startswith("/dev/") and "jobid}" not in text
+
+
+def _with_tokens(asking: Asking, entry: Entry, text: str, tokens: Mapping[str, str], literal: Callable[[str], str]
+                 ) -> str | None:
+    """A file name in the target's spelling, without the tokens that it does not have; None where too little is left."""
+    while True:
+        try:
+            return file_writer(text, tokens, literal)
+        except LookupError as error:
+            rest = _without(text, error.args[0])
+            named = error.args[0] in ("{name}", "{index}") and _OF_ONE_JOB.search(rest)
+            if rest == text or not rest.strip("/._-") or (_APART.match(error.args[0]) and not named):
+                asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
+                return None
+            asking.note(DROPPED, entry, f"{entry.tag}: {asking.dialect.title} has no {error.args[0]} in file names; "
+                        "the rest of the name is written")
+            text = rest
+
+
+def _without(text: str, token: str) -> str:
+    """A file name without a token, nor the sign that parts it from the rest, nor a folder that it alone named."""
+    token = re.escape(token)
+    return re.sub(rf"[._-]?{token}", "", re.sub(rf"(^|/){token}(?:[._-]|/|$)", r"\1", text))
+
+
+_SHELLS: Final = re.compile(r"\$(?:\{\{([A-Za-z_]\w*)\}\}|([A-Za-z_]\w*))", re.ASCII)
+#: Managers that fill variables in in the names of files.
+_FILLING: Final = ("lsf", "sge", "torque")
+#: Those that do not, or few, while scripts for them are written as if they did; which, and what is meant by others.
+_MEANT: Final = {"pbspro": ("PBS Pro fills in no variables", {
+    "PBS_JOBID": "{jobid}", "PBS_JOBNAME": "{name}", "PBS_ARRAY_INDEX": "{index}"}), "torque": (
+    "Torque fills in PBS_JOBID and HOME alone", {"PBS_JOBNAME": "{name}", "PBS_ARRAYID": "{index}"})}
+
+
+def _filled(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name with tokens for the variables that scripts for PBS Pro have in it; what else only one of the two
+    managers fills in is told."""
+    fills, names = _MEANT.get(asking.source, ("", {}))
+    with_tokens = _SHELLS.sub(lambda hit: names.get(hit[1] or hit[2], hit[0]), text)
+    if with_tokens != text:
+        dialect = dialect_of(asking.source)
+        added = dialect.element if dialect is not None else ""
+        if added and with_tokens.endswith(added) and added.strip("-") in with_tokens.removesuffix(added):
+            with_tokens = with_tokens.removesuffix(added)
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {with_tokens} is what is meant")
+        text = with_tokens
+    rest = _SHELLS.search(text)
+    if rest is None or (asking.source in _FILLING) == (asking.dialect.name in _FILLING) or not asking.source:
+        return text
+    if asking.source not in _FILLING:
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} fills in {rest[0]} in file names, "
+                    f"{asking.origin} takes it as it stands")
+        return text
+    home = "" if asking.context.site is None else asking.context.site.home or ""
+    below = text.removeprefix("$HOME/")
+    if below != text and home and ("{user}" not in home or "{user}" in asking.dialect.tokens):
+        return f"{home}/{below}"
+    what = f"{entry.tag}: {asking.origin} fills in {rest[0]} in file names, {asking.dialect.title} takes it as it " \
+           "stands"
+    if "/" in text[rest.start():]:
+        asking.note(SITE, entry, f"{what}, and there is no directory of that name"
+                    f"{'; home of a site profile says which one it is' if below != text and not home else ''}",
+                    subject=f"{entry.tag} directory")
+    else:
+        asking.note(APPROXIMATED, entry, what)
+    return text
+
+
+def _of_element(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name of an array without what the manager adds to it for each element by itself."""
+    added = asking.dialect.element
+    if text.endswith(("/", added)) or asking.source == asking.dialect.name:
+        return text.removesuffix(added)
+    rest = _without(_PADDED.sub(r"\1}", text), "{index}")
+    asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} adds the index of each element to the name: "
+                f"{rest}{added}")
+    return rest
+
+
+#: Pieces without which the files of several jobs or elements would be one.
+_OF_ONE_JOB: Final = re.compile(r"\{(?:array_)?jobid\b")
+_APART: Final = re.compile(r"\{(?:jobid|array_jobid|index|name)\b")
+
+
+def _for_each(asking: Asking, entry: Entry, text: str) -> str:
+    """A file name with the id of the job, for an array where each element had an id of its own and has none now, or
+    the other way."""
+    if "{jobid}" not in text or not asking.says("Array"):
+        return text
+    source, target = facts_of(dialect_of(asking.source)), facts_of(asking.dialect)
+    if source is None or target is None or source.unique is target.unique:
+        return text
+    if target.unique:
+        if "{array_jobid}" in asking.dialect.tokens:
+            return text.replace("{jobid}", "{array_jobid}")
+        asking.note(APPROXIMATED, entry, f"each element of an array has an id of its own in {asking.dialect.title}")
+        return text
+    if "{index}" not in asking.dialect.tokens or "{index}" in text:
+        return text
+    asking.note(APPROXIMATED, entry, "all elements of an array have one id there; the index stands after it")
+    return text.replace("{jobid}", "{jobid}.{index}")
+
+
+def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str | None, set[str]]) -> str:
+    """``oe``, ``eo`` or nothing: which streams go into one file."""
+    if "Merge" in error[1]:
+        if "Merge" in output[1]:
+            asking.note(CONTRADICTORY, None, "both streams are merged; the second counts", subject="ErrorFile")
+        return "oe"
+    return "eo" if "Merge" in output[1] else ""
+
+
+def source_merges(asking: Asking) -> bool:
+    """Whether the source puts both streams into one file unless two are named."""
+    source = dialect_of(asking.source)
+    return source is not None and source.merges
+
+
+def streams(output: str, error: str, source: str = "") -> Special:
+    """The options of the files of standard output, standard error and (source) standard input, spelled by the tokens of
+    the dialect, for a manager that keeps both outputs apart unless the same file is named twice."""
+    options = {output: "OutputFile", error: "ErrorFile"} | ({source: "InputFile"} if source else {})
+
+    def read(reading: Reading, directives: Mapping[str, Option]) -> None:
+        """The files of the streams, each as its row reads it."""
+        for name, option in directives.items():
+            reading.row(Row(name, options[name], reading.dialect.file_names), option)
+
+    def write(asking: Asking) -> Written:
+        """The files of the streams, both in one where the job merges them."""
+        files = {tag: file_name(asking, tag, folder=asking.dialect.folders) for tag in options.values()}
+        names = {tag: text for tag, (text, _) in files.items()}
+        together = merged(asking, files["ErrorFile"], files["OutputFile"])
+        if together:
+            kept, follows = ("OutputFile", "ErrorFile") if together == "oe" else ("ErrorFile", "OutputFile")
+            names[kept] = names[follows] = names[kept] or names[follows]
+            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
+        elif names["OutputFile"] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
+            names["ErrorFile"] = names["OutputFile"]
+            asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
+                        "it is named twice", "info", "ErrorFile")
+        return [(name, text) for name, tag in options.items() if (text := names[tag])]
+
+    return Special(tuple(options), read, write, of=tuple(options.values()))
