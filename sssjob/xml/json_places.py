@@ -123,7 +123,7 @@ class JsonPlaces:
             value = root
             for step in steps:
                 name = int(step) if isinstance(step, str) and step.isdigit() and value.token == b"[" else step
-                inner = [one for key, one in value.members if key == name]
+                inner = [member for key, member in value.members if key == name]
                 if not inner:
                     break
                 value = inner[-1]
@@ -182,7 +182,7 @@ class JsonPlaces:
             elif name == "Job" and len(inner) > 1:
                 value = inner[min(self._number(within, named), len(inner) - 1)]
             elif last and isinstance(item, Property):
-                value = next((one for one in inner if one.text == item.text), inner[0])
+                value = next((member for member in inner if member.text == item.text), inner[0])
             else:
                 value = inner[0]
         return value
@@ -192,10 +192,10 @@ def _below(root: _Value, name: str) -> list[_Value]:
     """The values of a name in the outermost object that has them: a request or a group may be around them."""
     layer = [root]
     while layer:
-        inner = [one for value in layer for one in value.named(name)]
+        inner = [member for value in layer for member in value.named(name)]
         if inner:
             return inner
-        layer = [one for value in layer for _, one in value.members if one.members]
+        layer = [member for value in layer for _, member in value.members if member.members]
     return []
 
 
