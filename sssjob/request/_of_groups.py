@@ -38,7 +38,7 @@ def settle(asked: Asked, tag: str) -> bool:
         longest = max((*stated, *(e for e in asked.said(tag) if e.level == _JOB and e.slot == stated[0].slot
                                and not e.attributes.keys() & _CONDITIONS)), key=_seconds)
         if any(e.text != longest.text for e in holding if e is not None):
-            asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of those of the task groups", "info")
+            asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of the task groups", "info")
         return _keep(asked, tag, longest)
     if len({None if e is None else _said(e) for e in holding}) == 1:
         return False
