@@ -64,3 +64,21 @@ def policy_of(item: Property | Raw | Container, inherited: Policy) -> Policy:
     """The awarenessPolicy that holds for an item: its own, else the inherited one; an unknown word is Reject."""
     stated = item.attributes.get("awarenessPolicy")
     return inherited if stated is None else Policy.of(stated) or Policy.REJECT
+
+
+def kind_of(e: Entry) -> tuple[str | None, ...]:
+    """What amounts have in common that are one amount."""
+    return tuple(e.attributes.get(name) for name in ("type", "metric", "context", "units"))
+
+
+def said_of(e: Entry) -> str:
+    """``GE 4``: an entry as a condition, of a resource with its type."""
+    assert isinstance(e.item, Property)
+    no = "not " if e.item.conj in ("Nand", "Nor") else ""
+    kind = f" of type {e.attributes['type']}" if e.tag == "Resource" and "type" in e.attributes else ""
+    return f"{no}{e.item.op} {e.item.text}{unit_of(e)}{kind}"
+
+
+def unit_of(e: Entry) -> str:
+    """The unit of an amount with a blank before it; empty where it has none."""
+    return f" {e.attributes['units']}" if "units" in e.attributes else ""

@@ -17,7 +17,8 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.lrm.usage import whole
-from sssjob.request._entry import Entry, policy_of
+from sssjob.request._entry import Entry, kind_of, policy_of, said_of, unit_of
+from sssjob.request._of_groups import ONE_OF_ALL, same_tasks, settle
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single
@@ -114,7 +115,10 @@ class Asked:
         self._plain: dict[str, bool] = {}
         self._enter(job, JOB, "", "/Job", policy)
         if self.listed > 1:
-            self._same_tasks()
+            self.apart = same_tasks(self, TASK[0])
+        self._settled = set[str]()      # names of which one of the values of several task groups is left
+        self._unsettled = set[str]() if group is not None or len(self.groups) < 2 else {
+            tag for tag in ONE_OF_ALL if any(e.level == GROUP for e in self.said(tag))}
 
     def _enter(self, scope: Container, level: str, slot: str, path: str, policy: Policy) -> None:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
@@ -158,30 +162,6 @@ class Asked:
         other = "+" if tag == "Task" and number > 1 else ""         # only the first one is taken
         self.listed += tag == "Task" and level == GROUP
         self._enter(scope, f"{level}/{tag}{other}", "", below, policy)
-
-    def _same_tasks(self) -> None:
-        """Of several listed tasks of a group: what another one says as the first does is carried with it; what not all
-        of them ask for alike is no amount of each task, and cannot be asked for."""
-        from sssjob.request.tree import ROWS
-
-        listed = {f"/Job/TaskGroup[{number}]": sum(1 for _ in group.containers("Task"))
-                  for number, group in enumerate(self.groups, 1)}
-        of_tasks: dict[str, list[Entry]] = {}
-        for e in self.entries:
-            if e.level in _LISTED:
-                of_tasks.setdefault(e.path.partition("/Task[")[0], []).append(e)
-        for group, entries in of_tasks.items():
-            first = [e for e in entries if e.level == TASK[0]]
-            of_first = [(e.slot, e.item) for e in first]
-            times = [1] * len(first)
-            for e in entries:
-                if e.level != TASK[0] and (e.slot, e.item) in of_first:
-                    e.used = True
-                    e.understood |= e.attributes.keys()
-                    times[of_first.index((e.slot, e.item))] += 1
-            self.apart |= {id(e) for e, count in zip(first, times, strict=True)
-                           if count < listed[group] and e.tag in ROWS}
-        self._take_away(e for e in self.entries if id(e) in self.apart)
 
     # -- findings
     def note(self, rule: str, entry: Entry | None, message: str, severity: Severity | None = None,
@@ -298,9 +278,9 @@ class Asked:
             if e.place in out:
                 e.used = True
                 e.understood |= e.attributes.keys()
-        self._take_away(e for e in self.entries if e.place in out)
+        self.take_away(e for e in self.entries if e.place in out)
 
-    def _take_away(self, entries: Iterable[Entry]) -> None:
+    def take_away(self, entries: Iterable[Entry]) -> None:
         """Take entries away from what can be asked for."""
         out = set(map(id, entries))
         self._tagged = defaultdict(list, {tag: kept for tag, tagged in self._tagged.items()
@@ -313,6 +293,8 @@ class Asked:
 
     def find(self, tag: str, levels: Sequence[str] = NEAREST, **attributes: str) -> list[Entry]:
         """The entries that count for a name: the nearest level, there Requested over bare (decisions 5)."""
+        if tag in self._unsettled:
+            self.settle(tag)
         fits = []
         conditions = attributes.items()
         for e in self._tagged.get(tag, ()):
@@ -348,6 +330,8 @@ class Asked:
     def one(self, tag: str, levels: Sequence[str] = NEAREST, *, carried: Iterable[str] = (),
             **attributes: str) -> Entry | None:
         """The one entry that a single value is taken from (decisions 12). carried: attributes that the target holds."""
+        if tag in self._unsettled:
+            self.settle(tag)
         tagged = self._tagged.get(tag)
         if tagged is None:
             return None
@@ -365,6 +349,12 @@ class Asked:
             self.note("SSS502", first[0], f"{tag}: the first of {len(first)} is taken, {first[0].text}")
         return first[0]
 
+    def settle(self, tag: str) -> None:
+        """Leave one value of a name that task groups say each for itself."""
+        self._unsettled.discard(tag)
+        if settle(self, tag):
+            self._settled.add(tag)
+
     def _only(self, entry: Entry, levels: Sequence[str], carried: Iterable[str], attributes: Mapping[str, str]
               ) -> Entry | None:
         """The same where the job says a name once."""
@@ -373,7 +363,7 @@ class Asked:
         entry.used = True
         if entry.attributes:
             entry.understood = {*entry.understood, *attributes, *carried, *(_CHOICE if entry.slot else ())}
-        if not entry.slot:
+        if not entry.slot or entry.tag in self._settled:
             return entry
         return entry if self._is_plain(entry.level) else self._least([entry], attributes)
 
@@ -394,15 +384,15 @@ class Asked:
         entry = _source(singles[0], entries)
         entry.taken = singles[0].property
         for e in entries:
-            other = _kind(e) != _kind(entry) if len(singles) > 1 else (
+            other = kind_of(e) != kind_of(entry) if len(singles) > 1 else (
                 singles[0].exact and isinstance(entry.value, str) and e.text != entry.text)
             if other and id(e.item) not in block.dropped:
-                self.dropped(e, f"{_said(e)} does not fit beside {entry.text}")
+                self.dropped(e, f"{said_of(e)} does not fit beside {entry.text}")
         if not singles[0].exact:
             asked = entries[0].item if len(entries) == 1 and not _depends(block) else None
             plain = isinstance(asked, Property) and asked.value == entry.taken.value
-            self.note("SSS502", entry, f"{tag}: {entry.text}{_unit(entry)} is taken of {_alternatives(block, entries)}",
-                      "info" if plain else None)      # what was asked for, to the letter
+            self.note("SSS502", entry, f"{tag}: {entry.text}{unit_of(entry)} is taken of "
+                      f"{_alternatives(block, entries)}", "info" if plain else None)    # asked for to the letter
         return entry
 
     def _is_plain(self, level: str) -> bool:
@@ -448,9 +438,9 @@ class Asked:
         if entry.attributes.get("preference", "").startswith("-"):
             self.note("SSS502", entry, f"{entry.tag}: the wish for {entry.text} is not carried")
         elif entry.attributes.get("op") in ("LE", "LT"):
-            self.note("SSS502", entry, f"{entry.tag}: nothing is asked for, {_said(entry)} is only an upper bound")
+            self.note("SSS502", entry, f"{entry.tag}: nothing is asked for, {said_of(entry)} is only an upper bound")
         else:
-            self.dropped(entry, f"the condition {_said(entry)} has no place in a JobSpec")
+            self.dropped(entry, f"the condition {said_of(entry)} has no place in a JobSpec")
 
     def text(self, tag: str) -> str | None:
         """The text of a property that is carried as it is."""
@@ -488,29 +478,11 @@ def _source(single: Single, entries: list[Entry]) -> Entry:
     return min(entries, key=like)
 
 
-def _kind(e: Entry) -> tuple[str | None, ...]:
-    """What amounts have in common that are one amount."""
-    return tuple(e.attributes.get(name) for name in ("type", "metric", "context", "units"))
-
-
-def _said(e: Entry) -> str:
-    """``GE 4``: an entry as a condition, of a resource with its type."""
-    assert isinstance(e.item, Property)
-    no = "not " if e.item.conj in ("Nand", "Nor") else ""
-    kind = f" of type {e.attributes['type']}" if e.tag == "Resource" and "type" in e.attributes else ""
-    return f"{no}{e.item.op} {e.item.text}{_unit(e)}{kind}"
-
-
-def _unit(e: Entry) -> str:
-    """The unit of an amount with a blank before it; empty where it has none."""
-    return f" {e.attributes['units']}" if "units" in e.attributes else ""
-
-
 def _alternatives(block: _Block, entries: list[Entry]) -> str:
     """What there was to choose from: where names depend on each other the part of the expression that is about this
     one alone, else the whole."""
     if not _depends(block):
-        return ", ".join(map(_said, entries))
+        return ", ".join(map(said_of, entries))
     from sssjob.request.tree import AllOf, properties_of
 
     root = block.expression.root

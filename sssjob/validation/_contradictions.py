@@ -220,7 +220,8 @@ def _fits(level: JudgedLevel, stated: list[tuple[Property, Container]], all_boun
     names: list[tuple[Property, Container]] = [(p, c) for p, c in stated if p.tag == "Node" and c.tag == "Requested"]
     if not names and level.scope.tag != "Task" and level.pending():     # in a job that is over it is where it ran
         names = [(p, level.scope) for p in level.scope.items if p.tag == "Node" and isinstance(p, Property)]
-    if nodes is None or not names or any(p.conj != "And" or p.op != "EQ" or p.preference for p, _ in names):
+    if nodes is None or not names or any(
+            p.conj != "And" or p.op != "EQ" or "preference" in p.attributes for p, _ in names):
         return
     how_many = [_names(p, level.limits) for p, _ in names]
     if None in how_many:

@@ -243,7 +243,8 @@ def _lsf_part(slots: int, text: str, said: dict[str, str], *, alone: bool) -> Na
 
 # -- Grid Engine, Cobalt
 def sge(text: str) -> Native:
-    """qsub(1): slots are processors; h_vmem is that of a slot. What gpu and licences are counted by the site knows."""
+    """qsub(1): slots are processors; h_vmem is that of a slot. What gpu and licences are counted by the site knows, and
+    a finding at them says so."""
     slots, said = 1, dict[str, str]()
     for words in directives(text, "#$"):
         if words[0] == "-pe":

@@ -453,7 +453,7 @@ def test_what_has_no_place_of_its_own_is_written_for_the_whole_job(name: str, ca
     ("lsf", "licences and other resources of each task", '#BSUB -R "rusage[lic=18,fpga=27/job]"'),
     ("htcondor", "licences and other resources of each task", "concurrency_limits = lic:18"),
     ("htcondor", "licences and other resources of each task", "request_fpga = 27"),
-    ("sge", "licences and other resources of each task", "#$ -l lic=18"),
+    ("sge", "licences and other resources of each task", "#$ -l lic=2"),        # for each of nine slots
     ("lsf", "other resources of each of three nodes", '#BSUB -R "rusage[fpga=2/host]"'),
     ("sge", "other resources of each of three nodes", "#$ -l fpga=6"),
     ("lsf", "other resources of each processor", '#BSUB -R "rusage[fpga=24/job]"'),

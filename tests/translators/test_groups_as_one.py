@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.laws.documents import read
+from tests.laws.readers import READERS
 from tests.laws.test_amounts import written
 
 TARGETS = ("sge", "cobalt", "htcondor", "flux", "flux-jobspec", "psij")
@@ -18,3 +19,62 @@ def test_it_is_told_at_the_second(name: str, second: str) -> None:
     first = "<TaskGroup><TaskCount>2</TaskCount></TaskGroup>"
     findings = written(name, read(f"<Job>\n<Executable>/bin/x</Executable>\n{first}\n{second}\n</Job>"))[1]
     assert {f.line for f in findings if f.subject == "TaskGroup"} == {4}
+
+
+ONE_OF_ALL = ("flux", "flux-jobspec", "sge", "cobalt", "htcondor", "jsdl", "adl")
+SIDE_BY_SIDE = {"slurm": "srun --het-group=0 {} : --het-group=1 {}", "pbspro": "mpirun -n 2 {} : -n 3 {}",
+                "torque": "mpirun -n 2 {} : -n 3 {}", "lsf": "mpirun -n 2 {} : -n 3 {}"}
+
+
+def groups(of_job: str, first: str, second: str) -> str:
+    """A job of two task groups, with what each says beside its count; a property a line."""
+    return (f"<Job>\n{of_job}\n<TaskGroup><TaskCount>2</TaskCount>\n{first}\n</TaskGroup>\n"
+            f"<TaskGroup><TaskCount>3</TaskCount>\n{second}\n</TaskGroup>\n</Job>")
+
+
+def program(name: str) -> str:
+    """An Executable."""
+    return f"<Executable>/bin/{name}</Executable>"
+
+
+COMMANDS = {
+    "both say it": (groups("", program("a"), program("b")), "/bin/a", "/bin/b", 7),
+    "the first inherits": (groups(program("j"), "", program("b")), "/bin/j", "/bin/b", 7),
+    "the second inherits": (groups(program("j"), program("a"), ""), "/bin/a", "/bin/j", 2),
+    "arguments": (groups(program("j"), "<Arguments>1</Arguments>", "<Arguments>2</Arguments>"), "/bin/j 1", "/bin/j 2",
+                  7),
+    "arguments of the second": (groups(program("j"), "", "<Arguments>2</Arguments>"), "/bin/j", "/bin/j 2", 0)}
+
+
+@pytest.mark.parametrize(("text", "first", "second", "line"), COMMANDS.values(), ids=COMMANDS)
+def test_each_group_has_its_own_command_or_it_is_told(text: str, first: str, second: str, line: int) -> None:
+    """Where one group has the command of the job, all were started with the command of the other one, in silence."""
+    for name, command in SIDE_BY_SIDE.items():
+        output, findings = written(name, read(text))
+        assert output.splitlines()[-1] == command.format(first, second)
+        assert not any(f.rule == "SSS501" for f in findings)
+    for name in ONE_OF_ALL:
+        output, findings = written(name, read(text))
+        lost = [f for f in findings if f.subject in ("Executable", "Arguments")]
+        assert lost and (not line or {f.line for f in lost} == {line}), [str(f) for f in findings]
+        assert first.partition(" ")[0] in output and (second.partition(" ")[0] not in output or "/bin/j" in first)
+
+
+@pytest.mark.parametrize("name", [*ONE_OF_ALL, "pbspro", "torque", "lsf"])
+@pytest.mark.parametrize(("of_job", "first", "second"), [
+    (0, 100, 960), (0, 960, 100), (100, 0, 960), (960, 100, 0), (960, 0, 100)])
+def test_the_limit_is_that_of_the_longest_group(name: str, of_job: int, first: int, second: int) -> None:
+    """That of the first group was taken, in silence: the job would have been ended before the second one had."""
+    def limit(seconds: int) -> str:
+        """What is asked for."""
+        return f"<Requested><Duration>{seconds}</Duration></Requested>" if seconds else ""
+
+    text = groups(program("j") + limit(of_job), limit(first), limit(second))
+    assert READERS[name](written(name, read(text))[0]).seconds == 960
+
+
+@pytest.mark.parametrize("name", ["pbspro", "lsf", "sge", "flux"])
+def test_the_queue_of_another_group_is_told(name: str) -> None:
+    output, findings = written(name, read(groups(program("j") + "<Queue>day</Queue>", "", "<Queue>night</Queue>")))
+    assert "day" in output and "night" not in output
+    assert [(f.line, f.rule) for f in findings if f.subject == "Queue"] == [(7, "SSS501")]

@@ -11,6 +11,7 @@ from typing import Final
 
 from sssjob.lrm.sge import memory
 from sssjob.lrm.sizes import writer
+from sssjob.request.asked import JOB
 from sssjob.translators.scripts._sge_lines import RESOURCES
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Row
 from sssjob.translators.scripts.choices import (
@@ -149,7 +150,7 @@ def write_slots(asking: Asking) -> Written:
             resources.append(f"{resource}={size}")
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
-    resources += _resources(asking)
+    resources += _resources(asking, slots or 1)
     if part.gpus is not None:
         resources.append(_gpus(asking, part, part.gpus, slots or 1))
     return options + [("-l", text) for text in _once(asking, sorted(resources, reverse=True))]
@@ -322,10 +323,10 @@ def _host_names(text: str) -> Choice | None:
     return choice if choice is not None and (any_of(choice) or none_of(choice)) else None
 
 
-def _resources(asking: Asking) -> list[str]:
+def _resources(asking: Asking, slots: int) -> list[str]:
     """``name`` or ``name=value`` of all that is asked for by a name of the site's."""
     texts = [text for e in simple_features(asking) if (text := _feature(asking, e))]
-    texts += [text for e in asking.find("Resource") if (text := _counted(asking, e))]
+    texts += [text for e in asking.find("Resource") if (text := _counted(asking, e, slots))]
     exclusive = asking.extension("ExclusiveNodeUse")
     if exclusive is not None and exclusive.text != "false":
         site_resource(asking, exclusive, "exclusive")
@@ -366,8 +367,9 @@ def _feature(asking: Asking, e: Entry) -> str:
     return e.text
 
 
-def _counted(asking: Asking, e: Entry) -> str:
-    """Licences and other things that are counted."""
+def _counted(asking: Asking, e: Entry, slots: int) -> str:
+    """Licences and other things that are counted: an amount of the job as it stands; what follows from tasks, nodes or
+    processors for each slot, as Grid Engine counts where the site says nothing else, where it can be shared out so."""
     name = e.attributes.get("name", "")
     if name == "GPU":
         e.used = bool(e.understood & {"units"})
@@ -376,8 +378,14 @@ def _counted(asking: Asking, e: Entry) -> str:
     name = e.attributes.get("type", "license") if name == "License" else name
     if not fits(asking, e, name):
         return ""
-    site_resource(asking, e, name)
-    return f"{name}={in_all(asking, e)}"
+    total = in_all(asking, e)
+    if e.level == JOB and e.attributes.get("metric", "Total") == "Total":
+        site_resource(asking, e, name)
+        return f"{name}={total}"
+    each = total if total % slots else total // slots
+    what = "slot" if each < total else "job"
+    asking.note(SITE, e, f"asked for as the resource {name}, counted for each {what}; both are the site's")
+    return f"{name}={each}"
 
 
 def _hosts(asking: Asking) -> list[str]:

@@ -187,6 +187,8 @@ class Asking(Asked):
         return self._at(place(where))
 
     def _at(self, where: Place) -> Entry | None:
+        if where.tag in self._unsettled:
+            self.settle(where.tag)
         entries = self._tagged.get(where.tag)
         if entries is None:
             return None

@@ -391,7 +391,7 @@ def in_all(asking: Asking, entry: Entry) -> int:
         unknown_factor(asking, entry, f"{entry.attributes.get('name')} is written as it stands")
         return count
     if total.value != count:
-        asking.note(APPROXIMATED, entry, f"{ceil(total.value)} are written for the whole job: {total.origin}", "info")
+        asking.note(APPROXIMATED, entry, f"{ceil(total.value)} in all: {total.origin}", "info")
     return ceil(total.value)
 
 

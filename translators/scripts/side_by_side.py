@@ -1,4 +1,4 @@
-"""Several task groups with executables of their own: the one command of the script that starts them side by side.
+"""Several task groups with commands of their own: the one command of the script that starts them side by side.
 
 Source: srun(1), ``--het-group``, for Slurm, where each group is a part of the job; mpirun(1) of Open MPI, several
 applications parted by a colon, for those whose parts are lists of nodes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sssjob.request.asked import GROUP, GROUPS
+from sssjob.request.asked import GROUP, GROUPS, JOB
 from sssjob.templates.quoting import word
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.layout import join
@@ -28,23 +28,21 @@ _BY_MPIRUN: Final = ("pbspro", "torque", "lsf")
 
 
 def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> str | None:
-    """The line that starts all groups of a job; None where they do not have executables of their own, or the target
+    """The line that starts all groups of a job; None where all have the same command, or the target
     starts one command alone.
 
     asked: the parts of the job as the target has them; argument: how a word of a command is written."""
     first = asked[0]
     native = len(asked) > 1
     groups = list(asked) if native else [first.of(g) for g in first.groups]
-    own = [e for group_asking in groups if (e := _own(group_asking, "Executable")) is not None]
-    if len(own) < len(groups) or any(e.text.startswith("#") or not e.text for e in own):
+    commands = [[_nearest(group_asking, tag) for tag in ("Executable", "Arguments")] for group_asking in groups]
+    if all(parts == commands[0] for parts in commands) or any(not name or name.startswith("#") for name, _ in commands):
         return None
     if not native and first.dialect.name not in _BY_MPIRUN:
-        _alone(first, groups)
         return None
     parts = [_part(group_asking, number, argument, native) for number, group_asking in enumerate(groups)]
     if not native:
         for group_asking in groups:
-            _shared(group_asking)
             first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
             join(first, group_asking)
     line = f"{'srun' if native else 'mpirun'} {' : '.join(parts)}"
@@ -53,28 +51,15 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> 
     return line
 
 
+def _nearest(asking: Asking, tag: str) -> str | None:
+    """What holds for a group: what it says itself, or its job."""
+    return next((e.text for level in (GROUP, GROUPS, JOB) for e in asking.said(tag)
+                 if e.slot == "" and e.level == level), None)
+
+
 def _own(asking: Asking, tag: str) -> Entry | None:
     """What a group says of itself."""
     return next((e for e in asking.said(tag) if e.slot == "" and e.level == GROUP), None)
-
-
-def _alone(asking: Asking, groups: Sequence[Asking]) -> None:
-    """One finding for each further group where only one command is started."""
-    for number, group_asking in enumerate(groups[1:], 2):
-        lost = [e for tag in ("Executable", "Arguments", _WHERE, *dict(_STREAMS))
-                if (e := _own(group_asking, tag)) is not None]
-        lost += _variables(group_asking)
-        names = ", ".join(f"{e.tag} {e.attributes.get('name') or e.text[:80]}" for e in lost)
-        group_asking.note(DROPPED, lost[0], f"TaskGroup {number}: {group_asking.dialect.title} starts the command of "
-                          f"the first group alone; what is not carried: {names}", subject="TaskGroup")
-        asking.leave_out(lost)
-
-
-def _shared(asking: Asking) -> None:
-    """The findings for streams of one group, which become those of the job."""
-    for tag in dict(_STREAMS):
-        if (entry := _own(asking, tag)) is not None:
-            asking.note(APPROXIMATED, entry, f"{tag}: the file of one group is that of all of them")
 
 
 def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], native: bool) -> str:

@@ -48,9 +48,11 @@ class Resources(Asked):
         """What the job says of nodes, tasks and processors; their entries are kept for findings."""
         layout = Layout(tasks=self.count("TaskCount", (GROUP, GROUPS)) or self.listed or None,
                         cpus=self.count("Processors", TASK))
-        layout.nodes = self._most("NodeCount", layout)
-        if (span := self.range("NodeCount", self.amounts)) is not None:
-            layout.take_range((int(span[0].text), int(span[1].text)))
+        span = self.range("NodeCount", self.amounts) if len(self.said("NodeCount")) == 2 else None
+        if span is None:
+            layout.nodes = self._most("NodeCount", layout)
+        else:
+            layout.nodes, layout.nodes_most = int(span[0].text), int(span[1].text)
         if self.says_chunks():
             self.chunks(layout)
         per = {per_of(e.attributes.get("metric")) for e in self.said("Processors") if e.level not in TASK}
@@ -58,6 +60,8 @@ class Resources(Asked):
         if not of_places:
             layout.processors = self._most("Processors", layout)
         self._distribution(layout)
+        if span is not None:
+            self.note("SSS502", span[0], f"NodeCount: {layout.nodes} is taken of {span[0].text} to {span[1].text}")
         if of_places:
             layout.processors = self._most("Processors", layout)
         if "nodes" in per and not layout.spread_evenly():

@@ -1,0 +1,106 @@
+"""What several task groups, or several tasks of one, say each for itself, where a target takes one value for the job.
+
+``settle`` keeps of a property what holds for the first group, as formats of one kind of task do, and tells of all that
+another group has instead; of Duration it keeps the longest, for the job ends when its last task does. ``same_tasks``
+does it for listed tasks. Source: SSS job object 3.1.0, sections 2.2, 6 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from sssjob.document.element import Property
+from sssjob.request._entry import Entry
+
+if TYPE_CHECKING:
+    from sssjob.request.asked import Asked
+
+__all__ = ["ONE_OF_ALL", "same_tasks", "settle"]
+
+#: Properties of which a target has one for the job.
+ONE_OF_ALL: Final = frozenset((
+    "Executable", "Arguments", "InputFile", "OutputFile", "ErrorFile", "InitialWorkingDirectory", "Duration", "Queue",
+    "Project", "QualityOfService"))
+#: What belongs to the command of the first group: that of another one is nothing to it.
+_OF_COMMAND: Final = ("Arguments", "InitialWorkingDirectory")
+_GROUP, _GROUPS, _JOB = "Job/TaskGroup", "Job/TaskGroupDefaults", "Job"
+_CONDITIONS: Final = frozenset(("op", "conj", "group", "preference"))
+
+
+def settle(asked: Asked, tag: str) -> bool:
+    """Take away what holds for other task groups alone, with a finding at each; whether one entry is left."""
+    holding = [_holding(asked.said(tag), number) for number in range(1, len(asked.groups) + 1)]
+    stated = [e for e in holding if e is not None]
+    if not stated or any(not isinstance(e.item, Property) or e.attributes.keys() & _CONDITIONS for e in stated):
+        return False
+    if tag == "Duration":
+        longest = max((*stated, *(e for e in asked.said(tag) if e.level == _JOB and e.slot == stated[0].slot
+                               and not e.attributes.keys() & _CONDITIONS)), key=_seconds)
+        if any(e.text != longest.text for e in holding if e is not None):
+            asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of the task groups", "info")
+        return _keep(asked, tag, longest)
+    if len({None if e is None else _said(e) for e in holding}) == 1:
+        return False
+    kept = holding[0] or (None if tag in _OF_COMMAND else stated[0])
+    for number, e in enumerate(holding, 1):
+        if e is None and kept is not None:
+            asked.note("SSS502", kept, f"{tag}: task group {number} says none, and gets that of another one")
+        elif e is not None and (kept is None or _said(e) != _said(kept)):
+            asked.dropped(e, f"that of the first task group is taken for all, task group {number} has {e.text[:80]}")
+    return _keep(asked, tag, kept)
+
+
+def _holding(entries: Iterable[Entry], number: int) -> Entry | None:
+    """The entry of a name that holds for a task group: its own, that of all groups, or that of the job; in each of them
+    what is requested over what stands bare."""
+    own = f"/Job/TaskGroup[{number}]"
+    ranked = [((0, e.slot == "") if e.level == _GROUP and (e.above == own or e.above.startswith(f"{own}/"))
+               else (1, e.slot == "") if e.level == _GROUPS else (2, e.slot == "") if e.level == _JOB else None, e)
+              for e in entries]
+    return min(((rank, e) for rank, e in ranked if rank is not None), key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def _said(e: Entry) -> tuple[str, str | None]:
+    """What tells a value from that of another group: streams may have none, but say what becomes of them."""
+    return e.text, e.attributes.get("redirectList")
+
+
+def _seconds(e: Entry) -> int:
+    return e.value if isinstance(e.value, int) else -1
+
+
+def _keep(asked: Asked, tag: str, kept: Entry | None) -> bool:
+    """Leave one entry of a name, or none; the others count as carried."""
+    others = [e for e in asked.said(tag) if e is not kept]
+    for e in others:
+        e.used = True
+        e.understood |= e.attributes.keys()
+    asked.take_away(others)
+    return True
+
+
+def same_tasks(asked: Asked, first_task: str) -> frozenset[int]:
+    """Of several listed tasks of a group: what another one says as the first does is carried with it; what not all of
+    them ask for alike is no amount of each task, and cannot be asked for. Gives the identities of those entries."""
+    from sssjob.request.tree import ROWS
+
+    listed = {f"/Job/TaskGroup[{number}]": sum(1 for _ in group.containers("Task"))
+              for number, group in enumerate(asked.groups, 1)}
+    of_tasks: dict[str, list[Entry]] = {}
+    for e in asked.entries:
+        if e.level in (first_task, f"{first_task}+"):
+            of_tasks.setdefault(e.path.partition("/Task[")[0], []).append(e)
+    apart = frozenset[int]()
+    for group, entries in of_tasks.items():
+        first = [e for e in entries if e.level == first_task]
+        of_first = [(e.slot, e.item) for e in first]
+        times = [1] * len(first)
+        for e in entries:
+            if e.level != first_task and (e.slot, e.item) in of_first:
+                e.used = True
+                e.understood |= e.attributes.keys()
+                times[of_first.index((e.slot, e.item))] += 1
+        apart |= {id(e) for e, count in zip(first, times, strict=True) if count < listed[group] and e.tag in ROWS}
+    asked.take_away(e for e in asked.entries if id(e) in apart)
+    return apart
