@@ -84,7 +84,7 @@ def typographic(script: Script) -> Iterator[Hit]:
                       "put it; the submit command knows only - and straight quotes")
 
 
-_COMMENT: Final = re.compile(r"(?<=\S)\s#.*", re.DOTALL)
+_COMMENT: Final = re.compile(r"(?<=\S)\s+#.*", re.DOTALL)
 _CURLY: Final = re.compile("[\u2010-\u2015\u2212\u2018-\u201f\u00a0]")
 
 

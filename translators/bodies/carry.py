@@ -268,12 +268,18 @@ class _Work:
             return
         value = Given(source.constants[use.name]) if use.name in source.constants else \
             self._given_by(source, use.name)
+        launched = any(source.commands.get(word.decode("utf-8", "replace")) == "launch" for word in use.before)
+        if launched and source.variables.get(use.name) == "node_rank":
+            self.tell(TEXT, use, f"{use.name} of {source.title} is kept: each task that is started has its own")
+            return
         if value is None:
             if not is_unset(source.variables.get(use.name, ""), source, self.known):        # else unset here too
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the name is kept")
         elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
+            if launched and self.target.words.get("launch") == "mpirun":
+                self.tell(CLOSE, use, f"whether tasks on other nodes get {use.name} depends on the MPI")
         else:
             self._rename(use, source, value)
 

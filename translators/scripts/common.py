@@ -391,6 +391,15 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
     return text
 
 
+def expands(asking: Asking, text: str) -> bool:
+    """Whether a path has variables that the source fills in and the target does not, and that a shell can fill in."""
+    return "$" in text and asking.source in _FILLING and asking.dialect.name not in _FILLING and \
+        _PATH.fullmatch(text) is not None
+
+
+_PATH: Final = re.compile(r"/(?:[\w./+@%:,-]|\$[A-Za-z_]\w*)+", re.ASCII)
+
+
 def _of_element(asking: Asking, entry: Entry, text: str) -> str:
     """A file name of an array without what the manager adds to it for each element by itself."""
     added = asking.dialect.element
@@ -482,6 +491,9 @@ def directory(name: str) -> Special:
     def write(asking: Asking) -> Written:
         """The directory of the job; none where the manager starts jobs there anyway."""
         entry = asking.one("InitialWorkingDirectory")
+        if entry is not None and expands(asking, entry.text):
+            entry.used = False                  # the script goes there
+            return []
         if entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
             asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
             return []
