@@ -917,3 +917,15 @@ def test_ids_of_elements_that_another_manager_gives_all_of_them() -> None:
     _, told = carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate", {"array": "1-4"})
     assert [finding[:2] for finding in told] == [("SSS512", "PBS_JOBID")]
     assert carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate")[1] == []
+
+
+@pytest.mark.parametrize(("line", "column"), [
+    ('snakemake --cluster "qsub -V -pe smp {threads}"', 22), ("nextflow run x --cmd='qsub -q a'", 23),
+    ('ssh login "cd $PWD && qsub -N a x.sh"', 23), ('parallel "qsub ./a {}" ::: 1 2', 11),
+    ('echo "qsub -q x failed"', 0), ("grep 'qsub' log", 0), ('mail -s "qsub failed" me', 0), ("x  # 'qsub -V'", 0)])
+def test_calls_in_text_that_another_program_runs(line: str, column: int) -> None:
+    """Workflow engines are told the submit command as text: no mode carries it, and all tell it."""
+    for mode in MODES:
+        out, told = carry(f"{line}\n", "sge", "slurm", mode)
+        assert out == f"{line}\n"
+        assert told == ([("SSS513", "qsub", 1, column)] if column else [])
