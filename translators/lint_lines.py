@@ -151,8 +151,8 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
 
 
 @lru_cache(maxsize=64)
-def _others(own: tuple[str, ...], known: tuple[int, ...]) -> list[Facts]:
-    """Those of the managers whose variables begin otherwise, one for each beginning. known: the dialects there are."""
+def _others(own: tuple[str, ...], registered: tuple[int, ...]) -> list[Facts]:
+    """The other managers, one for each beginning of variables. registered: what tells the dialects that there are."""
     return list({facts.prefixes: facts for facts in all_facts().values() if facts.prefixes != own}.values())
 
 
