@@ -49,16 +49,17 @@ class Stops:
         if not self.held:
             self._end()
 
-    @contextmanager
-    def whole(self) -> Iterator[None]:
-        """Something that is done in full; a signal that came meanwhile raises then."""
+    def whole(self) -> Stops:
+        """Something that is done in full, in a ``with`` statement; a signal that came meanwhile raises then."""
+        return self
+
+    def __enter__(self) -> None:
         self.held += 1
-        try:
-            yield
-        finally:
-            self.held -= 1
-            if self.came and not self.held:
-                self._end()
+
+    def __exit__(self, *error: object) -> None:
+        self.held -= 1
+        if self.came and not self.held:
+            self._end()
 
     def _end(self) -> None:
         number, self.came = self.came, 0

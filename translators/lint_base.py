@@ -106,15 +106,35 @@ class Script:
         return [0, *(m.end() for m in re.finditer(rb"\n", self.data))]
 
     @cached_property
+    def named(self) -> Mapping[str, list[Option]]:
+        """The live options by their names, each in order."""
+        named: dict[str, list[Option]] = {}
+        for option in self.options:
+            named.setdefault(option.name, []).append(option)
+        return named
+
+    @cached_property
+    def values(self) -> str:
+        """The values of all live options, to see at once that a sign stands in none of them."""
+        return "\n".join([option.value for option in self.options if option.value])
+
+    @cached_property
+    def live_lines(self) -> list[Line]:
+        """The lines that the submit command obeys."""
+        return self.dialect.live(self.lines)
+
+    @cached_property
     def live(self) -> frozenset[int]:
-        """Numbers of the lines that the submit command obeys."""
-        return frozenset([line.number for line in self.dialect.live(self.lines)])
+        """The numbers of these lines."""
+        return frozenset([line.number for line in self.live_lines])
 
     @cached_property
     def first_command(self) -> int:
         """Number of the first line that is neither blank nor a comment; past the end where there is none."""
-        commands = (n.number for n in self.lines if n.text.strip() and not n.text.lstrip().startswith("#"))
-        return next(commands, len(self.lines) + 1)
+        for number, text, _ in self.lines:
+            if text[:1] != "#" and (bare_text := text.lstrip()) and bare_text[0] != "#":
+                return number
+        return len(self.lines) + 1
 
     @cached_property
     def known(self) -> Mapping[str, str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from sssjob.limits import LIMITS
 from sssjob.lrm.variables import Facts
 from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.body import all_facts, facts_of
+from sssjob.translators.scripts.rows import dialects
 
 __all__ = ["commented", "conflict", "ignored", "late", "line_breaks", "shebang", "template", "typographic"]
 
@@ -18,6 +19,9 @@ __all__ = ["commented", "conflict", "ignored", "late", "line_breaks", "shebang",
 def commented(script: Script) -> Iterator[Hit]:
     """Directives that are commented out."""
     prefix = script.dialect.prefix
+    name = prefix.removeprefix("#")
+    if script.text.count(name) == len([line for line in script.live_lines if line.text.count(name) == 1]):
+        return                          # it stands in live directives alone
     looks = _commented(prefix)
     for line in script.lines[:script.first_command]:
         if line.number not in script.live and looks.match(line.text) and not line.text.lstrip().startswith(prefix):
@@ -84,7 +88,7 @@ def typographic(script: Script) -> Iterator[Hit]:
                       "put it; the submit command knows only - and straight quotes")
 
 
-_COMMENT: Final = re.compile(r"(?<=\S)\s#.*", re.DOTALL)
+_COMMENT: Final = re.compile(r"(?<=\S)\s+#.*", re.DOTALL)
 _CURLY: Final = re.compile("[\u2010-\u2015\u2212\u2018-\u201f\u00a0]")
 
 
@@ -135,7 +139,7 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
     if own is None:
         return
     text = script.text
-    for facts in {f.prefixes: f for f in all_facts().values() if f.prefixes != own.prefixes}.values():
+    for facts in _others(own.prefixes, tuple(map(id, dialects()))):
         if not any([prefix in text for prefix in facts.prefixes]):
             continue
         seen: set[str] = set()
@@ -144,6 +148,12 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
                 seen.add(name)
                 yield Hit(line, column, name, f"{name} is a variable of {facts.title}; {script.dialect.title} does not "
                           "set it", "info")
+
+
+@lru_cache(maxsize=64)
+def _others(own: tuple[str, ...], registered: tuple[int, ...]) -> list[Facts]:
+    """The other managers, one for each beginning of variables. registered: what tells the dialects that there are."""
+    return list({facts.prefixes: facts for facts in all_facts().values() if facts.prefixes != own}.values())
 
 
 def unset(script: Script) -> Iterator[Hit]:

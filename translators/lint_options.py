@@ -43,8 +43,8 @@ def refused(script: Script) -> Iterator[Hit]:
 
 def two_fields(script: Script) -> Iterator[Hit]:
     """Times of two fields, which are minutes and seconds."""
-    for option in script.options:
-        match = _MINUTES.fullmatch(option.value or "") if option.name in _TIMES else None
+    for option in (option for name in _TIMES for option in script.named.get(name, ())):
+        match = _MINUTES.fullmatch(option.value or "")
         if match is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(match[1])} minutes and "
                       f"{int(match[2])} seconds, not {int(match[1])} hours and {int(match[2])} minutes")
@@ -56,13 +56,15 @@ _TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
 
 def no_limit(script: Script) -> Iterator[Hit]:
     """A time limit of zero, which is none."""
-    for option in script.options:
-        if option.name == "--time" and re.fullmatch(r"[0:]+", option.value or "") is not None:
+    for option in script.named.get("--time", ()):
+        if re.fullmatch(r"[0:]+", option.value or "") is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} asks for no limit at all")
 
 
 def twice(script: Script) -> Iterator[Hit]:
     """Options whose last value alone counts."""
+    if len(script.named) == len(script.options):
+        return
     for part in script.parts:
         first: dict[str, Option] = {}
         for option in part:
@@ -117,6 +119,8 @@ _STANDARD: Final = ("arch", "cput", "pcput", "file", "host", "mem", "mpiprocs", 
 
 def unexpanded(script: Script) -> Iterator[Hit]:
     """Variables in directives, which no shell reads."""
+    if "$" not in script.values:
+        return
     allowed = _PSEUDO.get(script.dialect.name, script.dialect.filled)
     for option in script.options:
         for hit in _VARIABLE.finditer(option.value) if option.value and "$" in option.value else ():
@@ -144,9 +148,7 @@ _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
 def patterns(script: Script) -> Iterator[Hit]:
     """Patterns in names of files that the manager does not know."""
     tokens = TOKENS[script.dialect.name]
-    for option in script.options:
-        if option.name not in _FILES:
-            continue
+    for option in (option for name in _FILES for option in script.named.get(name, ())):
         for hit in _PATTERN.finditer(option.value or ""):
             if hit[1] is None and hit[2] not in tokens:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "

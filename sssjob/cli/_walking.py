@@ -71,11 +71,15 @@ def script_of(name: str) -> tuple[bytes, list[Translator]]:
     dialect."""
     from sssjob.translators.recognise import scripts
 
-    with open(name, "rb") as file:
-        data = file.read(_HEAD)
+    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, _HEAD)
         binary = b"\0" in data
         if not binary and len(data) == _HEAD:
-            data += file.read(LIMITS.script_bytes + 1 - _HEAD)
+            with open(descriptor, "rb", closefd=False) as file:
+                data += file.read(LIMITS.script_bytes + 1 - _HEAD)
+    finally:
+        os.close(descriptor)
     if binary or len(data) > LIMITS.script_bytes:
         return b"binary" if binary else b"too large for a script", []
     fits = scripts(data, name)

@@ -276,7 +276,7 @@ class _LintReport:
             emit(json.dumps({"type": "result", "file": result.name, "ok": session.errors == errors
                              and session.failures == failures, "errors": session.errors - errors,
                              "warnings": session.warnings - warnings}) + "\n")
-        elif self.form == _TEXT and sys.stdout.isatty() and not (session.quiet or result.message or result.findings):
+        elif self.form == _TEXT and not (session.quiet or result.message or result.findings) and sys.stdout.isatty():
             emit(f"{result.name}: nothing to say\n")
 
     def _collect(self, findings: Sequence[Finding]) -> None:

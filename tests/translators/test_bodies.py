@@ -880,7 +880,8 @@ def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out:
 
 @pytest.mark.parametrize(("source", "name", "array", "value", "rules"), [
     ("sge", "JOB_ID", True, "$SLURM_ARRAY_JOB_ID", []), ("lsf", "LSB_JOBID", True, "$SLURM_ARRAY_JOB_ID", []),
-    ("sge", "JOB_ID", False, "$SLURM_JOB_ID", []), ("torque", "PBS_JOBID", True, "$SLURM_JOB_ID", ["SSS512"])])
+    ("sge", "JOB_ID", False, "$SLURM_JOB_ID", []), ("torque", "PBS_JOBID", True, "$SLURM_JOB_ID", []),
+    ("pbspro", "PBS_JOBID", True, "$SLURM_JOB_ID", [])])
 def test_the_id_that_all_elements_of_an_array_share(source: str, name: str, array: bool, value: str,
                                                     rules: list[str]) -> None:
     """Torque says with the number of the array which element it is; the others have the number alone."""
@@ -899,3 +900,32 @@ def test_text_that_a_shell_of_the_job_runs_finds_its_variables(line: str, tmp_pa
     shown = subprocess.run(["bash", "-c", out], env={"PATH": os.environ["PATH"], "JOB_ID": "77"}, text=True,
                            capture_output=True, check=True, timeout=60, cwd=tmp_path).stdout
     assert shown == "77\n"
+
+
+def test_variables_in_the_text_of_what_a_launcher_starts() -> None:
+    """A number of the node is another one in each task, and none of the script's; others may not get there."""
+    out, told = carry("srun bash -c 'echo $SLURM_NODEID $SLURM_JOB_ID'\n", "slurm", "pbspro", "translate",
+                      {"tasks": "4"}, "bash")
+    assert [(rule, name) for rule, name, *_ in told] == [
+        ("SSS513", "SLURM_NODEID"), ("SSS512", "SLURM_JOB_ID"), ("SSS512", "srun")]
+    assert "export SLURM_JOB_ID=" in out and "export SLURM_NODEID" not in out
+    assert out.endswith("mpirun bash -c 'echo $SLURM_NODEID $SLURM_JOB_ID'\n")
+
+
+def test_ids_of_elements_that_another_manager_gives_all_of_them() -> None:
+    """Directories named by 12[3].server are one for all elements where the id is 12."""
+    _, told = carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate", {"array": "1-4"})
+    assert [finding[:2] for finding in told] == [("SSS512", "PBS_JOBID")]
+    assert carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate")[1] == []
+
+
+@pytest.mark.parametrize(("line", "column"), [
+    ('snakemake --cluster "qsub -V -pe smp {threads}"', 22), ("nextflow run x --cmd='qsub -q a'", 23),
+    ('ssh login "cd $PWD && qsub -N a x.sh"', 23), ('parallel "qsub ./a {}" ::: 1 2', 11),
+    ('echo "qsub -q x failed"', 0), ("grep 'qsub' log", 0), ('mail -s "qsub failed" me', 0), ("x  # 'qsub -V'", 0)])
+def test_calls_in_text_that_another_program_runs(line: str, column: int) -> None:
+    """Workflow engines are told the submit command as text: no mode carries it, and all tell it."""
+    for mode in MODES:
+        out, told = carry(f"{line}\n", "sge", "slurm", mode)
+        assert out == f"{line}\n"
+        assert told == ([("SSS513", "qsub", 1, column)] if column else [])

@@ -83,6 +83,7 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
      [("SSS530", "info", 2, 12), ("SSS530", "info", 3, 25), ("SSS530", "info", 3, 37), ("SSS530", "info", 3, 43)]),
     ("flux", B + "#FLUX: -n 1\n#FLUX: --output={{name}}.{{id.f58}}.{{ site }}\n", [("SSS530", "info", 3, 37)]),
     ("flux", B + "#FLUX: -n 1 --output=out.{{jobid}}.{{node.name}}\n", []),
+    ("slurm", S + "-n 1     # l\u2019essai \u2013 deux\n", []),
     # what the document of several jobs needs says nothing of the script
     ("htcondor", "executable = /bin/true\nqueue 2\n", []),
     # the body

@@ -52,6 +52,13 @@ CASES = [
      ["Processors: @PE@ stands for the parallel environment, whose name the site knows",
       "--mem 10G: written for each of 4 slots",
       "OutputFile: Grid Engine always appends", "ErrorFile: Grid Engine always appends"]),
+    # how processes share a GPU is no property of a node
+    ("torque", "slurm", "#PBS -l nodes=2:ppn=1:gpus=1:exclusive_process:fast\n#PBS -j oe\n#PBS -o x\n",
+     ["--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=1", "--constraint=fast", "--output=x"],
+     ["-l nodes 2:ppn=1:gpus=1:exclusive_process:fast: exclusive_process of this option is dropped, Slurm has no place "
+      "for it"]),
+    ("torque", "torque", "#PBS -l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared\n",
+     ["-l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared"], []),
     # arrays that are waited for
     ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
      ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],
@@ -98,6 +105,17 @@ def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
         consequences[target] = [f.consequence for f in context.findings if f.subject == "OutputFile directory"]
     assert lines == {"slurm": "#SBATCH --output=/export/home/%u/r.%j", "pbspro": '#PBS -o "$HOME/r.^jobid^"'}
     assert consequences == {"slurm": [], "pbspro": ["breaks"]}
+
+
+@pytest.mark.parametrize("target", ["slurm", "pbspro", "flux", "cobalt"])
+def test_a_directory_with_variables_is_gone_to_by_the_shell(target: str) -> None:
+    """LSF and Torque fill them in; where the option does not, the shell of the script can."""
+    document = get("lsf").read(b"#!/bin/sh\n#BSUB -oo x -eo y -cwd /w/$USER/run\n./a\n", ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    lines = get(target).write(document, context).splitlines()
+    assert [line for line in lines if "USER" in line] == ['cd "/w/$USER/run"']
+    assert [f.message.partition("; ")[2] for f in context.findings if "USER" in f.message] == [
+        'the script begins with cd "/w/$USER/run"']
 
 
 @pytest.mark.parametrize("home", ["home", "/home/{name}", "/home/{{user}}", "/a\\nb"])

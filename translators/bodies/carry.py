@@ -100,6 +100,9 @@ _UNSETS: Final = re.compile(rb"\bunset\s[^;&|]*\Z")
 _NAMED: Final = re.compile(rb"\s*[=:]\s*[\"']?\$\{?(\w+)")
 _SHOWS: Final = re.compile(rb"(?:^|[;&|{]|(?<!\$)\(|\bthen|\bdo|\belse)\s*(?:echo|printf)\s[^;|&>`]*\Z", re.MULTILINE)
 _SENT: Final = re.compile(rb"\||>(?!\s*&\s*2\b)")
+#: What stands before a call in a text, and after its name.
+_BEGINS_CALL: Final = re.compile(rb"[\"';&|(][ \t]*\Z")
+_CALLED_WITH: Final = re.compile(rb"[ \t]+(?:-{1,2}[A-Za-z]|\./|\{)")
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -204,6 +207,9 @@ class _Work:
                 self._variable(use, source)
             elif not named and use.kind in ("command", "held", "unknown"):
                 self._command(use, source)
+            elif not named and use.kind == "text" and self._is_call_in_text(use):
+                self.tell(TEXT, use, f"{use.name} is a command of {source.title} in text that another program runs; "
+                          "the text is kept")
             elif not named and shell.why and self.mode != "translate" and not unseen:
                 unseen = True
                 self._tell(UNREAD, "script", f"commands of {source.title} are kept and not looked at: {shell.why}",
@@ -268,12 +274,18 @@ class _Work:
             return
         value = Given(source.constants[use.name]) if use.name in source.constants else \
             self._given_by(source, use.name)
+        launched = any(source.commands.get(word.decode("utf-8", "replace")) == "launch" for word in use.before)
+        if launched and source.variables.get(use.name) == "node_rank":
+            self.tell(TEXT, use, f"{use.name} of {source.title} is kept: each task that is started has its own")
+            return
         if value is None:
             if not is_unset(source.variables.get(use.name, ""), source, self.known):        # else unset here too
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the name is kept")
         elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
+            if launched and self.target.words.get("launch") == "mpirun":
+                self.tell(CLOSE, use, f"whether tasks on other nodes get {use.name} depends on the MPI")
         else:
             self._rename(use, source, value)
 
@@ -337,6 +349,12 @@ class _Work:
             start, end = use.outer
         self.edits.append(Edit(start, end, (text,)))
         self._given(use, value, f"{use.name} of {source.title} became {value.text}")
+
+    def _is_call_in_text(self, use: Use) -> bool:
+        """Whether a text begins with a call, or goes on with one, that is not only shown: ``--cluster "qsub -V"``."""
+        line = self.data.rfind(b"\n", 0, use.start) + 1
+        return _BEGINS_CALL.search(self.data, line, use.start) is not None and _CALLED_WITH.match(
+            self.data, use.end) is not None and _SHOWS.search(self.data, line, use.start) is None
 
     def _is_label(self, use: Use) -> bool:
         """Whether a name is a word that people read: ``(PBS_ARRAYID)``, ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, or that

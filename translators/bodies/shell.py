@@ -187,8 +187,8 @@ def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, 
     if node.type == "comment":
         return Use(name, "comment", start, end)
     here = _here(path, data, start)
-    if node.type in _RAW and _is_run_later(path, data) and _opens(data, start):
-        return Use(name, "odd", start, end, (start, end))
+    if node.type in _RAW and (words := _run_by(path, data)) and _opens(data, start):
+        return Use(name, "odd", start, end, (start, end), before=words)
     if here == "dead" or (node.type in _RAW and here != "live"):
         return _held(name, path, start, end) or Use(name, "text", start, end)
     if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
@@ -212,16 +212,16 @@ _LATER: Final = (b"trap", b"eval")
 _SHELLS: Final = (b"sh", b"bash", b"dash", b"ksh", b"zsh")
 
 
-def _is_run_later(path: list[Node], data: bytes) -> bool:
-    """Whether a string is the text of commands that expand the variables in it: of ``trap``, ``eval`` or ``sh -c``."""
+def _run_by(path: list[Node], data: bytes) -> tuple[bytes, ...]:
+    """The words before a string that is the text of commands, in which variables are expanded later: of ``trap``,
+    ``eval`` or ``sh -c``; none where it is another one."""
     if len(path) < 2 or path[1].type != "command":
-        return False
+        return ()
     before = [data[word.start_byte:word.end_byte] for word in path[1].children[:_WORDS]
               if word.end_byte <= path[0].start_byte]
-    if before[:1] and before[0] in _LATER:
-        return True
-    return len(before) > 1 and before[-1].startswith(b"-") and before[-1].endswith(b"c") and any(
-        word.rpartition(b"/")[2] in _SHELLS for word in before)
+    runs = bool(before) and (before[0] in _LATER or (before[-1].startswith(b"-") and before[-1].endswith(b"c") and any(
+        word.rpartition(b"/")[2] in _SHELLS for word in before)))
+    return tuple(before) if runs else ()
 
 
 #: Words of a command that are looked at for what runs its text.

@@ -73,7 +73,7 @@ def given(meaning: str, source: Facts, target: Facts, job_values: Mapping[str, s
         if value is not None and _OF_ARRAYS in source.gives:
             value = replace(value, close=_ELEMENTS["element_name"][1])
     if value is not None and not (value.top or value.array or meaning in _ASKING
-                                  or (meaning == "job_id" and source.unique != target.unique)):
+                                  or (meaning == "job_id" and "array" in job_values)):
         return value                                # whatever the job asks for, which takes time to find out
     if value is not None and ((value.top and "directory" in job_values) or (value.array and "array" not in job_values)):
         value = None
@@ -164,7 +164,7 @@ def _doubtful(value: Given, meaning: str, source: Facts, target: Facts, job_valu
         return replace(value, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
     if meaning == "tasks" and is_unset(meaning, source, job_values):
         return replace(value, close=f"{source.title} sets it only where the job asks for a number of tasks")
-    if meaning == "job_id" and "array" in job_values and source.unique != target.unique:
+    if meaning == "job_id" and "array" in job_values and (source.unique or not _shares_id(source)) != target.unique:
         return replace(value, close="in an array each element has its own id there" if target.unique else
                        "all elements of an array have one id there")
     return value

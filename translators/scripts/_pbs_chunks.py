@@ -27,9 +27,13 @@ from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of,
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.whole_job import bytes_of, of_whole_job, share_memory
 
-__all__ = ["beside", "chunk_count", "gpus_of", "pieces", "read_nodes", "read_process_memory",
+__all__ = ["GPU_MODE", "beside", "chunk_count", "gpus_of", "pieces", "read_nodes", "read_process_memory",
            "read_select", "write_select"]
 
+#: How processes share the GPUs of a node, behind ``gpus=`` (Torque administrator guide, NVIDIA GPGPUs), and the name of
+#: the Extension that keeps it.
+_GPU_MODES: Final = ("shared", "exclusive_thread", "exclusive_process", "reseterr", "default")
+GPU_MODE: Final = "gpu-mode"
 _COUNTED: Final = ("ncpus", "mpiprocs", "ompthreads", "ngpus")
 
 
@@ -166,6 +170,8 @@ def read_nodes(reading: Reading, option: Option) -> None:
         for name, value in values.items():
             if name == "gpus" and value.isdigit():
                 reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerNode")
+            elif "gpus" in values and name in _GPU_MODES:
+                reading.put("TaskGroup/Extension", name, option, name=GPU_MODE, type="torque")
             elif name not in ("ppn", "ncpus"):
                 reading.put("TaskGroup/Requested/Feature", f"{name}={value}" if value else name, option)
     reading.group = None

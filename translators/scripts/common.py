@@ -16,7 +16,7 @@ from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
-__all__ = ["MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
+__all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory", "expands",
            "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
            "read_variables", "rowed", "user_hold", "variables"]
 
@@ -291,6 +291,17 @@ def moment(name: str, tag: str, grammar: Grammar) -> Special:
     return Special((name,), lambda reading, options: reading.moment(tag, grammar, options[name]), write, of=(tag,))
 
 
+#: Managers that fill variables in in the names of files.
+FILLING: Final = ("lsf", "sge", "torque")
+_PATH: Final = re.compile(r"/(?:[\w./+@%:,-]|\$[A-Za-z_]\w*)+", re.ASCII)
+
+
+def expands(asking: Asking, text: str) -> bool:
+    """Whether a path has variables that the source fills in and the target does not, and that a shell can fill in."""
+    return "$" in text and asking.source in FILLING and asking.dialect.name not in FILLING and \
+        _PATH.fullmatch(text) is not None
+
+
 def directory(name: str) -> Special:
     """The option of the directory that a job starts in, where that is the directory of submission unless it says
     another one."""
@@ -299,6 +310,9 @@ def directory(name: str) -> Special:
     def write(asking: Asking) -> Written:
         """The directory of the job; none where the manager starts jobs there anyway."""
         entry = asking.one("InitialWorkingDirectory")
+        if entry is not None and expands(asking, entry.text):
+            entry.used = False                  # the script goes there
+            return []
         if entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
             asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
             return []

@@ -159,6 +159,8 @@ def _closed(asking: Asking) -> Entry | None:
 
 
 def _directory(asking: Asking, body: str) -> list[str]:
+    from sssjob.translators.scripts.common import expands
+
     where = _submitted(asking)
     entry = _unsaid(asking, "InitialWorkingDirectory")
     if entry is None:
@@ -172,14 +174,14 @@ def _directory(asking: Asking, body: str) -> list[str]:
     if text == "." and where:
         line = f'cd "{where}"'
     elif text.startswith("/"):
-        line = f"cd {word(text)}"
+        line = f'cd "{text}"' if expands(asking, text) else f"cd {word(text)}"
     elif where and re.fullmatch(r"[\w./+@%:,-]+", text):
         line = f'cd "{where}/{text}"'
     else:
         return []
     entry.used = True
-    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option for it; the script begins with {line}",
-                "info")
+    why = f"{asking.dialect.title} has no option " + ("that fills in variables" if expands(asking, text) else "for it")
+    asking.note(_APPROXIMATED, entry, f"{why}; the script begins with {line}", "info")
     return [line]
 
 

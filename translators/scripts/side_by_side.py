@@ -14,7 +14,7 @@ from sssjob.templates.quoting import word
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.layout import join
 from sssjob.translators.scripts.raw import shell_words
-from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
+from sssjob.translators.scripts.rows import APPROXIMATED
 from sssjob.translators.scripts.streams import file_name
 
 if TYPE_CHECKING:

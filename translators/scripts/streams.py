@@ -9,7 +9,7 @@ from typing import Final
 from sssjob.request.asked import Entry
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.body import facts_of
-from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.common import FILLING, Written
 from sssjob.translators.scripts.grammars import file_writer
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.reading import Reading
@@ -120,8 +120,6 @@ def _without(text: str, token: str) -> str:
 
 
 _SHELLS: Final = re.compile(r"\$(?:\{\{([A-Za-z_]\w*)\}\}|([A-Za-z_]\w*))", re.ASCII)
-#: Managers that fill variables in in the names of files.
-_FILLING: Final = ("lsf", "sge", "torque")
 #: Those that do not, or few, while scripts for them are written as if they did; which, and what is meant by others.
 _MEANT: Final = {"pbspro": ("PBS Pro fills in no variables", {
     "PBS_JOBID": "{jobid}", "PBS_JOBNAME": "{name}", "PBS_ARRAY_INDEX": "{index}"}), "torque": (
@@ -141,9 +139,9 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
         asking.note(APPROXIMATED, entry, f"{entry.tag}: {fills} in file names; {with_tokens} is what is meant")
         text = with_tokens
     rest = _SHELLS.search(text)
-    if rest is None or (asking.source in _FILLING) == (asking.dialect.name in _FILLING) or not asking.source:
+    if rest is None or (asking.source in FILLING) == (asking.dialect.name in FILLING) or not asking.source:
         return text
-    if asking.source not in _FILLING:
+    if asking.source not in FILLING:
         asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} fills in {rest[0]} in file names, "
                     f"{asking.origin} takes it as it stands")
         return text

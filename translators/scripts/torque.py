@@ -15,6 +15,7 @@ from typing import Final
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts._pbs_chunks import (
+    GPU_MODE,
     beside,
     chunk_count,
     gpus_of,
@@ -136,6 +137,8 @@ def _more(asking: Asking, part: Part, kind: Kind) -> list[str]:
         if part.gpus.kind:
             asking.note(SITE, part.gpus.entry, f"type {part.gpus.kind} is written as a property of the node")
             words.append(part.gpus.kind)
+        if (mode := asking.extension(GPU_MODE, "torque")) is not None:
+            words.append(mode.text)
     for e in simple_features(asking):
         if re.fullmatch(r"[A-Za-z][\w.=-]*", e.text):
             words.append(e.text)
