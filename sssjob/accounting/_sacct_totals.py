@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, BinaryIO, Final
 
-from sssjob.accounting._sacct_clocks import numbers_of
+from sssjob.accounting._sacct_clocks import number_before, numbers_of
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting._sacct_sizes import MOST_BYTES, over_time
@@ -45,6 +45,7 @@ _WORD: Final = 2**62            # sums of Arrow stay below
 _QUARTER: Final = 900           # seconds at whose multiples periods begin, in every zone
 _NO_RATES: Final = 'name = "none"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0\n'
 _REMEMBERED: Final = 1 << 16
+_HOURS: Final = 500 * 3600      # seconds; of more hours each moment is asked for
 _FRACTIONS: Final = ("wall", "processors", "cpu", "cpu_basis", "cpu_paired", "requested", "requested_used", "gpus",
                      "nodes", "energy")
 _SUMMED: Final = ("failed", "waited", "wait", "charge", "charged", "mem_used", "mem_held", *_FRACTIONS)
@@ -200,9 +201,7 @@ class _Log:
         keys = [f"key{n}" for n in range(len(totals.by))]
         for key, name in zip(keys, totals.by, strict=True):
             figures = figures.append_column(key, pa.array([texts_by_name[name][job] for job in jobs], pa.string()))
-        periods = {quarter: totals.period(quarter) for quarter in set(figures.column("quarter").to_pylist())}
-        figures = figures.append_column("period", pa.array(
-            [periods[quarter] for quarter in figures.column("quarter").to_pylist()], pa.string()))
+        figures = figures.append_column("period", _periods_of(figures.column("quarter").combine_chunks(), totals))
         self._merge(totals, figures, ["period", *keys])
         return jobs
 
@@ -210,23 +209,46 @@ class _Log:
         """Add the sums of groups to the totals."""
         rates, groups = self._whole.rates, dict[tuple[str, ...], Sums]()
         sums = figures.group_by(keys).aggregate([*((name, "sum") for name in _SUMMED), ("wall", "count")])
-        for row in sums.to_pylist():
-            amounts = {name: row[f"{name}_sum"] for name in _SUMMED}
-            group = groups[tuple(row[key] for key in keys)] = Sums(
-                row["wall_count"], amounts["failed"], waited=amounts["waited"], wait=amounts["wait"])
+        for key, jobs, *added in _rows_of(sums, keys, "wall_count", *(f"{name}_sum" for name in _SUMMED)):
+            amounts = dict(zip(_SUMMED, added, strict=True))
+            group = groups[key] = Sums(jobs, amounts["failed"], waited=amounts["waited"], wait=amounts["wait"])
             for name in _FRACTIONS:
-                setattr(group, name, Fraction(amounts[name]))
+                setattr(group, name, amounts[name])        # whole, and added to fractions
             if rates is not None and amounts["charged"]:
                 group.charges[rates.currency] = Fraction(amounts["charge"] * units_of(rates), 10**rates.precision)
             if amounts["mem_held"]:
                 group.mem = Efficiency(Fraction(amounts["mem_used"]), Fraction(amounts["mem_held"]))
         for name in ("step", "percent"):
-            for row in figures.group_by([*keys, name]).aggregate([(name, "count")]).to_pylist():
-                group = groups[tuple(row[key] for key in keys)]
-                if row[name] >= 0:
-                    (group.waits if name == "step" else group.mem.counts)[row[name]] = row[f"{name}_count"]
+            counts = figures.group_by([*keys, name]).aggregate([(name, "count")])
+            for key, number, jobs in _rows_of(counts, keys, name, f"{name}_count"):
+                if number >= 0:
+                    (groups[key].waits if name == "step" else groups[key].mem.counts)[number] = jobs
         for (period, *key), group in groups.items():
             totals.take(period, tuple(key), group)
+
+
+def _rows_of(table: Any, keys: Sequence[str], *names: str) -> Iterator[tuple[Any, ...]]:
+    """(texts of keys, values of names ...) of each row of an Arrow table."""
+    columns = [[table.column(name).to_pylist() for name in some] for some in (keys, names)]
+    return zip(zip(*columns[0], strict=True), *columns[1], strict=True)
+
+
+def _periods_of(moments: Any, totals: Totals) -> Any:
+    """The name of the period of each moment of an array, epoch seconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(moments).as_py()
+    at, last, borders = bounds["min"], bounds["max"], list[int]()
+    if totals.every == "hour" and last - at > _HOURS:
+        periods = {moment: totals.period(moment) for moment in set(moments.to_pylist())}
+        return pa.array([periods[moment] for moment in moments.to_pylist()], pa.string())
+    names = [totals.period(at)]
+    while totals.every is not None and (at := totals.next_period(at)) <= last:
+        borders.append(at)
+        names.append(totals.period(at))
+    totals.period(last)         # it is told for which moments periods were asked
+    return pc.take(pa.array(names, pa.string()), number_before(moments, borders))
 
 
 def _too_large(read: Columns) -> bool:

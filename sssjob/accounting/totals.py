@@ -284,7 +284,7 @@ class Totals:
             return
         at, stop = max(start, first), min(end, last)
         while at < stop:
-            until = stop if self.every is None else min(self._next(at), stop)
+            until = stop if self.every is None else min(self.next_period(at), stop)
             yield self.period(at), Fraction(until - at, end - start)
             at = until
 
@@ -302,7 +302,7 @@ class Totals:
     def _learned(self, at: int) -> str:
         """The period of a moment that lies in no span of seconds of which it is known."""
         floor = self._floor(at)
-        period, begin, end = _named(floor, self.every or ""), int(floor.timestamp()), self._next(at)
+        period, begin, end = _named(floor, self.every or ""), int(floor.timestamp()), self.next_period(at)
         self._bounds[period] = begin, end
         if len(self._begins) > _SPANS:
             self._begins.clear()
@@ -327,7 +327,7 @@ class Totals:
             local = local.replace(day=1, month=1)
         return local
 
-    def _next(self, at: int) -> int:
+    def next_period(self, at: int) -> int:
         """The first second of the next period."""
         if self.every == "hour":
             return at - at % 900 + 3600 - int(datetime.fromtimestamp(at - at % 900, self.zone).minute) * 60
@@ -460,7 +460,7 @@ class Totals:
         periods, at = list[str](), self._ends[0]
         while at <= self._ends[1] and len(periods) <= most:
             periods.append(self.period(at))
-            at = self._next(at)
+            at = self.next_period(at)
         return periods if len(periods) <= most else []
 
     def whole(self) -> Sums:

@@ -6,13 +6,14 @@ import io
 import random
 from collections import Counter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.accounting import Charge, Uncharged, charge
-from sssjob.accounting._sacct_totals import SacctTotals
+from sssjob.accounting._sacct_totals import SacctTotals, _periods_of
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.totals import Totals
 from sssjob.document.element import new_property
@@ -188,3 +189,17 @@ def test_price_lists(valid_by: str, second: int) -> None:
     ).encode() for n, end in enumerate(ends, 30))]), rates, timezone="UTC")
     assert table.plain == (sum(end <= second for end in ends) if valid_by == "split" else 59)
     same(log(choose), rates, timezone="UTC")
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(every=st.sampled_from(["hour", "day", "week", "month", "year", None]),
+       zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"]),
+       begin=st.integers(1_760_000_000, 1_800_000_000), steps=st.lists(st.integers(0, 1 << 14), min_size=1, max_size=9))
+def test_periods_of_a_column(every: Any, zone: str, begin: int, steps: list[int]) -> None:
+    """Those of each moment, though only where they begin is looked up."""
+    import pyarrow as pa
+
+    moments = [begin // 900 * 900 + 900 * step for step in steps]
+    one, other = (Totals([], every, ZoneInfo(zone)) for _ in range(2))
+    assert _periods_of(pa.array(moments, pa.int64()), one).to_pylist() == [other.period(at) for at in moments]
+    assert one.periods() == other.periods()
