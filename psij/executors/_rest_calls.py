@@ -80,9 +80,9 @@ class Facility:
         return self._send(method, path, parameters, headers, data, self._json,
                           _TRIES if again or key is not None or method in ("GET", "DELETE") else 1)
 
-    def text(self, *path: str) -> bytes:
-        """The content of a text that a facility has. Raises FacilityError."""
-        return self._send("GET", path, {}, {}, None, self._whole, _TRIES)
+    def text(self, *path: str, kind: str | None = None, **parameters: str | int) -> bytes:
+        """The content of a text that a facility has. kind: of media, where it has several. Raises FacilityError."""
+        return self._send("GET", path, parameters, {} if kind is None else {"Accept": kind}, None, self._whole, _TRIES)
 
     def put(self, source: Path, *path: str) -> None:
         """Bring a file to a facility. Raises FacilityError, OSError where the file cannot be read."""

@@ -128,6 +128,10 @@ class ARCJobExecutor(PollingExecutor):
                 return native_id
         return None
 
+    def information(self) -> str:
+        """What the computing element publishes of itself: GLUE 2.0 in XML. Raises SubmitException."""
+        return self._place().text("info", kind="application/xml", schema="glue2").decode(errors="replace")
+
     def may_have_made(self, job: Job) -> bool:
         """Whether nobody knows what became of the submission of a job."""
         return job.id in self._doubted

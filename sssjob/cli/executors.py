@@ -14,6 +14,7 @@ from sssjob.packages import check_psij
 
 if TYPE_CHECKING:
     import psij
+    from sssjob.conversion.site import Site
 
 __all__ = ["command", "trouble"]
 
@@ -46,8 +47,9 @@ def command(as_json: bool, check: bool, timeout: float | None) -> int:
     return 0
 
 
-def trouble(name: str, seconds: float) -> str:
-    """Why jobs cannot be run with an executor just now, in one line; empty where they can.
+def trouble(name: str, seconds: float, site: tuple[Site, str] | None = None) -> str:
+    """Why jobs cannot be run with an executor just now, in one line; empty where they can. site: whose settings hold
+    for a service, and the path of its profile.
 
     Raises ForeignPackageError where the package psij is not ours."""
     check_psij()
@@ -60,7 +62,7 @@ def trouble(name: str, seconds: float) -> str:
     try:
         settings: Any = BatchSchedulerExecutorConfig(command_timeout=seconds)
         if name in ("arc", "iri"):
-            settings = config_of(name, load_settings().stated(name) | {"command_timeout": seconds})
+            settings = config_of(name, load_settings(site).stated(name) | {"command_timeout": seconds})
         executor: psij.JobExecutor = JobExecutor.get_instance(name, config=settings)
         if isinstance(executor, BatchSchedulerExecutor | PollingExecutor):
             executor.list()

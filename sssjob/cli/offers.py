@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "askable", "command", "offers_of"]
 
+_ARC: Final = "arc"
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
 #: What a manager says of a large machine is long, and still no more than this.
 _ANSWER_BYTES = 64 << 20
@@ -49,7 +50,8 @@ def command(site: str | None, site_name: str | None, idle: bool, timeout: float,
     """Ask the resource manager of SITE (the name of a profile, or its file) what it offers, and write the offers.
 
     A JobGroup with a Job for each queue, as `match` and `route` hold requests against. Slurm, Grid Engine, PBS,
-    Torque, LSF, HTCondor, Flux and this machine (`local`) can be asked. Exit status 4: it gave no answer.
+    Torque, LSF, HTCondor, Flux, an ARC computing element and this machine (`local`) can be asked. Exit status 4: it
+    gave no answer.
     """
     from sssjob.xml.writer import write_document
 
@@ -85,13 +87,14 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     """The nodes of a site's machine, and the limits of its queues; arguments and errors as of ``ask``."""
     if site.manager is None:
         raise UsageError(f"{path}: manager is missing: it is not known whom to ask")
-    if site.manager not in _ASKED:
-        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(_ASKED))} can; "
+    if site.manager not in askable():
+        raise UsageError(f"{path}: {site.manager} cannot be asked for offers yet, {', '.join(sorted(askable()))} can; "
                          "others may be written as documents by hand (docs/sites.md)")
     if site.manager == "local" and site.ssh is not None:
         raise UsageError(f"{path}: local runs jobs on this machine, and not on {escape(site.ssh.host)} behind SSH")
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, site))
+        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, site)) if site.manager != _ARC else (
+            _arc(site, path, seconds))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
     except SilentError as error:
@@ -149,6 +152,20 @@ def _lsf(ask: Callable[..., str]) -> Machine:
     return lsf.hosts_shown(ask(*lsf.HOSTS), ask(*lsf.STATIC), members), limits
 
 
+def _arc(site: Site, path: str, seconds: float) -> Machine:
+    """As the functions of ``_ASKED``, by the settings of the site."""
+    from psij import SubmitException
+    from psij.executors.arc import ARCJobExecutor
+    from sssjob.lrm.glue2 import nodes_and_shares
+    from sssjob.run.configuring import config_of, load_settings
+
+    config = config_of(_ARC, load_settings((site, path)).stated(_ARC) | {"command_timeout": seconds})
+    try:
+        return nodes_and_shares(ARCJobExecutor(config=config).information())
+    except SubmitException as error:
+        raise SilentError(escape(str(error), 400)) from None
+
+
 def _local(ask: Callable[..., str]) -> Machine:
     from sssjob.lrm.local_nodes import this_machine
 
@@ -164,7 +181,7 @@ _ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
 
 def askable() -> frozenset[str]:
     """The managers that can be asked for offers."""
-    return frozenset(_ASKED)
+    return frozenset((*_ASKED, _ARC))
 
 
 def answer(command: tuple[str, ...], seconds: float, site: Site | None = None) -> str:

@@ -80,7 +80,7 @@ def command(context: click.Context, timeout: float, as_json: bool) -> int:
             wrong += 1
             continue
         sites[name] = site
-        why = _unreachable(site, timeout)
+        why = _unreachable(site, path, timeout)
         rows.append(_Row(name, site.manager or "", site.machine or "", path, not why, why))
     for message in _doubles(sites):
         problem(message, as_json=as_json, status=1)
@@ -109,8 +109,8 @@ def check(name: str, timeout: float, as_json: bool) -> int:
     assert site is not None
     missing = [*_missing(site), *_wrong(site, path)]
     if site.manager:
-        away = _unreachable(site, timeout)
-        missing += [away] if away else _strangers(site, timeout)
+        away = _unreachable(site, path, timeout)
+        missing += [away] if away else _strangers(site, path, timeout)
     if as_json:
         emit("".join(json.dumps({"site": site.name, "file": path, "missing": fault}) + "\n" for fault in missing))
     else:
@@ -176,6 +176,8 @@ def _facts(manager: str, name: str | None, seconds: float) -> SiteFacts:
 
     if manager not in EXECUTORS:
         raise UsageError(f"there is no manager {manager!r} (known: {', '.join(sorted(EXECUTORS))})")
+    if manager == "arc":
+        raise UsageError("arc is asked at an address, which only a profile states: write one (docs/exchange.md)")
     nodes, queues = ask_machine(Site(name=name or manager, manager=manager), manager, seconds)
     machine = _machine_of(manager, seconds)
     rules: dict[str, str | int] = {}
@@ -212,7 +214,7 @@ def _zone() -> str | None:
         return None
 
 
-def _unreachable(site: Site, seconds: float) -> str:
+def _unreachable(site: Site, path: str, seconds: float) -> str:
     """Why the resource manager of a site does not answer here; empty where it does."""
     from sssjob.cli.executors import trouble
     from sssjob.cli.offers import SilentError, answer, ask_machine, askable
@@ -220,10 +222,10 @@ def _unreachable(site: Site, seconds: float) -> str:
     if site.manager is None:
         return "no manager is named"
     if site.ssh is None:
-        return trouble(site.manager, seconds)
+        return trouble(site.manager, seconds, (site, path))
     try:
         if site.manager in askable():
-            ask_machine(site, site.name, seconds)
+            ask_machine(site, path, seconds)
         else:
             answer(("true",), seconds, site)
     except SilentError as error:
@@ -269,14 +271,14 @@ def _wrong(site: Site, path: str) -> Iterator[str]:
                 yield f"the site {escape(name)} is the same cluster, machine {escape(site.machine)}"
 
 
-def _strangers(site: Site, seconds: float) -> list[str]:
+def _strangers(site: Site, path: str, seconds: float) -> list[str]:
     """Queues that a profile names and the manager does not have, where it can be asked."""
     from sssjob.cli.offers import SilentError, ask_machine, askable
 
     if site.manager not in askable():
         return []
     try:
-        _, queues = ask_machine(site, site.name, seconds)
+        _, queues = ask_machine(site, path, seconds)
     except SilentError as error:
         return [str(error).removeprefix(f"{escape(site.name)}: ")]
     named = {f"queues.{queue}": queue for queue in site.queues}

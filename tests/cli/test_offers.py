@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from psij.executors import _rest_calls
 from sssjob import read
 from sssjob.cli import _routing
 from sssjob.cli import offers as offers_module
 from tests.cli.conftest import Command
+from tests.fakes.arc import Arc, served
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MACHINE = FIXTURES / "slurm-22.05.8" / "machine"
@@ -233,7 +236,7 @@ def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, mes
 
 @pytest.mark.parametrize(("profile", "message"), [
     ("", "manager is missing: it is not known whom to ask"),
-    ("manager = 'nqsv'\n", "nqsv cannot be asked for offers yet, flux, htcondor, local, lsf, pbs, pbs_classic, sge, "),
+    ("manager = 'nqsv'\n", "nqsv cannot be asked for offers yet, arc, flux, htcondor, local, lsf, pbs, "),
 ])
 def test_refusals(sssjob: Command, scontrol: Path, profile: str, message: str) -> None:
     Path("alpha.toml").write_text(f"name = 'alpha'\n{profile}")
@@ -313,3 +316,47 @@ def test_managers_are_asked_side_by_side(sssjob: Command, scontrol: Path, monkey
     monkeypatch.setattr(_routing, "ask_machine", meeting)
     answer = sssjob("route", "-q", "job.sh", "--sites", "one.toml,two.toml,three.toml")
     assert (answer.code, answer.out.count(": met")) == (0, 6)
+
+
+@pytest.fixture
+def element(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arc]:
+    """An ARC computing element, and the profile of a site in the folder of profiles."""
+    monkeypatch.setattr(_rest_calls, "_PAUSE_S", 0.001)
+    monkeypatch.setenv("SSSJOB_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "sites"
+    folder.mkdir()
+    (tmp_path / "config.toml").touch()
+    (tmp_path / "token").write_text("T\n")
+    (tmp_path / "token").chmod(0o600)
+    with served(tmp_path) as server:
+        server.information = (FIXTURES / "arc-constructed" / "machine" / "glue2.xml").read_bytes()
+        (folder / "gamma.toml").write_text(
+            f"name = 'gamma'\nmanager = 'arc'\nmachine = 'gamma'\ntimezone = 'UTC'\n[run]\nfacility = '{server.url}'\n"
+            f"token_file = '{tmp_path / 'token'}'\n")
+        yield server
+
+
+def test_an_arc_computing_element(sssjob: Command, element: Arc, tmp_path: Path) -> None:
+    """What it publishes is what the same text is as a file; it is reached by the settings of its profile."""
+    answer = sssjob("offers", "gamma")
+    assert answer.code == 0, answer.err
+    (tmp_path / "glue2.xml").write_bytes(element.information)
+    from_file = sssjob("convert", "-q", "--site", "gamma", "-f", "glue2", "-t", "sss", "glue2.xml").out
+    assert answer.out == from_file and answer.out.count("<Queue>main</Queue>") >= 1
+    assert sssjob("sites").out.splitlines()[-1].split() == ["gamma", "arc", "gamma", "works"]
+    assert sssjob("sites", "check", "gamma").out == "gamma: rates is missing: quote and charge need --rates\n"
+    (tmp_path / "job.xml").write_text("<Job><Requested><Processors>8</Processors><Queue>main</Queue></Requested></Job>")
+    assert sssjob("route", "-q", "job.xml", "--sites", "gamma").out.startswith("1. gamma, main")
+
+
+@pytest.mark.parametrize(("text", "down", "words"), [
+    (b"<InfoRoot/>", 0, "gamma: the answer cannot be understood: it names no ExecutionEnvironment"),
+    (b"<InfoRoot", 0, "gamma: the answer cannot be understood: "),
+    (b"", 401, "gamma: 127.0.0.1 refuses it (401): "),
+])
+def test_an_arc_computing_element_without_an_answer(sssjob: Command, element: Arc, text: bytes, down: int, words: str
+                                                    ) -> None:
+    element.information, element.down = text, down
+    answer = sssjob("offers", "gamma")
+    assert (answer.code, answer.out) == (4, "") and answer.err.startswith(f"sssjob: {words}"), answer.err

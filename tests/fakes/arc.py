@@ -88,6 +88,7 @@ class Arc(ThreadingHTTPServer):
         self.made = 0
         self.listed = True      # one job of an answer is in a list, as in A-REX 7
         self.record = True      # the record of a job has its exit code
+        self.information = b""  # what it publishes of itself
         self.lock = threading.Lock()
 
     @property
@@ -119,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             if self.server.down:
                 self._say(self.server.down, b"")
+            elif path == ["info"] and query == {"schema": "glue2"} and self.headers["Accept"] == "application/xml":
+                self._say(200, self.server.information)
             elif path[0] != "jobs":
                 self._say(404, b"")
             elif len(path) > 1:

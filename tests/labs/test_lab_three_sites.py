@@ -98,3 +98,42 @@ def test_all_that_may_happen(sites: Away) -> None:
                      for name in ("Site", "Route", "Price")}
             assert (facts["Site"], facts["Price"]) == ([record["site"]], [prices[record["site"]]]), facts
             assert facts["Route"][0].startswith(f"rank {len(facts['Route'])} of 3, preference "), facts
+
+
+LINKED = """<Job><Id>{0}</Id><Executable>/bin/sh</Executable>
+<Arguments>-c 'echo {0} &gt;&gt; {1}/ran; sleep 2'</Arguments>
+<OutputFile>/dev/null</OutputFile><ErrorFile>/dev/null</ErrorFile>{2}
+<Requested><Processors>1</Processors><Duration>60</Duration></Requested></Job>"""
+WAITS = "<Dependency condition='OnSuccess'>{0}</Dependency>"
+
+
+def test_a_group_in_parts_with_dependencies_inside(sites: Away) -> None:
+    """Three chains of two jobs, each as wide as a site: what one takes is not free for the next one, so that they go to
+    two managers behind SSH; each second job runs after its first, at the same site; the submitter is killed on the way.
+    """
+    jobs = "".join(LINKED.format(f"{name}{number}", sites.there, WAITS.format(f"{name}1") if number == 2 else "")
+                   for name in "abc" for number in (1, 2))
+    Path("g.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
+    words = ["submit", "-q", "g.xml", "--token", "linked", "--reroute-after", "300"]
+    for name in ("slurm", "sge"):
+        profile = Path(f"{name}.toml").read_text().replace(f"rates = '{name}-rates.toml'\n", "")
+        Path(f"{name}.toml").write_text(profile)        # where prices are equal the turn decides
+        Path(f"{name}.xml").write_text(OFFER.format(QUEUES[name]).replace(">4</Processors>", ">1</Processors>"))
+        words += ["--offers", f"{name}.toml={name}.xml"]
+    killed = sites.begin(*words)
+    time.sleep(3)
+    killed.kill()
+    killed.communicate()
+    until = time.monotonic() + 120
+    while (answer := sites.sssjob(*words)).returncode == 7:
+        assert time.monotonic() < until
+    assert (answer.returncode, answer.stdout.split()) == (0, ["a1", "a2", "b1", "b2", "c1", "c2"]), answer
+    answer = sites.sssjob("wait", "g", "--timeout", "120")
+    assert answer.returncode == 0, answer
+    ran = (sites.there / "ran").read_text().split()
+    assert sorted(ran) == ["a1", "a2", "b1", "b2", "c1", "c2"]
+    assert all(ran.index(f"{name}1") < ran.index(f"{name}2") for name in "abc")
+    document = read_document(sites.sssjob("status", "g").stdout.encode())
+    where = {str(job.value("Id")): next(p.text for p in job.all("Extension") if p.get("name") == "Site")
+             for job, _ in document.jobs()}
+    assert where == {"a1": "slurm", "a2": "slurm", "b1": "sge", "b2": "sge", "c1": "slurm", "c2": "slurm"}
