@@ -421,10 +421,10 @@ class Desk:
     def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
         """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
         is one, whole."""
-        from sssjob.sssrmap import Get, Where
+        from sssjob.sssrmap import Get, Response, Status, Where
         from sssjob.sssrmap.answering import answer, answers
         from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
-        from sssjob.sssrmap.sources import JournalSource, LedgerSource
+        from sssjob.sssrmap.sources import LEDGER_KINDS, JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
             """The answers of a source: one, or as many pieces as the request has room for."""
@@ -440,6 +440,10 @@ class Desk:
         if {asked.name for asked in request.objects} <= {"Job"} and not is_of_bank:
             return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
         user.require("ledger")
+        unknown = next((asked.name for asked in request.objects if asked.name not in LEDGER_KINDS), None)
+        if unknown is not None and profile != "gold":
+            text = f"{escape(unknown, 60)} is not a valid object (known: {', '.join(LEDGER_KINDS)})"
+            return [Response((Status.of("740", text),), request.actor)]
         with self.ledger(create=False) as ledger:
             return answered(LedgerSource(ledger) if profile != "gold" else GoldSource(ledger, request))
 

@@ -132,3 +132,11 @@ def test_what_is_written_in_one_turn_is_sent_at_once() -> None:
 
     asyncio.run(turns())
     assert sent == [b"head body", b"last", b"closed"]
+
+
+def test_another_face_is_no_server_of_messages(serving: Serving) -> None:
+    """Who asks the port of HTTP hears so, and of no input that is empty."""
+    with serving() as place, pytest.raises(MessageError) as raised:
+        joined(responses(Request("Query", "amy", (Object("Job"), Get("Id"))), Peer("127.0.0.1", place.port)))
+    assert (raised.value.status.code, raised.value.status.message) == (
+        "240", "The server answers with HTTP status 401, and no message.")

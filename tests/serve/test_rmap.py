@@ -228,6 +228,8 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, actor="mallory"), Signing(b"", password=True), "424"),
     (replace(QUERY, parts=(Object("Account"),)), Signing(KEY), "444"),
     (replace(QUERY, parts=(Object("Zebra"),)), Signing(KEY), "444"),
+    (replace(QUERY, actor="root", parts=(Object("Queue"),)), Signing(KEY), "740"),
+    (replace(QUERY, actor="root", parts=(Object("Account"),)), Signing(KEY), "730"),
     (replace(QUERY, actor="eve", action="Submit", parts=(Object("Job"), Data(JOB)), id="x"), Signing(KEY), "444"),
     (replace(QUERY, action="Dance", parts=(Object("Job"),), id="x"), Signing(KEY), "313"),
     (replace(QUERY, action="Checkpoint", parts=(Object("Job"),)), Signing(KEY), "313"),
