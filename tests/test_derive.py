@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from sssjob.derive.__main__ import generated
-from sssjob.derive.conformance import STATEMENTS, Cited, citations, conformance, rows_of_tables
+from sssjob.derive.conformance import STATEMENTS as OF_JOBS
+from sssjob.derive.conformance import Cited, citations, conformance, rows_of_tables
+from sssjob.derive.exchange import EXCHANGE
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.rules import RULES
 
 ROOT = Path(__file__).resolve().parents[1]
+STATEMENTS = (*OF_JOBS, *EXCHANGE)
 
 
 @cache

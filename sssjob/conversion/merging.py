@@ -210,7 +210,12 @@ def _shown(value: object) -> str:
 def _of_item(item: Item) -> str:
     if isinstance(item, Property):
         return repr(item.text)
-    return f"{item.tag} of {', '.join(p.tag for p in item.properties())}" if isinstance(item, Container) else item.tag
+    return f"{item.tag} of {', '.join(map(_stated, item.properties()))}" if isinstance(item, Container) else item.tag
+
+
+def _stated(item: Property) -> str:
+    """A property as it is stated: ``Memory units='GB' '4'``."""
+    return " ".join((item.tag, *(f"{name}={value!r}" for name, value in item.attributes.items()), repr(item.text)))
 
 
 def split(document: Document) -> Iterator[tuple[str, Document]]:

@@ -34,7 +34,7 @@ from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.keeper import keep
-from sssjob.run.listing import details_of
+from sssjob.run.listing import Details, details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Outcome, ended_record
 from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
@@ -118,13 +118,15 @@ class Client:
 
     def prepare(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                 planned: Callable[[Findings], bool] | None = None, request: str | None = None,
-                on_end: Sequence[Hook] = ()) -> Prepared | None:
-        """The first third of ``submit``: plan a document; None where findings reject it. Nothing is in the journal."""
+                on_end: Sequence[Hook] = (), is_new: bool = False) -> Prepared | None:
+        """The first third of ``submit``: plan a document; None where findings reject it. Nothing is in the journal.
+        is_new: nobody can have made a request of this name before."""
         document = expand(document, self.findings)
         token = token_hex(8)
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
                             request, on_end, token, self.journal.folder(token))
-        if request is not None and (earlier := self.journal.requested(request)) is not None:
+        earlier = None if request is None or is_new else self.journal.requested(request)
+        if earlier is not None:
             prepared.entered(earlier)
             return prepared
         prepared.backend = self._planning(executor)
@@ -480,7 +482,8 @@ class Client:
         if entry.token == prepared.token:
             entry.way = None if cluster is not None else way_of(backend)
             for job in jobs.jobs:
-                entry.detail(job.number, partial(details_of, job))
+                if details_of(job) != Details():
+                    entry.detail(job.number, partial(details_of, job))
         return entry
 
     def _cap(self) -> Event:

@@ -132,6 +132,8 @@ class Journal(JournalRows):
         self._connection = connection
         self.reserve_spent = False      # by this client: the disk is full, and what follows may not be written
         self._taken_back: list[Callable[[], None]] | None = None    # within a transaction: what restores what it took
+        self._in_part = False           # of a transaction, which is taken back alone
+        self._folders = path.with_name(path.name + ".d")
 
     def have_reserve(self) -> None:
         """Have the file beside the journal that takes up room until the disk is full. None where there is no room."""
@@ -166,7 +168,7 @@ class Journal(JournalRows):
 
     def folder(self, token: str) -> Path:
         """Where the lease and the scripts of a submission are. token: a random text, part of the name."""
-        return self.path.with_name(self.path.name + ".d") / token
+        return self._folders / token
 
     def add(self, token: str, executor: str, document: str, directory: Path, policy: str, name: str | None,
             rows: Sequence[Row], events: Sequence[Event] = (), cluster: str | None = None,
@@ -174,14 +176,17 @@ class Journal(JournalRows):
         """Write down a submission with its jobs and the first events. name: the group's id. cluster: where its jobs
         are, None where that is not known. request: what its user calls it; that of a submission which is there already
         gives that one, and nothing is written. site: the name of its profile."""
+        now, host = time.time(), socket.gethostname()
         with self._transaction():
-            if request is not None and (earlier := self.requested(request)) is not None:
-                return earlier
-            number = self._connection.execute(
+            inserted = self._connection.execute(
                 "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
-                "request, site) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (token, executor, document, os.fspath(directory), policy, name, time.time(),
-                 f"{socket.gethostname()}:{os.getpid()}", cluster, request, site)).lastrowid
+                "request, site) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM submissions WHERE request = ?)",
+                (token, executor, document, os.fspath(directory), policy, name, now, f"{host}:{os.getpid()}", cluster,
+                 request, site, request))
+            if not inserted.rowcount and request is not None and (earlier := self.requested(request)) is not None:
+                return earlier
+            number = inserted.lastrowid
             assert number is not None
             self._check_keys(events)
             for row in rows:
@@ -191,7 +196,8 @@ class Journal(JournalRows):
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(number, r.job, r.id, r.name, r.label, r.state, r.outcome, r.array, r.message) for r in rows])
             self._write_events(number, events)
-        return self.entry(number)
+        return Entry(self, number, token, executor, document, Path(directory), policy, name, now, None, host, cluster,
+                     site, request)
 
     def requested(self, request: str) -> Entry | None:
         """The submission that its user calls so; None where there is none."""
@@ -255,8 +261,12 @@ class Journal(JournalRows):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing, and on the disk; within another one on the disk with that."""
+        """All or nothing, and on the disk; within another one on the disk with that, and within a part of one nothing
+        if that is nothing."""
         with told(self.path):
+            if self._in_part:
+                yield
+                return
             if self._taken_back is not None:
                 with self._part():
                     yield
@@ -284,6 +294,7 @@ class Journal(JournalRows):
         if not self._connection.in_transaction:     # a savepoint would begin a transaction of its own
             raise sqlite3.OperationalError("the transaction was rolled back")
         self._connection.execute("SAVEPOINT part")
+        self._in_part = True
         try:
             yield
         except BaseException:
@@ -291,6 +302,8 @@ class Journal(JournalRows):
                 self._connection.execute("ROLLBACK TO part")
                 self._connection.execute("RELEASE part")
             raise
+        finally:
+            self._in_part = False
         self._connection.execute("RELEASE part")
 
     def flush_together(self, entries: Sequence[tuple[Entry, bool]]) -> None:

@@ -5,6 +5,7 @@ into the journal are written next, all of them in one transaction, and answered 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,6 +18,7 @@ __all__ = ["Counter", "Workers"]
 T = TypeVar("T")
 _THREADS: Final = {"enter": 1, "begin": 1, "change": 1, "follow": 1, "news": 1, "read": 2, "query": 2, "convert": 2}
 _MOST: Final = 64           # orders of one transaction
+_SLICE_S: Final = 0.02      # that orders are begun before the first of them are answered
 _CLOSE_S: Final = 10.0
 
 
@@ -101,14 +103,18 @@ class Counter:
 
     async def _begin(self) -> None:
         while self._entered:
-            batch = self._next()
+            batches: list[list[tuple[Entered, asyncio.Future[Submitted]]]] = []
+            while self._entered and len(batches) < _MOST:
+                batches.append(self._next())
             try:
-                results: Sequence[Submitted | Exception] = await self._workers.do(
-                    "begin", partial(Desk.begin, entered=[entered for entered, _ in batch]))
-            except Exception as error:
-                results = [error] * len(batch)
-            for (_, answer), result in zip(batch, results, strict=True):
-                _settle(answer, result)
+                results = await self._workers.do("begin", partial(
+                    _begun, batches=[[entered for entered, _ in batch] for batch in batches]))
+            except Exception as error:          # the journal cannot even be opened
+                results = [[error] * len(batch) for batch in batches]
+            for batch, answers in zip(batches, results, strict=False):
+                for (_, answer), result in zip(batch, answers, strict=True):
+                    _settle(answer, result)
+            self._entered[:0] = [item for batch in batches[len(results):] for item in batch]
 
     def _next(self) -> list[tuple[Entered, asyncio.Future[Submitted]]]:
         """Orders that are begun together: those of one user, so that nobody hears of the jobs of others. One that is
@@ -129,6 +135,21 @@ def _entered(desk: Desk, orders: Sequence[Order]) -> list[tuple[Entered, Submitt
     return [result if isinstance(result, Exception)
             else (result, None if result.order.waits else desk.submitted(result))
             for result in desk.enter(orders)]
+
+
+def _begun(desk: Desk, batches: Sequence[Sequence[Entered]]) -> list[list[Submitted | Exception]]:
+    """How orders stand that are begun, batch by batch, as far as there is time: the first is not to wait for the last,
+    but a thread that is woken for each of many does little else."""
+    results: list[list[Submitted | Exception]] = []
+    until = time.monotonic() + _SLICE_S
+    for batch in batches:
+        try:
+            results.append([*desk.begin(batch)])
+        except Exception as error:
+            results.append([error] * len(batch))
+        if time.monotonic() > until:
+            break
+    return results
 
 
 def _settle(answer: asyncio.Future[Submitted], result: Submitted | Exception) -> None:

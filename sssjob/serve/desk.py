@@ -59,6 +59,9 @@ def owner_of(request: str | None) -> str | None:
     return request.removeprefix(_PREFIX).partition(":")[0]
 
 
+_ANY_JOB: Final = b"<Job><Executable>/bin/true</Executable></Job>"
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is to be submitted. key: of the request; the same once more gives the submission that was made. waits:
@@ -237,6 +240,12 @@ class Desk:
             results = [result if isinstance(result, Exception) else error for result in results]
         return results
 
+    def warm(self) -> None:
+        """Plan a job that nobody wants: what is imported for that is there then for the jobs of users."""
+        planned = self._tried(self._prepare, Order(User("", frozenset({"submit"})), _ANY_JOB))
+        if isinstance(planned, Entered):
+            planned.prepared.drop()
+
     @staticmethod
     def _tried(act: Callable[[T], Entered], subject: T) -> Entered | Exception:
         try:
@@ -256,7 +265,7 @@ class Desk:
         client = self.client
         try:
             prepared = client.prepare(document, chosen, policy=order.policy or Policy.REJECT, cwd=self.directory,
-                                      request=request)
+                                      request=request, is_new=order.key is None)
         except UsageError as error:
             raise self._conflict(order, request, error) from None
         findings.extend(client.findings)
@@ -285,8 +294,8 @@ class Desk:
         submitted all the same, and the next who follows it begins it."""
         client = self.client
         by_number = {entered_one.number: entered_one.prepared for entered_one in reversed(entered)}
-        prepared = [replace(entered_one, entry=self.journal.entry(number)) for number,
-                    entered_one in reversed(by_number.items())]
+        prepared = [replace(one, entry=None if one.entry is None else replace(one.entry, journal=self.journal))
+                    for one in reversed(by_number.values())]
         try:
             client.begin(prepared)
         except SSSJobError as error:
@@ -412,10 +421,10 @@ class Desk:
     def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
         """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
         is one, whole."""
-        from sssjob.sssrmap import Get, Where
+        from sssjob.sssrmap import Get, Response, Status, Where
         from sssjob.sssrmap.answering import answer, answers
         from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
-        from sssjob.sssrmap.sources import JournalSource, LedgerSource
+        from sssjob.sssrmap.sources import LEDGER_KINDS, JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
             """The answers of a source: one, or as many pieces as the request has room for."""
@@ -431,6 +440,10 @@ class Desk:
         if {asked.name for asked in request.objects} <= {"Job"} and not is_of_bank:
             return answered(JournalSource(self.journal, only=lambda row: self.sees(user, row)))
         user.require("ledger")
+        unknown = next((asked.name for asked in request.objects if asked.name not in LEDGER_KINDS), None)
+        if unknown is not None and profile != "gold":
+            text = f"{escape(unknown, 60)} is not a valid object (known: {', '.join(LEDGER_KINDS)})"
+            return [Response((Status.of("740", text),), request.actor)]
         with self.ledger(create=False) as ledger:
             return answered(LedgerSource(ledger) if profile != "gold" else GoldSource(ledger, request))
 

@@ -116,6 +116,36 @@ class _Process(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+class _Corked:
+    """A transport that sends what is written in one turn of the loop at once: the head of an answer with its body."""
+
+    __slots__ = ("_loop", "_pieces", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send some octets, soon."""
+        if not self._pieces:
+            self._loop.call_soon(self._send)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        """Send what was written, and close."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces:
+            self._transport.write(b"".join(pieces))
+
+    def __getattr__(self, name: str) -> Any:
+        """What else a transport has."""
+        return getattr(self._transport, name)
+
+
 class _Impatient(HttpToolsProtocol):
     """Closes a connection on which no whole request head comes in time, or one that is longer than it may be.
 
@@ -131,7 +161,8 @@ class _Impatient(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        super().connection_made(cast(asyncio.Transport, transport))
+        corked = _Corked(cast(asyncio.Transport, transport), self.loop)
+        super().connection_made(cast(asyncio.Transport, corked))
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:

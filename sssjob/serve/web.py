@@ -7,6 +7,7 @@ members of JSON, types of bodies. Errors are JSON objects ``{"status", "message"
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -29,7 +30,7 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.serve.access import Audit, DeniedError, Pace, User, Users
 from sssjob.serve.contract import EVERYTHING, contract
 from sssjob.serve.counter import Counter, Workers
-from sssjob.serve.desk import ConflictError, LackingError, records
+from sssjob.serve.desk import ConflictError, Desk, LackingError, records
 from sssjob.serve.events import Happening, Happenings, happenings
 from sssjob.serve.iri import REPLY, of_iri, problem
 from sssjob.serve.operations import Answer, Call, Operation, RequestError
@@ -70,7 +71,7 @@ class Server:
     async def working(self) -> AsyncIterator[None]:
         """Follow jobs and look for news meanwhile."""
         self.happenings.begin(await self.workers.do("news", lambda desk: desk.journal.last_event()))
-        tasks = [asyncio.create_task(self._again(_LOOK_S, self._news)),
+        tasks = [asyncio.create_task(self._warm()), asyncio.create_task(self._again(_LOOK_S, self._news)),
                  asyncio.create_task(self._again(self.follow_s, self._follow))]
         try:
             async with AsyncExitStack() as stack:
@@ -83,6 +84,13 @@ class Server:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.counter.close()
+            gc.unfreeze()
+
+    async def _warm(self) -> None:
+        """Have all modules in memory that a submission needs, and have the garbage collector pass over them, which
+        would go through them again and again while requests wait."""
+        await self.workers.do("enter", Desk.warm)
+        gc.freeze()
 
     async def _again(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -93,8 +93,8 @@ def responses(request: Request, peer: Peer, *, signing: Signing | None = None, c
     with _connected(peer, context, limits.message_seconds) as connection:
         _send(connection, octets)
         before: Response | None = None
-        for payload in _payloads(connection, limits):
-            response = _response(payload, noted, limits)
+        for status, payload in _payloads(connection, limits):
+            response = _response(payload, noted, limits, status)
             if before is not None:
                 _check_order(before, response)
             yield response
@@ -151,14 +151,14 @@ def _send(connection: socket.socket, octets: bytes) -> None:
             raise MessageError("224", f"The request cannot be sent: {error}") from None
 
 
-def _payloads(connection: socket.socket, limits: Limits) -> Iterator[bytes]:
-    """The pieces of the reply, as they come."""
+def _payloads(connection: socket.socket, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    """The status of HTTP, and a piece of the reply, as they come."""
     receiver = Receiver("reply", limits=limits)
     while not receiver.complete:
         end = time.monotonic() + limits.message_seconds
         while not receiver.payloads and not receiver.complete:
             receiver.feed(_received(connection, end))
-        yield from receiver.payloads
+        yield from ((receiver.status, payload) for payload in receiver.payloads)
         receiver.payloads.clear()
 
 
@@ -177,11 +177,16 @@ def _received(connection: socket.socket, end: float) -> bytes:
         raise MessageError("226", f"The answer cannot be received: {error}") from None
 
 
-def _response(payload: bytes, findings: Findings, limits: Limits) -> Response:
+def _response(payload: bytes, findings: Findings, limits: Limits, status: int) -> Response:
+    own_findings = Findings(findings.file, limits)
     try:
-        return read_message(payload, policy=Policy.WARN, limits=limits, findings=findings).response
+        response = read_message(payload, policy=Policy.WARN, limits=limits, findings=own_findings).response
     except RejectedError as error:
+        if status >= 400:           # of a server of something else, whose words are of another kind
+            raise MessageError("240", f"The server answers with HTTP status {status}, and no message.") from None
         raise MessageError("300", f"The answer is no message: {error}") from None
+    findings.extend(own_findings)
+    return response
 
 
 def _check_order(before: Response, response: Response) -> None:

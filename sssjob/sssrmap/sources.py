@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sssjob.run.journal import Journal
     from sssjob.run.rows import Row
 
-__all__ = ["Documents", "JournalSource", "LedgerSource"]
+__all__ = ["LEDGER_KINDS", "Documents", "JournalSource", "LedgerSource"]
 
 
 class Documents:
@@ -115,6 +115,8 @@ _LEDGER: Final[dict[str, Kind]] = {
     "Reservation": Kind("Reservation", _TRANSACTION, {"Name": "JobId"}),
     "Quotation": Kind("Quotation", _TRANSACTION, {"Name": "JobId"}),
 }
+#: Kinds of objects that the ledger has.
+LEDGER_KINDS: Final = (*_LEDGER, "Job")
 
 
 class LedgerSource:
@@ -126,7 +128,7 @@ class LedgerSource:
 
     def kinds(self) -> tuple[str, ...]:
         """Account, Transaction, Reservation, Quotation, Job."""
-        return (*_LEDGER, "Job")
+        return LEDGER_KINDS
 
     def kind(self, name: str) -> Kind:
         """One of them."""

@@ -40,7 +40,8 @@ _TAG: Final = re.compile(
 _COMMENT: Final = re.compile(rb"<!\[CDATA\[.*?\]\]>|(<!--).*?-->", re.S)
 _STEP: Final = re.compile(r"([^\[\]]+)(?:\[(\d+)\])?")
 #: Elements that may stand around what belongs to the container outside.
-_WRAPPERS: Final = frozenset((*TRANSPARENT, *(a for e in ELEMENTS if e.name == "Node" for a in e.aliases)))
+_WRAPPERS: Final = frozenset(
+    name.encode() for name in (*TRANSPARENT, *(a for e in ELEMENTS if e.name == "Node" for a in e.aliases)))
 
 
 class DocumentText:
@@ -346,11 +347,12 @@ def _spots(anchor: Container) -> Iterator[_Spot]:
     stack: list[tuple[Container, tuple[_Step, ...], tuple[tuple[str, int], ...]]] = [(anchor, (), ())]
     while stack:
         parent, steps, path = stack.pop()
-        sparse = {_spelt(i) for i in parent.items if not isinstance(i, Property) or i.value == ""}
+        names = [*map(_spelt, parent.items)]
+        sparse = {name for name, item in zip(names, parent.items, strict=True)
+                  if not isinstance(item, Property) or item.value == ""}
         spelt: dict[str, int] = {}
         tags: dict[str, int] = {}
-        for item in parent.items:
-            name = _spelt(item)
+        for name, item in zip(names, parent.items, strict=True):
             number = spelt[name] = spelt.get(name, -1) + 1
             tags[item.tag] = tags.get(item.tag, 0) + 1
             spot = _Spot((*steps, _Step(name.encode(), number, name not in sparse)),
@@ -396,28 +398,30 @@ class _Tags:
 
     def __init__(self, data: bytes, at: int, repaired: bool, items: int) -> None:
         self._offsets: list[int] = []
-        self._found: dict[tuple[int, _Step], int] = {}      # number of the element outside, step -> number
+        self._found: dict[tuple[int, bytes, int, bool], int] = {}   # number of the element outside, step -> number
         open_: list[tuple[bytes, int]] = []                 # names, and the elements that hold what stands in them
         counts: dict[tuple[int, bytes, bool], int] = {}
+        offsets, numbers = self._offsets, self._found
         for tag in islice(_TAG.finditer(data, at), 8 * items + 1_000):
-            if tag[2] is None:
+            closing, name, inner, ends = tag.groups()
+            if name is None:
                 continue
-            name = tag[2].rpartition(b":")[2]
-            if tag[1] or (repaired and open_ and open_[-1][0] == name and not tag[3].strip() and not tag[4]):
+            if b":" in name:
+                name = name.rpartition(b":")[2]
+            if closing or (repaired and open_ and open_[-1][0] == name and not inner.strip() and not ends):
                 if len(open_) < 2:
                     return
                 open_.pop()
                 continue
             parent = open_[-1][1] if open_ else -1
-            number = len(self._offsets)
-            self._offsets.append(tag.start())
-            for full in (False, True)[:1 if _is_empty(data, tag) else 2]:
+            number = len(offsets)
+            offsets.append(tag.start())
+            for full in (False,) if ends or _is_empty(data, tag.end()) else (False, True):
                 count = counts.get((parent, name, full), 0)
                 counts[parent, name, full] = count + 1
-                self._found[parent, _Step(name, count, full)] = number
-            if not tag[4]:
-                around = open_ and name.decode("utf-8", "replace") in _WRAPPERS
-                open_.append((name, parent if around else number))
+                numbers[parent, name, count, full] = number
+            if not ends:
+                open_.append((name, parent if open_ and name in _WRAPPERS else number))
             elif not open_:
                 return
 
@@ -425,15 +429,14 @@ class _Tags:
         """Where the tag starts that steps lead to; of those that the text does not have the last that it has."""
         element = 0
         for step in steps:
-            inner = self._found.get((element, step))
+            inner = self._found.get((element, *step))
             if inner is None:
                 break
             element = inner
         return self._offsets[element] if self._offsets else at
 
 
-def _is_empty(data: bytes, tag: re.Match[bytes]) -> bool:
-    if tag[4]:
-        return True
-    end = data.find(b"<", tag.end())
-    return not data[tag.end():end].strip() and data[end + 1:end + 2] == b"/"
+def _is_empty(data: bytes, at: int) -> bool:
+    """Whether nothing stands behind a start tag, which ends there, but the end tag."""
+    end = data.find(b"<", at)
+    return data.startswith(b"/", end + 1) and (end == at or not data[at:end].strip())

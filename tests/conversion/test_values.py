@@ -205,7 +205,7 @@ def test_facts_are_added_and_states_go_on() -> None:
 
 CONFLICTS: Final = [
     "Job '2': User is 'bob', and 'eve' in back.xml", "Job '2': Queue is 'batch', and 'fast' in back.xml",
-    "Job '2': Requested is Requested of Memory, and Requested of Processors in back.xml"]
+    "Job '2': Requested is Requested of Memory units='GB' '4', and Requested of Processors '9' in back.xml"]
 OTHER: Final = ("<Job><Id>2</Id><User>eve</User><Queue>fast</Queue><Name>n</Name>"
                 "<Requested><Processors>9</Processors></Requested></Job>")
 

@@ -31,6 +31,7 @@ from sssjob.sssrmap import (
 )
 from sssjob.sssrmap.calling import Peer, Signing, joined, responses
 from tests.serve.conftest import KEY, RATES, Serving
+from tests.spec.support import spec
 from tests.sssrmap.recordings import exchanges
 
 TELLER: Final = User("root", frozenset({"bank"}))
@@ -93,6 +94,7 @@ def words(status: Status) -> str:
 
 
 @pytest.mark.parametrize("topic", ["life", "refuse", "forbidden"])
+@spec("SSSRMAP Actions", 7)
 def test_a_recorded_day(ledger: Ledger, topic: str) -> None:
     """In the order in which it was recorded: the same codes, the same words, the same amounts."""
     compared = 0

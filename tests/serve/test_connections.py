@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import shutil
 import socket
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,3 +98,45 @@ def test_who_says_nothing_is_left(serving: Serving, monkeypatch: pytest.MonkeyPa
             with pytest.raises(TimeoutError):
                 while connection.recv(1000):
                     pass
+
+
+def test_what_is_written_in_one_turn_is_sent_at_once() -> None:
+    """A head and its body are one packet; who closes loses nothing of what was written."""
+    sent: list[bytes] = []
+
+    class Transport(asyncio.Transport):
+        """Keeps what it is to send."""
+
+        def write(self, data: Any) -> None:
+            """It is sent."""
+            sent.append(bytes(data))
+
+        def close(self) -> None:
+            """It is closed."""
+            sent.append(b"closed")
+
+        def is_closing(self) -> bool:
+            """Whether it is closed."""
+            return b"closed" in sent
+
+    async def turns() -> None:
+        corked = running._Corked(Transport(), asyncio.get_running_loop())
+        for octets in (b"head ", b"body"):
+            corked.write(octets)
+        assert not sent
+        await asyncio.sleep(0)
+        corked.write(b"last")
+        corked.close()
+        assert corked.is_closing()
+        await asyncio.sleep(0)
+
+    asyncio.run(turns())
+    assert sent == [b"head body", b"last", b"closed"]
+
+
+def test_another_face_is_no_server_of_messages(serving: Serving) -> None:
+    """Who asks the port of HTTP hears so, and of no input that is empty."""
+    with serving() as place, pytest.raises(MessageError) as raised:
+        joined(responses(Request("Query", "amy", (Object("Job"), Get("Id"))), Peer("127.0.0.1", place.port)))
+    assert (raised.value.status.code, raised.value.status.message) == (
+        "240", "The server answers with HTTP status 401, and no message.")

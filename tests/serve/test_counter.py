@@ -13,6 +13,7 @@ import pytest
 
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.run.journal import Entry, Journal
+from sssjob.serve import counter
 from sssjob.serve.access import DeniedError, User
 from sssjob.serve.counter import Counter, Workers
 from sssjob.serve.desk import ConflictError, Desk, Entered, Order, Submitted
@@ -181,6 +182,27 @@ def test_who_does_not_wait_hears_when_it_is_on_the_disk(tmp_path: Path, monkeypa
             thread.join(20)
         assert waiting[0].status == 201
         assert [one["message"] for one in waiting[0].body["findings"]][-1] == "not begun yet: keeper: is away"
+
+
+@pytest.mark.parametrize(("seconds", "fewest", "most"), [(0.0, 20, 20), (60.0, 1, 3)])
+def test_the_first_do_not_wait_for_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float,
+                                            fewest: int, most: int) -> None:
+    """Orders that are begun one by one are answered when the time for some of them is over; all are in the end."""
+    monkeypatch.setattr("sssjob.serve.counter._SLICE_S", seconds)
+    hops: list[int] = []
+
+    def noted(desk: Desk, batches: Sequence[Sequence[Entered]]) -> list[list[Submitted | Exception]]:
+        hops.append(len(batches))
+        return begun(desk, batches)
+
+    begun = counter._begun
+    monkeypatch.setattr(counter, "_begun", noted)
+
+    async def several(counter: Counter) -> list[Submitted]:
+        return await asyncio.gather(*(counter.submit(order(f"j{n}")) for n in range(20)))
+
+    assert [one.jobs[0]["id"] for one in counted(tmp_path, several)] == [f"j{n}" for n in range(20)]
+    assert fewest <= len(hops) <= most
 
 
 def test_the_journal_cannot_be_opened(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from sssjob.sssrmap.signing import sign
 from sssjob.sssrmap.writer import write_message
 from tests.run.support import eventually
 from tests.serve.conftest import KEY, Place, Serving, still
+from tests.spec.support import spec
 from tests.sssrmap.recordings import exchanges
 
 JOB: Final = "<Job><Id>{0}</Id><Executable>/bin/true</Executable></Job>"
@@ -63,6 +64,7 @@ def submit(name: str, id_: str | None, actor: str = "amy") -> Request:
     return Request("Submit", actor, (Object("Job"), Data(JOB.format(name))), id=id_)
 
 
+@spec("SSSRMAP Actions", 1, 3)
 def test_a_job_is_submitted_once_and_asked_for(place: Place) -> None:
     """By any signature that counts; nobody else sees it."""
     first, again = (asked(place, submit("one", "r1")) for _ in range(2))
@@ -76,6 +78,7 @@ def test_a_job_is_submitted_once_and_asked_for(place: Place) -> None:
     assert asked(place, replace(QUERY, actor="bob")).count == 0
 
 
+@spec("SSSRMAP Request", 3)
 def test_a_file_beside_the_jobs_is_their_script(place: Place) -> None:
     """It stands behind Data, as the message format has it."""
     script = "<Job><Id>s</Id><Executable>#Script</Executable></Job>"
@@ -86,6 +89,7 @@ def test_a_file_beside_the_jobs_is_their_script(place: Place) -> None:
     assert lacking.status.value == "Failure" and "the File 'Script'" in (lacking.status.message or "")
 
 
+@spec("SSSRMAP Actions", 2)
 def test_a_job_is_cancelled_by_who_may(serving: Serving) -> None:
     where = Where("Id", "one")
     with serving() as place:
@@ -97,6 +101,7 @@ def test_a_job_is_cancelled_by_who_may(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize(("action", "parts"), [("Start", ()), ("Modify", (Set("Hold", ""),))])
+@spec("SSSRMAP Actions", 5)
 def test_what_else_is_asked_for_jobs(serving: Serving, action: str, parts: tuple[Set, ...]) -> None:
     """A held job may start; what cannot be done is told of each job, and others' jobs are none."""
     held = Request("Submit", "amy", (Object("Job"), Data(
@@ -120,6 +125,7 @@ def test_what_else_is_asked_for_jobs(serving: Serving, action: str, parts: tuple
         asked(place, Request("Cancel", "amy", (Object("Job"), where), id="5"))
 
 
+@spec("SSSRMAP Actions", 6)
 def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tmp_path: Path) -> None:
     """At both faces; by nobody else; what ended is refused, where to cancel it again is not."""
     script = f"trap 'touch {tmp_path}/got' USR1; until test -e {tmp_path}/go; do sleep 0.05; done; exit 4"
@@ -150,6 +156,7 @@ def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tm
         assert place.call("amy", "POST", "/v1/jobs/r/cancel").body["refusals"] == {}
 
 
+@spec("SSSRMAP Actions", 4)
 def test_a_job_is_held_and_let_go(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     """By Set, or by what is in Data; nothing else of a job is changed, and nothing where one of several is wrong."""
     monkeypatch.setattr("sssjob.run.client.keep", lambda entry: None)
@@ -228,6 +235,8 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (replace(QUERY, actor="mallory"), Signing(b"", password=True), "424"),
     (replace(QUERY, parts=(Object("Account"),)), Signing(KEY), "444"),
     (replace(QUERY, parts=(Object("Zebra"),)), Signing(KEY), "444"),
+    (replace(QUERY, actor="root", parts=(Object("Queue"),)), Signing(KEY), "740"),
+    (replace(QUERY, actor="root", parts=(Object("Account"),)), Signing(KEY), "730"),
     (replace(QUERY, actor="eve", action="Submit", parts=(Object("Job"), Data(JOB)), id="x"), Signing(KEY), "444"),
     (replace(QUERY, action="Dance", parts=(Object("Job"),), id="x"), Signing(KEY), "313"),
     (replace(QUERY, action="Checkpoint", parts=(Object("Job"),)), Signing(KEY), "313"),
@@ -253,6 +262,7 @@ def test_honest_repeats_of_a_query_are_answered(place: Place) -> None:
     (submit("e</Id><StartTime>soon</StartTime><Id>", "x"), Signing(KEY), "300"),
     (replace(QUERY, parts=(Object("Job"), Option("Limit", "x"))), Signing(KEY), "317"),
 ])
+@spec("SSSRMAP Actions", 8)
 def test_what_is_refused(place: Place, request_: Request, signing: Signing | None, expected: str) -> None:
     response = asked(place, request_, signing=signing)
     assert code(response) == expected, response.status
@@ -264,6 +274,7 @@ def test_more_conditions_than_there_may_be(place: Place) -> None:
     assert code(asked(place, replace(QUERY, parts=(*QUERY.parts, *many)))) == "300"
 
 
+@spec("SSSRMAP Response", 3)
 def test_answers_come_in_pieces(place: Place) -> None:
     for number in range(3):
         asked(place, submit(f"p{number}", f"p{number}", "bob"))

@@ -21,6 +21,7 @@ from sssjob.sssrmap.sentences import request_of
 from sssjob.sssrmap.sources import Documents
 from sssjob.sssrmap.things import Kind, Thing
 from sssjob.xml.reader import read_document
+from tests.spec.support import spec
 from tests.sssrmap.recordings import exchanges, messages
 
 GROUP: Final = """<JobGroup><JobDefaults><Queue>batch</Queue><Requested><Memory units="GB">4</Memory></Requested>
@@ -123,6 +124,7 @@ def test_what_is_no_request(text: str, message: str) -> None:
     ("Where User=nobody Get Count(Id)", "<Job><Id>0</Id></Job>"),
     ("Where User=nobody", ""),
 ])
+@spec("SSSRMAP Conditions", 2, 3)
 def test_questions_about_jobs(text: str, content: str) -> None:
     response = asked(f"Query Job {text}")
     assert response.status.code == "000", response.status
@@ -205,6 +207,7 @@ def test_kinds_of_joins_are_refused() -> None:
      "<Job_Job><User>amy</User><Id>4</Id></Job_Job><Job_Job><User>bob</User><Id>1</Id></Job_Job>"),
     ("Where a.Id=b.User Get a.Id", ""),
 ])
+@spec("SSSRMAP Conditions", 5)
 def test_objects_are_joined(text: str, content: str) -> None:
     """The combinations of which the conditions hold, with the properties of each in the order of the Gets."""
     response = asked(f"Query Job As a,Job As b {text}")
@@ -250,6 +253,7 @@ def test_a_join_that_takes_too_long_is_ended() -> None:
 
 
 @pytest.mark.parametrize("where", [Where("Id", op="G"), Where("Id", conj="Nand"), Where("Id", object="Node")])
+@spec("SSSRMAP Conditions", 4)
 def test_unknown_words_of_conditions(where: Where) -> None:
     response = answer(Request("Query", "amy", (Object("Job"), where)), DOCUMENTS, now=0)
     assert response.status.code == "318"
@@ -316,6 +320,8 @@ QUERIES: Final = [name for name, case in EXCHANGES.items() if case.get("topic") 
 
 
 @pytest.mark.parametrize("name", QUERIES)
+@spec("SSSRMAP Conditions", 1, 2)
+@spec("SSSRMAP Response", 2)
 def test_gold_answers_the_same(name: str) -> None:
     request = read_message(MESSAGES[f"{name} request"], profile="gold").request
     ours = list(answers(request, Bank(), 1000, now=0, profile="gold"))
@@ -361,6 +367,7 @@ class _Fixed:
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(("And", "Or", "AndNot", "OrNot")), st.integers(0, 2),
                           st.integers(0, 2)), min_size=1, max_size=7))
+@spec("SSSRMAP Conditions", 1)
 def test_conditions_mean_what_their_words_say(rows: list[tuple[bool, str, int, int]]) -> None:
     """As Python reads them: conj, opening brackets, not, the condition, closing brackets."""
     words, wheres, depth = [], [], 0

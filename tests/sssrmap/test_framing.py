@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sssjob.limits import LIMITS, Limits
 from sssjob.sssrmap.framing import FrameError, Receiver, framed_chunk, framed_end, framed_head, framed_request
+from tests.spec.support import spec
 from tests.sssrmap.recordings import GOLD, MAUI, exchanges
 
 RECORDED: Final = exchanges()
@@ -45,6 +46,7 @@ def outcome(octets: bytes, *, gold: bool = False, ended: bool = True) -> tuple[i
 
 
 @pytest.mark.parametrize("name", [name for name, case in RECORDED.items() if case.get("topic") != "frame"])
+@spec("SSSRMAP Wire", 1)
 def test_recorded_requests_hold_one_payload(name: str) -> None:
     """However the octets are cut, and whether or not the client closes its side."""
     octets = octets_of(RECORDED[name]["request"])
@@ -61,6 +63,7 @@ FRAMES: Final = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
+@spec("SSSRMAP Wire", 3)
 def test_recorded_frames_are_answered_as_gold_does(name: str) -> None:
     """The status of HTTP and the code of what Gold refuses; what it takes is taken."""
     case = FRAMES[name]
@@ -80,6 +83,7 @@ def test_recorded_frames_are_answered_as_gold_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
+@spec("SSSRMAP Wire", 1)
 def test_requests_of_maui_end_with_a_nul(number: int) -> None:
     """``chunked;`` with a stray semicolon, and no chunk of size 0."""
     text = json.loads((MAUI / "requests.json").read_text())["requests"][number]
@@ -113,6 +117,7 @@ def test_requests_of_maui_end_with_a_nul(number: int) -> None:
     (f"X: {'y' * 17_000}\r\n", 431, "242"),
     ("X: y\r\n" * 4_000, 431, "242"),
 ])
+@spec("SSSRMAP Wire", 4)
 def test_smuggled_framing_is_refused(more: str, http: int, code: str) -> None:
     """What a proxy in front and this server could take for different messages."""
     octets = f"{HEAD}{more}\r\n4\r\n<a/>\r\n0\r\n\r\n".encode()
@@ -163,6 +168,7 @@ def test_what_is_framed_is_received(pieces: list[bytes], stock: bool, step: int)
     assert reply.complete and reply.payloads == envelopes and reply.status == 200
 
 
+@spec("SSSRMAP Wire", 2)
 def test_the_head_for_old_clients_is_counted_by_them() -> None:
     """Slurm's client reads 87 octets, and skips a white space."""
     assert len(framed_head()) == 88 and framed_end() == b"0\r\n"

@@ -43,6 +43,7 @@ from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 from sssjob.xml.xmlio import parse_tree
 from tests.cases import Cases
+from tests.spec.support import spec
 from tests.sssrmap.recordings import exchanges, messages
 from tests.strategies import documents
 
@@ -80,6 +81,7 @@ def why(error: SSSJobError) -> str:
     return error.code if isinstance(error, MessageError) else error.findings[0].rule  # type: ignore[attr-defined]
 
 
+@spec("SSSRMAP Envelope", 1)
 def test_what_was_recorded_comes_back() -> None:
     """What is written says the same; the tables name those that come back in another form, and no others."""
     in_another_form, unread = set(), {}
@@ -129,6 +131,7 @@ def check_answer(exchange: str, facts: dict[str, Any]) -> None:
         assert [p.last for p in pieces] == [False] * (len(names) - 1) + [True]
 
 
+@spec("SSSRMAP Envelope", 2)
 def test_a_signed_message_that_is_built_is_the_recorded_one() -> None:
     """Recording query-09: brackets and conjunctions."""
     text = MESSAGES["query-09 request"]
@@ -148,6 +151,7 @@ ODD: Final = ('<Envelope><Body><Request action="Query" actor="a" colour="red"{po
 @pytest.mark.parametrize(("policy", "code", "value"), [
     ("", "710", "Failure"), (' awarenessPolicy="Reject"', "710", "Failure"),
     (' awarenessPolicy="Warn"', "100", "Warning"), (' awarenessPolicy="Ignore"', "000", "Success")])
+@spec("SSSRMAP Request", 2)
 def test_the_requestor_is_told_what_was_not_understood(policy: str, code: str, value: str) -> None:
     findings = Findings()
     text = ODD.format(policy=policy)
@@ -172,6 +176,7 @@ def test_profile_gold_passes_over_what_it_does_not_know() -> None:
 
 @pytest.mark.parametrize(("policy", "code"), [("", "710"), (' awarenessPolicy="Warn"', "100"),
                                               (' awarenessPolicy="Ignore"', "000")])
+@spec("SSSRMAP Request", 2)
 def test_jobs_in_data_tell_by_their_own_policy(policy: str, code: str) -> None:
     data = Data(f"<Job{policy}><Id>1</Id><Colour>red</Colour></Job>")
     document = data.document()
@@ -181,6 +186,7 @@ def test_jobs_in_data_tell_by_their_own_policy(policy: str, code: str) -> None:
     assert "Colour" in (status.message or "Colour")
 
 
+@spec("SSSRMAP Request", 4)
 def test_data_of_a_document_is_compact_and_has_the_names_of_the_profile() -> None:
     document = read_document("<Job><Id>1</Id><User>amy</User><Requested><Processors>2</Processors></Requested></Job>")
     assert Data.of(document) == Data(
@@ -198,6 +204,7 @@ def test_data_of_a_document_is_compact_and_has_the_names_of_the_profile() -> Non
     (Request("Query", "a", (Object("Job"), Set("Id", "1"))), "318"),
     (Request("Delete", "a", (Object("Job"), Object("Node"))), "740"),
     (Request("Query", "a", (Object("Job"), Object("Node"))), None)])
+@spec("SSSRMAP Request", 1)
 def test_requests_that_lack_something(request_: Request, code: str | None) -> None:
     status = request_.refusal()
     assert (None if status is None else status.code) == code
@@ -221,6 +228,7 @@ def refused(text: str | bytes, **more: Any) -> str:
     ("<Envelope>" + "<a>" * 400 + "</a>" * 400 + "</Envelope>", "SSS110"),
     ("<Envelope><Body a\ud800='1'/></Envelope>", "SSS103"),
 ])
+@spec("SSSRMAP Envelope", 3, 4)
 def test_what_is_no_message(text: str, reason: str) -> None:
     assert refused(text) == reason
 
@@ -247,6 +255,7 @@ def test_odd_parts_are_rejected_and_named(inner: str) -> None:
     assert status_of(findings).code == "710"
 
 
+@spec("SSSRMAP Response", 1)
 def test_a_response_without_a_code_is_no_answer() -> None:
     for inner in ("", "<Status><Value>Success</Value></Status>"):
         message = read_message(f'<Envelope><Body><Response actor="a">{inner}</Response></Body></Envelope>')
@@ -286,6 +295,7 @@ _signatures = st.none() | st.builds(Signature, _maybe, _maybe, st.none() | st.bu
 
 
 @given(st.builds(Envelope, _requests | _responses, _signatures))
+@spec("SSSRMAP Envelope", 1)
 def test_reading_what_was_written_gives_the_message(message: Envelope) -> None:
     text = write_message(message)
     again = read_message(text)
@@ -293,6 +303,7 @@ def test_reading_what_was_written_gives_the_message(message: Envelope) -> None:
     assert write_message(again) == text
 
 
+@spec("SSSRMAP Response", 4)
 def test_every_code_has_a_meaning() -> None:
     assert all(len(code) == 3 and code.isdecimal() for code in CODES)
     assert [meaning_of(code) for code in ("782", "783", "299", "123", "oops")] == [

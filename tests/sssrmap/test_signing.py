@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sssjob.errors import RejectedError, UsageError
 from sssjob.sssrmap import Envelope, Get, MessageError, Object, Request, Where, read_message, write_message
 from sssjob.sssrmap.signing import HASHES, Keys, sign, verify
+from tests.spec.support import spec
 from tests.sssrmap.recordings import exchanges, messages
 
 KEY: Final = b"oraclekey"
@@ -44,6 +45,7 @@ def verified(text: str | bytes, keys: Keys = BOTH) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in SIGNED if EXCHANGES[name].get("facts", {}).get("answered", True)])
+@spec("SSSRMAP Signature", 1, 2)
 def test_recorded_signatures(name: str) -> None:
     """A message that Gold answers with another code than 424 was verified."""
     code = EXCHANGES[name].get("facts", {}).get("code", "000")
@@ -60,6 +62,7 @@ def test_recorded_signatures(name: str) -> None:
         assert (outcome == "Symmetric") == ((code != "424" or name in TAKEN) and name not in REFUSED), outcome
 
 
+@spec("SSSRMAP Signature", 3)
 def test_reasons_are_those_of_gold() -> None:
     """But that nobody learns who has a password."""
     for number in (3, 27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40):
@@ -68,6 +71,7 @@ def test_reasons_are_those_of_gold() -> None:
     assert verified(SIGNED["sign-35"]) == "Incoming MAC does not match calculated MAC"
 
 
+@spec("SSSRMAP Signature", 2)
 def test_the_example_of_the_text() -> None:
     """The digest and the value that the wire protocol's own arithmetic gives for a body and a key."""
     message = Envelope(Request("Query", "maui", (Object("Job"), Get("JobId"))))
@@ -87,6 +91,7 @@ def test_what_is_signed_is_verified(method: str) -> None:
         assert verified(text, Keys(hashes=tuple(HASHES))) == "Incoming MAC does not match calculated MAC"
 
 
+@spec("SSSRMAP Signature", 4)
 def test_the_hash_of_old_clients_is_taken_only_where_it_is_allowed() -> None:
     text = write_message(sign(MESSAGE, KEY, method="SHA1"))
     assert verified(text, Keys(KEY)) == "Signatures with SHA1 are not taken, SHA256 is"
