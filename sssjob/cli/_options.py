@@ -67,7 +67,7 @@ class Session:
     def report_together(self, findings: Findings, document: Document) -> None:
         """The same for the findings of a plan, of which those that many jobs share are shown once. JSON has them all.
         """
-        self._report_groups(findings, lambda fresh: together(fresh, document))
+        self._report_groups(findings, lambda fresh: together(fresh, document, whole=not findings.overflow))
 
     def report_once(self, findings: Findings | Sequence[Finding], *, again: bool = False) -> None:
         """The same for the findings of one file, by line: what stands there several times is shown once with its count.

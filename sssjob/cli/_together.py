@@ -18,11 +18,12 @@ _STREAM: Final = re.compile(r"(.+): (std(?:out|err)) goes to job-.*", re.DOTALL)
 _KEY: Final = re.compile(r"@\d+\.\d+")       # of a job in the journal
 
 
-def together(findings: Iterable[Finding], document: Document) -> list[tuple[Finding, list[Finding]]]:
+def together(findings: Iterable[Finding], document: Document, *, whole: bool = True
+             ) -> list[tuple[Finding, list[Finding]]]:
     """What is to be shown, and the findings that it stands for: those of one rule and text, about one part of several
     jobs, as one with the number of jobs, at the first place; at JobDefaults where all jobs have it from there. What is
     said of jobs in the journal, and of the files that streams go to unless a document names them, is one text whatever
-    the jobs are called."""
+    the jobs are called. whole: these are all findings, and not only the first of very many."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         place, message = _JOB.fullmatch(finding.path), finding.message
@@ -32,7 +33,7 @@ def together(findings: Iterable[Finding], document: Document) -> list[tuple[Find
         elif stream := _STREAM.fullmatch(message):
             message = stream[2]
         groups.setdefault((finding.rule, finding.severity, message, finding.hint, *key), []).append(finding)
-    return [(_one(some, document), some) for some in groups.values()]
+    return [(_one(some, document, whole), some) for some in groups.values()]
 
 
 def repeated(findings: Iterable[Finding]) -> list[tuple[Finding, list[Finding]]]:
@@ -55,7 +56,7 @@ def numbered(first: Finding, count: int, last: int, *, alike: bool = True) -> Fi
     return replace(first, message=f"{first.message} ({count} {'times' if alike else 'such'}{where})")
 
 
-def _one(some: list[Finding], document: Document) -> Finding:
+def _one(some: list[Finding], document: Document, whole: bool) -> Finding:
     jobs = {finding.path for finding in some}
     if len(jobs) < 2:
         return some[0]
@@ -63,7 +64,7 @@ def _one(some: list[Finding], document: Document) -> Finding:
     inherited = len({finding.line for finding in some}) == 1
     if inherited and len(jobs) == sum(1 for _ in document.jobs()) and _has_defaults(document):
         path = _JOB.sub(r"\1JobDefaults\2", path)
-    return replace(first, path=path, message=f"{first.message} ({len(jobs)} jobs)")
+    return replace(first, path=path, message=f"{first.message} ({'' if whole else 'at least '}{len(jobs)} jobs)")
 
 
 def _has_defaults(document: Document) -> bool:

@@ -113,6 +113,7 @@ class Promised:
         self._at_work: list[tuple[Running, int, Leaving]] = []
         self._later: list[tuple[Running, int]] = []             # that failed and are to be tried again
         self._unwritten: list[tuple[Submission, threading.Event]] = []
+        self._at_end = False
 
     # -- before the submission
     def take_out(self, job: Running, part: int, spec: psij.JobSpec) -> psij.JobSpec:
@@ -205,7 +206,9 @@ class Promised:
         return not job.leaving[part].working and job.leaving[part].due > time.time()
 
     def leave(self) -> None:
-        """Stop all threads that stage; the lease of a submission whose threads do not stop stays with this process."""
+        """Stop all threads that stage, and begin nothing more, which the next client does; the lease of a submission
+        whose threads do not stop stays with this process."""
+        self._at_end = True
         for _, _, leaving in self._at_work:
             leaving.left = True
         until = time.monotonic() + _LEAVE_S
@@ -216,7 +219,7 @@ class Promised:
     # -- the work
     def _begin(self, job: Running, part: int) -> None:
         leaving = job.leaving[part]
-        if job.ended or leaving.working:
+        if job.ended or leaving.working or self._at_end:
             return
         leaving.working, leaving.left = True, False
         leaving.idle.clear()
@@ -245,8 +248,10 @@ class Promised:
 
         status = copy.copy(leaving.status)
         failure: StagingError | None = None
+        whole = False
         try:
             failure = _stage(staging, leaving, status, say, show)
+            whole = failure is None
         except StagingStopped:
             if not leaving.left:
                 spoil(status, psij.JobState.CANCELED, "cancel", "canceled on request while files were staged out")
@@ -258,7 +263,7 @@ class Promised:
             number = "" if failure.away else f" (try {tries + 1} of {retries + 1})"
             say({"step": "failed", "tries": leaving.tries if failure.away else tries, "pause": pause,
                  "text": f"{failure}; tried again in {pause:g} s at the soonest, by any client{number}"})
-        elif not leaving.left:
+        elif whole or not leaving.left:     # told to leave a moment after it was done, it is not done again
             if failure is not None:
                 spoil(status, psij.JobState.FAILED, failure.reason, str(failure))
             metadata = status.metadata or {}

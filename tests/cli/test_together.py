@@ -74,6 +74,20 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
         "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended"]
 
 
+def test_more_findings_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                     capfd: pytest.CaptureFixture[str]) -> None:
+    """A number of which nobody knows whether it is the whole one does not stand there as if it were."""
+    from sssjob.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.xml").write_text("<Job><Id>s</Id><Executable>/bin/true</Executable><Arguments>{x}</Arguments>"
+                                 "<Extension type='Scheduler' name='Sweep'>x=1..400</Extension></Job>")
+    assert main(["run", "--dry-run", "sweep.xml"]) == 0
+    *shared, more = capfd.readouterr().err.splitlines()
+    assert [line.rpartition(" (")[2] for line in shared] == ["at least 334 jobs)", *["at least 333 jobs)"] * 2]
+    assert more == "sssjob: 200 more findings are not shown"
+
+
 def test_what_is_said_of_many_jobs_in_the_journal_is_told_once() -> None:
     """A controller that is down: each text begins with what its job is called."""
     document = read_document(DOCUMENT.format("").encode())

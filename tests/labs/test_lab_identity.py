@@ -17,7 +17,7 @@ import pytest
 
 from tests.labs.test_lab_faults import controller
 from tests.psij.test_batch_labs import LABS, enter_lab
-from tests.run.support import Desk, desk_on, shell
+from tests.run.support import Desk, after, desk_on, group, shell
 
 pytestmark = pytest.mark.lab
 REAL = {"real": True, "queue_polling_interval": 2, "initial_queue_polling_delay": 0.5, "accounting_delay": 10,
@@ -120,6 +120,24 @@ def test_the_id_of_an_ended_job_is_another_jobs(desk: Desk) -> None:
         assert lives(desk.executor, other)
         assert float(str(jobs[0].plan.job.value("EndTime"))) - float(str(jobs[0].plan.job.value("StartTime"))) < 60
         assert {finding.rule for finding in client.findings} == {"SSS622"}
+    finally:
+        subprocess.run([CANCEL[desk.executor], other], check=False, capture_output=True)
+
+
+def test_dependencies_know_the_end_of_a_job_whose_id_is_another_jobs(desk: Desk) -> None:
+    """Our job has ended, of which only accounting knows, and somebody's job runs under its id: ours is not running for
+    ever, what depends on it does not wait for that one, and what is left out has none of its times."""
+    native_id = ran(desk)
+    set_back(desk.executor, int(native_id) if desk.executor == "slurm" else int(native_id) - 1)
+    other = said(*SUBMIT[desk.executor]).strip()
+    try:
+        assert other == native_id
+        desk.submit(group(shell("sleep 1", after("a", "OnFailure"), name="b"), shell("true", after("a"), name="c")))
+        assert desk.wait("a", "b", "c") == {"a": ("failed", 3), "b": ("done", 0), "c": ("skipped", None)}
+        assert lives(desk.executor, other)
+        times = [desk.job(name).plan.job.value("StartTime") for name in "abc"]
+        assert times[2] is None and float(str(times[0])) < float(str(times[1]))
+        assert desk.job("a").plan.job.value("StartCount") == 1 and desk.job("c").row.native_id is None
     finally:
         subprocess.run([CANCEL[desk.executor], other], check=False, capture_output=True)
 

@@ -28,7 +28,7 @@ from psij.executors.batch import sge as _sge_module
 from psij.executors.batch import slurm as _slurm_module
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.run import on_end, routing, staging
+from sssjob.run import crew, on_end, routing, staging
 from sssjob.run.client import Client
 from sssjob.run.engine import Engine
 from sssjob.run.journal import open_journal
@@ -43,7 +43,7 @@ _LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 2      # the short sweep
 _FAKES = {"slurm": slurm, "sge": sge}
 _TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
 _IMPORTED = (batch, _sge_module, _slurm_module)
-_OF_THREADS = (str(_local_staging.__file__), str(staging.__file__), str(on_end.__file__))     # traced in threads too
+_OF_THREADS = tuple(str(module.__file__) for module in (_local_staging, staging, on_end, crew))  # traced in threads too
 #: What is wanted at each end: its key is written down.
 HOOK = "/bin/sh -c 'echo $SSSJOB_IDEMPOTENCY_KEY >> keys'"
 CONFIG: dict[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,

@@ -37,6 +37,12 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
     assert carry_out(make_plan(60023), tmp_path / "world") == []
 
 
+@pytest.mark.parametrize("seed", [7200017])
+def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
+    """An end that it learns last is written down when it leaves; who comes next would stage the same files too."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [80094, 80194, 80335])
 def test_no_job_has_the_facts_of_an_array_that_got_its_number(seed: int, tmp_path: Path) -> None:
     """A Grid Engine, or a Slurm, was installed anew; the job and elements of an array of ours are asked about together.

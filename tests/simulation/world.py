@@ -281,7 +281,7 @@ class World:
     # --- the network --------------------------------------------------------------------------------------------------
 
     def _run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
-             limit: int = 0, meanwhile: Callable[[], None] | None = None) -> _command.Result:
+             limit: int = 0) -> _command.Result:
         """In the place of ``psij.executors.batch._command.run``."""
         process = self.kernel.here
         assert process is not None
@@ -291,8 +291,6 @@ class World:
         if journal is not None and journal._taken_back is not None:
             self.wrong.append(f"the journal is held: {process.name} waits for {words[0]}, and others with it")
         fault = self._fault(process.extra["on"])
-        if meanwhile is not None:
-            meanwhile()
         self.kernel.rest(chance.uniform(0.005, 0.2))
         if fault == "refused":
             refused = cluster.refused(words[0])
@@ -360,7 +358,7 @@ class World:
             self.stagings.append(one)
             try:
                 failure = stage(staging, leaving, *others)
-                one.whole = failure is None and not leaving.left    # who is told to leave writes no end down
+                one.whole = failure is None
             finally:
                 one.end = one.process.died or self.kernel.now
             return failure
