@@ -16,8 +16,8 @@ from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
-__all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory", "expands",
-           "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
+__all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
+           "expands", "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
            "read_variables", "rowed", "user_hold", "variables"]
 
 #: The place of an Extension that several resource managers know.
