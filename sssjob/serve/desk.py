@@ -293,16 +293,15 @@ class Desk:
         """Have resource managers take what is in the journal; how it stands then. What goes wrong is a finding: it is
         submitted all the same, and the next who follows it begins it."""
         client = self.client
-        by_number = {entered_one.number: entered_one.prepared for entered_one in reversed(entered)}
-        prepared = [replace(one, entry=None if one.entry is None else replace(one.entry, journal=self.journal))
-                    for one in reversed(by_number.values())]
+        by_number = {each.number: each.prepared for each in reversed(entered)}
+        prepared = [replace(order, entry=None if order.entry is None else replace(order.entry, journal=self.journal))
+                    for order in reversed(by_number.values())]
         try:
             client.begin(prepared)
         except SSSJobError as error:
             client.findings.add("SSS602", "journal", f"not begun yet: {escape(str(error), 400)}", severity="warning")
-        return [self.submitted(entered_one, [finding for finding in client.findings
-                                             if len(entered) == 1 or finding.subject in entered_one.labels])
-                for entered_one in entered]
+        return [self.submitted(each, [finding for finding in client.findings
+                                      if len(entered) == 1 or finding.subject in each.labels]) for each in entered]
 
     def submitted(self, entered: Entered, begun: Iterable[Finding] = ()) -> Submitted:
         """How an order stands in the journal. begun: what was found when it was begun."""
