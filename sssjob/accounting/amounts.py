@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Final
 
 from sssjob.accounting.arithmetic import Figure, number, product, ratio
-from sssjob.document.element import Value
+from sssjob.document.element import Property, Value
 from sssjob.document.lexical import LexicalError, read_duration, read_float
 from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import ELEMENTS
 
-__all__ = ["BYTES", "Amount", "NotChargeable", "Reason", "converted", "decimal", "energy_units", "seconds_of"]
+__all__ = ["BYTES", "Amount", "NotChargeable", "OfOne", "Reason", "converted", "decimal", "energy_units", "seconds_of"]
 
 #: Amounts of these are bytes, in MB where no unit is said.
 BYTES: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
@@ -53,11 +53,15 @@ class NotChargeable(ValueError):
         super().__init__(f"{reason} ({detail})")
 
 
+#: Why an amount is that of one, and the property that says the amount.
+OfOne = tuple[str, Property | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Amount:
     """An amount of a property. consumption: average fraction used, None: not said; duration: seconds in use where that
     is not the job's; factor: what it is multiplied by where it is per something; origin: how it comes about where it is
-    a total."""
+    a total; of_one: why it is that of one node or processor only, the least, and the property that says so."""
 
     name: str
     value: Decimal | Fraction
@@ -66,6 +70,7 @@ class Amount:
     duration: Decimal | None = None
     factor: Figure | None = None
     origin: str = ""
+    of_one: OfOne | None = None
 
 
 def decimal(name: str, value: Value) -> Decimal:

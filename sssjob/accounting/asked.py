@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -138,7 +139,12 @@ class AskedAmounts:
             sources = [(place, p) for place, p in sources if place == _JOB]
         properties = [p for _, p in sources]
         if not total.known:
-            raise NotChargeable(Reason.AMOUNT_MISSING, _missing(name, properties, total))
+            of_one = [p for p in properties if per_of(p.attributes.get("metric")) in ("nodes", "processors")]
+            if len(properties) != 1 or not of_one:
+                raise NotChargeable(Reason.AMOUNT_MISSING, _missing(name, properties, total))
+            why = _missing(name, properties, total)
+            yield from (replace(amount, of_one=(why, of_one[0])) for amount in _priced(name, properties, total))
+            return
         yield from _priced(name, properties, total)
 
 

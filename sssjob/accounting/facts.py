@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, Reason, converted, decimal, seconds_of
+from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, OfOne, Reason, converted, decimal, seconds_of
 from sssjob.accounting.arithmetic import Figure, number
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
@@ -29,7 +29,7 @@ if TYPE_CHECKING:       # a charge asks for nothing
 __all__ = ["RATES_RULE", "Facts", "Lookups", "Note", "Slot"]
 
 Slot = Literal["Delivered", "Requested"]
-#: Rule of what is assumed by the rates; all else that is assumed is of the job, whatever the rates are.
+#: Rule of what is assumed because of what rates ask for; all else that is assumed is of the job alone.
 RATES_RULE: Final = "SSS504"
 
 
@@ -193,6 +193,8 @@ class Facts:
         figures = self._figures.get(rate.sought)
         if figures is None:
             figures = self._figures[rate.sought] = [(a, converted(a, rate.units)) for a in self.amounts(rate)]
+        elif self.asked is not None:
+            self._told([amount for amount, _ in figures])
         return figures
 
     def spelled(self, name: str, kind: str | None) -> tuple[str, str | None]:
@@ -210,7 +212,7 @@ class Facts:
         """The amounts of a name: one, or one a type of a Resource; several where parts were held for different times.
         kind, metric, context: only those."""
         if self.asked is not None and self.asked.adds(name):
-            return self.asked.amounts(name, kind, metric, context, group=self.group)
+            return self._told(self.asked.amounts(name, kind, metric, context, group=self.group))
         conditions = {} if kind is None and metric is None and context is None else {
             a: want for a, want in (("type", kind), ("metric", metric), ("context", context)) if want is not None}
         by_type: dict[str | None, list[_Found]] = {}
@@ -218,8 +220,16 @@ class Facts:
             attributes = item.attributes
             if not conditions or conditions.items() <= attributes.items():
                 by_type.setdefault(attributes.get("type"), []).append(item)
-        return [self._amount(name, chosen_item) for items in by_type.values()
-                for chosen_item in self._only(name, items)]
+        return self._told([self._amount(name, chosen_item) for items in by_type.values()
+                           for chosen_item in self._only(name, items)])
+
+    def _told(self, amounts: list[Amount]) -> list[Amount]:
+        """The same; what is priced as for one node or processor, the least that a request can take, is noted."""
+        for amount in amounts:
+            if amount.of_one is not None:
+                why, stating = amount.of_one
+                self.note(RATES_RULE, amount.name, f"{why}: it is priced as for one, the least", stating)
+        return amounts
 
     def _only(self, name: str, items: list[_Found]) -> list[_Found]:
         """The one that counts; all, where each says how long it was held."""
@@ -238,16 +248,20 @@ class Facts:
         units = attributes.get("units") or None
         if units is None and isinstance(item, Property):
             units = BYTES.get(item.tag)
+        factor, of_one = (None, None) if per is None else self._factor(name, attributes["metric"], per, item)
         return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
-                      None if duration is None else seconds_of(f"{name}/@duration", duration),
-                      None if per is None else self._factor(name, attributes["metric"], per))
+                      None if duration is None else seconds_of(f"{name}/@duration", duration), factor, of_one=of_one)
 
-    def _factor(self, name: str, metric: str, per: str) -> Figure:
+    def _factor(self, name: str, metric: str, per: str, item: _Found) -> tuple[Figure, OfOne | None]:
+        """What an amount is multiplied with; of a request for which nothing says it that is one."""
         for facts in (self, self.outer):
             if facts is not None and (counts := facts.named(per)):
                 count = counts[0]
-                return number(decimal(per, count.value if isinstance(count, Property) else count.text), per)
-        raise NotChargeable(Reason.AMOUNT_MISSING, f"{name} is {metric}, and {per} is not said")
+                return number(decimal(per, count.value if isinstance(count, Property) else count.text), per), None
+        why = f"{name} is {metric}, and {per} is not said"
+        if self.asked is None or per not in ("NodeCount", "Processors"):
+            raise NotChargeable(Reason.AMOUNT_MISSING, why)
+        return number(Decimal(1), per), (why, item if isinstance(item, Property) else None)
 
     # -- times
     def start(self) -> int | None:

@@ -93,13 +93,20 @@ def test_amounts_add_up(job: str, amount: str) -> None:
     assert recompute(made.arithmetic) == made.exact
 
 
+@pytest.mark.parametrize(("job", "amount", "name"), [
+    ("<Memory metric='PerNode'>3</Memory>" + HOUR, "3.00", "Memory is PerNode, and NodeCount"),
+    (EIGHT.format("<Memory metric='PerNode'>3</Memory>"), "11.00", "Memory is PerNode, and NodeCount"),
+    ("<Memory metric='PerProcessor'>3</Memory>" + HOUR, "3.00", "Memory is PerProcessor, and Processors"),
+    ("<Processors metric='PerNode'>4</Processors>", "4.00", "Processors is PerNode, and NodeCount")])
+def test_where_nothing_says_how_many_one_is_priced_and_told(job: str, amount: str, name: str) -> None:
+    """``--mem=4G`` says the memory of a node, and most scripts do not say how many nodes they take."""
+    made = quoted(EACH, job)
+    assert str(made.amount) == amount
+    assert [note.message for note in made.notes] == [f"{name} is not said: it is priced as for one, the least"]
+
+
 @pytest.mark.parametrize(("job", "reason", "detail"), [
-    ("<Memory metric='PerNode'>1</Memory>" + HOUR, "amount-missing", "Memory is PerNode, and NodeCount is not said"),
-    (EIGHT.format("<Memory metric='PerNode'>1</Memory>"), "amount-missing",
-     "Memory is PerNode, and NodeCount is not said"),
     (EIGHT.format("<Memory metric='PerGPU'>1</Memory>"), "amount-missing", "Memory is PerGPU, and GPU is not said"),
-    ("<Processors metric='PerNode'>1</Processors>", "amount-missing",
-     "Processors is PerNode, and NodeCount is not said"),
     ("<TaskGroup><Requested><Processors op='GE'>16</Processors><Processors op='LE'>8</Processors></Requested>"
      "</TaskGroup>", "request-contradictory", "the conditions of Requested contradict each other"),
     (TWO.format("<Processors consumptionRate='0.5'>1</Processors>", "<Task><Processors>1</Processors></Task><Task>"
