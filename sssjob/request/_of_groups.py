@@ -25,19 +25,20 @@ ONE_OF_ALL: Final = frozenset((
 #: What belongs to the command of the first group: that of another one is nothing to it.
 _OF_COMMAND: Final = ("Arguments", "InitialWorkingDirectory")
 _GROUP, _GROUPS, _JOB = "Job/TaskGroup", "Job/TaskGroupDefaults", "Job"
-_CONDITIONS: Final = frozenset(("op", "conj", "group", "preference"))
+_CONDITIONS: Final = frozenset(("conj", "group", "preference"))
 
 
 def settle(asked: Asked, tag: str) -> bool:
     """Take away what holds for other task groups alone, with a finding at each; whether one entry is left."""
     holding = [_holding(asked.said(tag), number) for number in range(1, len(asked.groups) + 1)]
     stated = [e for e in holding if e is not None]
-    if not stated or any(not isinstance(e.item, Property) or e.attributes.keys() & _CONDITIONS for e in stated):
+    of_job = [e for e in asked.said(tag) if e.level == _JOB and (e.slot or not stated or not stated[0].slot)]
+    values = [*stated, *of_job] if tag == "Duration" else stated
+    if not stated or not all(_is_value(e) for e in values):
         return False
     if tag == "Duration":
-        longest = max((*stated, *(e for e in asked.said(tag) if e.level == _JOB and e.slot == stated[0].slot
-                               and not e.attributes.keys() & _CONDITIONS)), key=_seconds)
-        if any(e.text != longest.text for e in holding if e is not None):
+        longest = max(values, key=_seconds)
+        if any(e.text != longest.text for e in stated):
             asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of the task groups", "info")
         return _keep(asked, tag, longest)
     if len({None if e is None else _said(e) for e in holding}) == 1:
@@ -59,6 +60,12 @@ def _holding(entries: Iterable[Entry], number: int) -> Entry | None:
                else (1, e.slot == "") if e.level == _GROUPS else (2, e.slot == "") if e.level == _JOB else None, e)
               for e in entries]
     return min(((rank, e) for rank, e in ranked if rank is not None), key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def _is_value(e: Entry) -> bool:
+    """Whether a property says a value, or a bound that is taken for one, and no alternative."""
+    return isinstance(e.item, Property) and not e.attributes.keys() & _CONDITIONS and e.attributes.get("op", "EQ") in (
+        "EQ", *(("LE", "GE") if e.tag == "Duration" else ()))
 
 
 def _said(e: Entry) -> tuple[str, str | None]:

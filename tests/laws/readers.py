@@ -46,7 +46,7 @@ class Native:
                        nodes=None if self.nodes is None or other.nodes is None else self.nodes + other.nodes,
                        memory=both(self.memory, other.memory), gpus=both(self.gpus, other.gpus),
                        disk=both(self.disk, other.disk),
-                       seconds=self.seconds if self.seconds is not None else other.seconds,
+                       seconds=max(filter(None, (self.seconds, other.seconds)), default=None),
                        spread=self.spread or other.spread,
                        named=self.named | {n: self.named.get(n, 0) + count for n, count in other.named.items()})
 

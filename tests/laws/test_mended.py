@@ -479,3 +479,11 @@ def test_what_is_taken_of_a_range_is_told_with_its_unit() -> None:
     findings = written("slurm", read("<Job><Requested><Memory units='B' op='GE'>1000000000</Memory>"
                                      "<Memory units='KB' op='LE'>3906250</Memory></Requested></Job>"))[1]
     assert "Memory: 1000000000 B is taken of GE 1000000000 B, LE 3906250 KB" in [f.message for f in findings]
+
+
+def test_what_each_machine_has_of_another_resource_stays_that() -> None:
+    """Read as that of the job, two of each of two machines came to one of each on the way back."""
+    text = "executable = /bin/a\nuniverse = parallel\nmachine_count = 2\nrequest_fpga = 2\nqueue\n"
+    document = get("htcondor").read(text.encode(), ReadContext())
+    assert request_in(document).totals.amounts["Resource", "fpga", None].value == 4
+    assert "request_fpga = 2\n" in written("htcondor", document)[0]

@@ -206,7 +206,8 @@ def _macros_told(reading: Reading, submission: Submission, options: dict[str, Op
         elif (match := re.fullmatch(r"request_([a-z]\w*)", name)) is not None:
             option = options.pop(name)
             if re.fullmatch(r"\d{1,9}", option.value or "", re.ASCII):
-                reading.put("Requested/Resource", int(option.value or ""), option, name=match[1])
+                more = {"metric": "PerNode"} if "machine_count" in options else {}  # each machine has so many
+                reading.put("Requested/Resource", int(option.value or ""), option, name=match[1], **more)
             else:
                 kept_as_it_is(reading, option)
         elif name in submission.used or name == "array_index":
