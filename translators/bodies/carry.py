@@ -21,6 +21,7 @@ from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.languages import is_used
 from sssjob.translators.bodies.shell import Shell, Use
+from sssjob.translators.bodies.texts import is_call, is_label
 from sssjob.translators.bodies.values import FILES, MADE, given, has_no_name, is_unset, why_fixed
 
 if TYPE_CHECKING:
@@ -78,31 +79,20 @@ def carried(body: Body, source: Facts, target: Facts, mode: Mode, tell: Tell, li
 
 
 @lru_cache(maxsize=64)
-def pattern(facts: Facts) -> re.Pattern[bytes]:
-    """Everything that a body may use of a dialect."""
+def pattern(facts: Facts, before: str = r"(?<!\w)", after: str = r"(?!\w)") -> re.Pattern[bytes]:
+    """Everything that a body may use of a dialect. before, after: what may not stand beside it."""
     names = [rf"{re.escape(n)}\w+" if n in facts.prefixes else re.escape(n) for n in facts.names]
-    return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)".encode(), re.ASCII)
+    return re.compile(f"{before}(?:{'|'.join(names)}){after}".encode(), re.ASCII)
 
 
-@lru_cache(maxsize=64)
-def _in_word(facts: Facts) -> re.Pattern[bytes]:
-    """The same in a word of a call; a piece of a file's name (``step1.sbatch``) is none of it."""
-    return re.compile(rb"(?<![.-])" + pattern(facts).pattern + rb"(?![.-]\w)", re.ASCII)
-
-
+#: In a word of a call a piece of a file's name (``step1.sbatch``) is none of it.
+_IN_WORD: Final = r"(?<![\w.-])", r"(?!\w|[.-]\w)"
 #: An exit with a code, at the beginning of a command.
 _EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
 #: A variable as it stands in a word of a call.
 _EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 #: The beginning of a command that takes variables away; one that is not there cannot be missed.
 _UNSETS: Final = re.compile(rb"\bunset\s[^;&|]*\Z")
-#: The value of a variable behind its name; what shows text to people, and what sends it to something else.
-_NAMED: Final = re.compile(rb"\s*[=:]\s*[\"']?\$\{?(\w+)")
-_SHOWS: Final = re.compile(rb"(?:^|[;&|{]|(?<!\$)\(|\bthen|\bdo|\belse)\s*(?:echo|printf)\s[^;|&>`]*\Z", re.MULTILINE)
-_SENT: Final = re.compile(rb"\||>(?!\s*&\s*2\b)")
-#: What stands before a call in a text, and after its name.
-_BEGINS_CALL: Final = re.compile(rb"[\"';&|(][ \t]*\Z")
-_CALLED_WITH: Final = re.compile(rb"[ \t]+(?:-{1,2}[A-Za-z]|\./|\{)")
 #: What it is where it is, or may be, run.
 _RUN: Final = ("command", "unknown")
 
@@ -207,7 +197,7 @@ class _Work:
                 self._variable(use, source)
             elif not named and use.kind in ("command", "held", "unknown"):
                 self._command(use, source)
-            elif not named and use.kind == "text" and self._is_call_in_text(use):
+            elif not named and use.kind == "text" and is_call(self.data, use):
                 self.tell(TEXT, use, f"{use.name} is a command of {source.title} in text that another program runs; "
                           "the text is kept")
             elif not named and shell.why and self.mode != "translate" and not unseen:
@@ -334,7 +324,7 @@ class _Work:
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
         why = why_fixed(use)
-        if use.kind == "text" and self._is_label(use):
+        if use.kind == "text" and is_label(self.data, use):
             return
         if why:
             rule = {"text": TEXT, "unknown": UNKNOWN}.get(use.kind, LEFT_VARIABLE)
@@ -349,24 +339,6 @@ class _Work:
             start, end = use.outer
         self.edits.append(Edit(start, end, (text,)))
         self._given(use, value, f"{use.name} of {source.title} became {value.text}")
-
-    def _is_call_in_text(self, use: Use) -> bool:
-        """Whether a text begins with a call, or goes on with one, that is not only shown: ``--cluster "qsub -V"``."""
-        line = self.data.rfind(b"\n", 0, use.start) + 1
-        return _BEGINS_CALL.search(self.data, line, use.start) is not None and _CALLED_WITH.match(
-            self.data, use.end) is not None and _SHOWS.search(self.data, line, use.start) is None
-
-    def _is_label(self, use: Use) -> bool:
-        """Whether a name is a word that people read: ``(PBS_ARRAYID)``, ``echo "SLURM_NTASKS: $SLURM_NTASKS"``, or that
-        of a variable beside its value: ``--env SLURM_NTASKS=$SLURM_NTASKS``."""
-        data, before, after = self.data, self.data[use.start - 1:use.start], self.data[use.end:use.end + 1]
-        if (after == b":" and before in (b"", b" ", b"\t", b'"', b"'")) or (before, after) == (b"(", b")"):
-            return True
-        if (hit := _NAMED.match(data, use.end)) is not None and hit[1] == use.name.encode():
-            return True
-        line, end = data.rfind(b"\n", 0, use.start) + 1, data.find(b"\n", use.end)
-        return before not in (b"$", b"{") and _SHOWS.search(data, line, use.start) is not None and \
-            _SENT.search(data, use.end, len(data) if end < 0 else end) is None
 
     def _plain(self, use: Use, name: str) -> str:
         """``$NAME``, with braces where what follows would run into it."""
@@ -417,7 +389,8 @@ class _Work:
         submit = self.body.submit
         assert submit is not None
         texts = [w.text.decode("utf-8", "surrogateescape") for w in use.words[length:]]
-        if any(_in_word(source).search(_EXPANSION.sub("", text).encode("utf-8", "surrogateescape")) for text in texts):
+        rest = "\n".join(_EXPANSION.sub("", text) for text in texts).encode("utf-8", "surrogateescape")
+        if pattern(source, *_IN_WORD).search(rest):
             return f"a name of {source.title} stands among its words"
         own = {name: self._in_call(name, source) for text in texts for name in _names_in(text)
                if name in source.variables or name in source.constants or source.own(name)}
