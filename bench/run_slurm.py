@@ -1,14 +1,16 @@
 """What submitting a group costs on top of the submit commands themselves, on a real Slurm; and a soak on the stand-in.
 
-``python -m bench.run_slurm [--jobs N] [--repeat N] [--check]`` needs a lab (``SSSJOB_LAB_SLURM`` names the directory of
-its ``env.sh``, docs/labs.md); without one it says so and measures nothing. The jobs are held and cancelled afterwards.
-No two of them ask for the same: arguments, variables, memory, time limits, names and projects differ.
+``python -m bench.run_slurm [--jobs N] [--repeat N] [--commands N] [--check]`` needs a lab
+(``SSSJOB_LAB_SLURM`` names the directory of its ``env.sh``, docs/labs.md); without one it says so and measures nothing.
+The jobs are held and cancelled afterwards. No two of them ask for the same: arguments, variables, memory, time limits,
+names and projects differ.
 
 Ours and the bare commands take turns: these submit the scripts that ours has left, one after another in the same
 process. What ours takes more is told as a part of what the bare commands take, of several rounds the least: CPU time of
 this process against that of this process and of the commands that it started, and wall time against wall time, which
-says little on a busy machine, where nothing can be done while a command runs. An array of as many elements is submitted
-by one command; its whole time is told in parts of that of as many commands.
+says little on a busy machine, where nothing can be done while a command runs. The bare commands run one after another;
+of ours two run at a time, or as many as ``--commands`` says (the setting submit_commands). An array of as many elements
+is submitted by one command; its whole time is told in parts of that of as many commands.
 
 ``python -m bench.run_slurm --soak N`` runs N short jobs on the stand-in and prints memory, threads and descriptors on
 the way; status 1 where one of them has grown.
@@ -71,11 +73,12 @@ def _array(jobs: int) -> str:
     return _JOB.format("", f"<Hold>User</Hold><Extension type='Scheduler' name='Array'>1-{jobs}</Extension>")
 
 
-def _submit(text: str, jobs: int, folder: Path) -> tuple[float, float, Path, list[str]]:
+def _submit(text: str, jobs: int, folder: Path, commands: int = 2) -> tuple[float, float, Path, list[str]]:
     """Wall and CPU seconds of a submission, where its scripts are, and native ids."""
     document = read_document(f"<JobGroup><Id>g</Id>{text}</JobGroup>".encode())
     config = BatchSchedulerExecutorConfig(
-        work_directory=folder / "work", queue_polling_interval=600, initial_queue_polling_delay=600, keep_files=True)
+        work_directory=folder / "work", queue_polling_interval=600, initial_queue_polling_delay=600, keep_files=True,
+        submit_commands=commands)
     with open_journal(folder / "journal.db") as journal:
         client = Client(journal, config=config)
         wall, cpu = time.perf_counter(), time.process_time()
@@ -115,8 +118,8 @@ class _Round(NamedTuple):
     array_cpu: float
 
 
-def _round(jobs: int, folder: Path) -> _Round:
-    wall, cpu, scripts, ids = _submit(_group(jobs), jobs, folder)
+def _round(jobs: int, folder: Path, commands: int) -> _Round:
+    wall, cpu, scripts, ids = _submit(_group(jobs), jobs, folder, commands)
     bare, bare_cpu, command_cpu, more = _bare(scripts)
     assert len(more) == jobs
     for start in range(0, 2 * jobs, 500):
@@ -129,14 +132,14 @@ def _round(jobs: int, folder: Path) -> _Round:
         wall - bare, cpu - bare_cpu, bare, bare_cpu + command_cpu, whole, whole_cpu)))
 
 
-def measures(jobs: int, repeat: int) -> Iterator[Measure]:
+def measures(jobs: int, repeat: int, commands: int) -> Iterator[Measure]:
     """The cost of a submission in parts of that of its commands."""
     rounds = []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as name:
             os.chdir(name)
             gc.collect()
-            rounds.append(_round(jobs, Path(name)))
+            rounds.append(_round(jobs, Path(name), commands))
             os.chdir("/")
     best = min(rounds, key=lambda one: one.cpu / one.bare_cpu)
     yield Measure(f"{jobs} different jobs, our CPU time of sbatch's", best.cpu / best.bare_cpu, BAR,
@@ -231,6 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--commands", type=int, default=2)
     parser.add_argument("--soak", type=int, metavar="N")
     options = parser.parse_args(arguments)
     if options.soak:
@@ -240,7 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("submitting to Slurm: skipped, SSSJOB_LAB_SLURM names no lab (docs/labs.md)")
         return 0
     enter(folder)
-    missed = report(measures(options.jobs, options.repeat))
+    missed = report(measures(options.jobs, options.repeat, options.commands))
     return int(missed and options.check)
 
 

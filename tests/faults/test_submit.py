@@ -147,21 +147,22 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def started(site: Site, count: int = 30) -> Command:
+    """A client with two submit commands under way that take their time."""
     assert site.lab is not None
-    site.lab.fault("sbatch", sleep=2, skip=1, edit=[])
+    site.lab.fault("sbatch", sleep=2, skip=1, times=2, edit=[])
     (site.folder / "job.xml").write_text(group(*(shell("true", name=f"j{n}") for n in range(count))))
     running = site.start("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore")
-    eventually(lambda: site.lab is not None and len(site.lab.calls("sbatch")) == 2)
+    eventually(lambda: site.lab is not None and len(site.lab.calls("sbatch")) == 3)
     return running
 
 
 def test_a_signal_while_submitting(site: Site) -> None:
-    """E15: the submission under way is finished and written down, no other one begins."""
+    """E15: the submissions under way are finished and written down, no other one begins."""
     running = started(site)
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)
-    assert running.returncode == 143 and site.lab is not None and len(site.lab.jobs()) == 2
-    assert len([r for r in site.records("list", "--all", "--offline") if r["native_id"]]) == 2
+    assert running.returncode == 143 and site.lab is not None and len(site.lab.jobs()) == 3
+    assert len([r for r in site.records("list", "--all", "--offline") if r["native_id"]]) == 3
 
 
 def test_a_second_signal_ends_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ class Connection:
     def execute(self, statement: str, values: Any = ()) -> _Cursor:
         """Carry a statement out, to its end."""
         rows = self._told(lambda: list(self._made.execute(statement, values)))
-        return _Cursor(rows, self._made.last_insert_rowid())
+        return _Cursor(rows, self._made.last_insert_rowid(), self._made.changes())
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
         """Carry a statement out for each of these."""
@@ -193,8 +193,8 @@ class Connection:
 
 
 class _Cursor:
-    def __init__(self, rows: list[Any], lastrowid: int) -> None:
-        self._rows, self.lastrowid = rows, lastrowid
+    def __init__(self, rows: list[Any], lastrowid: int, rowcount: int) -> None:
+        self._rows, self.lastrowid, self.rowcount = rows, lastrowid, rowcount
 
     def fetchone(self) -> Any:
         """The first row; None where there is none."""
