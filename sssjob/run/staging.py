@@ -248,10 +248,8 @@ class Promised:
 
         status = copy.copy(leaving.status)
         failure: StagingError | None = None
-        whole = False
         try:
             failure = _stage(staging, leaving, status, say, show)
-            whole = failure is None
         except StagingStopped:
             if not leaving.left:
                 spoil(status, psij.JobState.CANCELED, "cancel", "canceled on request while files were staged out")
@@ -263,7 +261,7 @@ class Promised:
             number = "" if failure.away else f" (try {tries + 1} of {retries + 1})"
             say({"step": "failed", "tries": leaving.tries if failure.away else tries, "pause": pause,
                  "text": f"{failure}; tried again in {pause:g} s at the soonest, by any client{number}"})
-        elif whole or not leaving.left:     # told to leave a moment after it was done, it is not done again
+        elif not leaving.left:
             if failure is not None:
                 spoil(status, psij.JobState.FAILED, failure.reason, str(failure))
             metadata = status.metadata or {}

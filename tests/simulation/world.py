@@ -358,7 +358,7 @@ class World:
             self.stagings.append(one)
             try:
                 failure = stage(staging, leaving, *others)
-                one.whole = failure is None
+                one.whole = failure is None and not leaving.left    # who is told to leave writes no end down
             finally:
                 one.end = one.process.died or self.kernel.now
             return failure
