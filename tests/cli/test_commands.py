@@ -518,12 +518,12 @@ def test_the_twin_runs(sssjob: Command, place: Path, twin: Path) -> None:
     assert sssjob("query", "--format", "text", "//Job/State", "done.xml").out == "Completed\nCompleted\n"
 
 
-def test_findings_in_the_twin_have_pointers(sssjob: Command, place: Path) -> None:
+def test_findings_in_the_twin_have_lines(sssjob: Command, place: Path) -> None:
     Path("a.json").write_text('{"Job": {"Id": "a", "Colour": "red", "StartTime": 5, "EndTime": 3}}')
     code, _, err = sssjob("check", "a.json")
     assert (code, err) == (1, (
-        "a.json:/Job/Colour: SSS301 error unknown element Colour in Job (did you mean Cluster?)\n"
-        "a.json:/Job/EndTime: SSS412 warning EndTime 3 is before StartTime 5\n"))
+        "a.json:1:21: SSS301 error unknown element Colour in Job (did you mean Cluster?)\n"
+        "a.json:1:54: SSS412 warning EndTime 3 is before StartTime 5\n"))
     assert sssjob("query", "--policy", "reject", "//Id", "a.json")[:2] == (1, "")
     assert sssjob("query", "//Id", "a.json")[:2] == (1, "<Id>a</Id>\n")
 

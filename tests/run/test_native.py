@@ -34,7 +34,7 @@ OWN = {"Executable", "Arguments", "Environment", "InputFile", "OutputFile", "Err
        "Name", "Dependency", "EligibleTime", "Hold", "Id", "Machine", "Shell", "User"}
 #: Extensions of the same kind, and those by which psij finds its jobs.
 OWN_EXTENSIONS = {"Array", "Comment", "Dialect", "ExportNames", "Launcher", "MY.JobBatchName", "MY.SssjobId", "ac",
-                  "begin", "debuglog", "hold_jid_ad", "setattr", "transfer_executable"}
+                  "begin", "comment", "debuglog", "hold_jid_ad", "output", "setattr", "transfer_executable"}
 #: Why directives of a fixture are not submitted; each is told, or says nothing of the job.
 LOST = {
     "cobalt/made-mira.sh": {"TaskDistribution"},                     # --mode c16: there is a script
