@@ -135,7 +135,7 @@ def test_the_file_of_the_system_counts_less(config: Path, tmp_path: Path, monkey
      "executors.slurm.parallel_environment: no such setting (known: account, queue_name, reservation_id, launcher, "
      "custom_attributes, launcher_log_file, work_directory, queue_polling_interval, initial_queue_polling_delay, "
      "queue_polling_error_threshold, keep_files, command_timeout, accounting_delay, lost_after, questions_a_minute, "
-     "default_resources, ssh_host, ssh_setup, ssh_directory, staging_bytes)"),
+     "submit_commands, default_resources, ssh_host, ssh_setup, ssh_directory, staging_bytes)"),
     ("[executors.slrum]\naccount = 'x'", "executors.slrum: no such executor (did you mean 'slurm'?)"),
     ("executors = 1", "executors is to be a table of tables, as [executors.slurm]"),
     ("account = ''", "account is to be a text, not ''"), ("account = 5", "account is to be a text, not 5"),
