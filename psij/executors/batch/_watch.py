@@ -34,7 +34,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+    from psij.executors.batch._hooks import BatchHooks
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
@@ -92,7 +92,7 @@ def follow(followed: Followed, delay_s: float) -> None:
         _watchers[key].add(followed, delay_s)
 
 
-def watcher_of(executor: BatchSchedulerExecutor) -> Watcher | None:
+def watcher_of(executor: BatchHooks) -> Watcher | None:
     """The watcher that this executor shares with others of its resource manager and user; None before the first job."""
     return _watchers.get(executor._watch_key())
 
