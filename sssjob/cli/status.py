@@ -72,7 +72,7 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
             write_sources(job.plan.job, job.sources())
         emit("".join(text_of(client.journal, several) for several in jobs))
     unheard = heard(submissions, answered, as_json)
-    elsewhere = any(number in client.elsewhere for number in numbers)
+    elsewhere = any(number in client.whereabouts.elsewhere for number in numbers)
     return 4 if unheard or silent or elsewhere else 0
 
 

@@ -52,10 +52,10 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, max_
             emit(lines([job.row.record() | (job.outcome.record() if job.outcome else {}) for job in jobs]))
         if not as_json:
             tell_causes(job.outcome for job in jobs if job.outcome is not None)
+        elsewhere = client.whereabouts.elsewhere
         if done:
             code, origin = exit_code(jobs)
-        elif client.elsewhere and client.stopped is None and all(job.ended or job.row.submission in client.elsewhere
-                                                                 for job in jobs):
+        elif elsewhere and client.stopped is None and all(job.ended or job.row.submission in elsewhere for job in jobs):
             code, origin = 4, "sssjob"
         else:
             code, origin = STOPS.get(client.stopped or "", 6), "sssjob"

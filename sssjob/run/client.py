@@ -11,7 +11,7 @@ import math
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -20,24 +20,23 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import psij
-from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
-from psij.executors.local import LocalJobExecutor
 from sssjob.conversion.settings import Settings
 from sssjob.document.element import new_property
 from sssjob.document.model import Document, Job
 from sssjob.document.sweeps import expand
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, Policy
+from sssjob.run.backends import KEPT, LOCAL, lasting_executor, shared_key
+from sssjob.run.beside import connected, stalled
 from sssjob.run.caps import Caps, caps_of
 from sssjob.run.configuring import config_of, following, load_settings, pin
 from sssjob.run.engine import Engine
-from sssjob.run.entering import Prepared
+from sssjob.run.entering import Prepared, cap_event, known_keys, write_down
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.keeper import keep
-from sssjob.run.listing import Details, details_of
 from sssjob.run.on_end import Hook, promise_all
-from sssjob.run.outcomes import JobOutcome, Outcome, ended_record
-from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, unplaced, way_of
+from sssjob.run.outcomes import Outcome
+from sssjob.run.placing import cluster_of, unplaced
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.rows import AGAIN, Row
@@ -45,33 +44,17 @@ from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
+from sssjob.run.whereabouts import Whereabouts
 from sssjob.xml.writer import write_document
 
 if TYPE_CHECKING:
     from sssjob.run.refreshing import Refreshed
 
-__all__ = ["KEPT", "LOOK_S", "Client", "backend_of"]
+__all__ = ["LOOK_S", "Client"]
 
 LOOK_S = 20.0       # how long a resource manager may take to say how jobs stand
 _PACE_S = 0.1       # between two looks at whether it has
-_LOCAL = "local"
-KEPT = (_LOCAL, "fluxexec")     # executors in a process of ours, which has to stay
 _WAITER = "`sssjob wait`"
-
-
-def backend_of(entry: Entry, config: psij.JobExecutorConfig | None = None) -> psij.JobExecutor:
-    """The executor of a submission."""
-    return _durable(executor_of(entry.executor, copy(config)), entry.folder)
-
-
-def _durable(executor: psij.JobExecutor, folder: Path) -> psij.JobExecutor:
-    """An executor that leaves what tells how a job ended until that is in the journal."""
-    if isinstance(executor, LocalJobExecutor):
-        executor.records = folder / "records"
-    elif isinstance(executor, BatchSchedulerExecutor) and not executor.config.keep_files:
-        executor.config.keep_files = True
-        executor.files_removable = True
-    return executor
 
 
 @dataclass(slots=True)
@@ -90,13 +73,10 @@ class Client:
     site: str | None = None         # the name of the profile by which documents are submitted
     why: str = ""                   # why they go there
     stopped: str | None = None      # the signal that ended a wait
-    elsewhere: dict[int, str] = field(default_factory=dict)     # submissions on another cluster: number -> which
-    unsaid: set[int] = field(default_factory=set)               # those of which nobody says whether they are
+    whereabouts: Whereabouts = field(default_factory=Whereabouts)
     _routing: bool = False          # it is taking steps of routes
-    _clusters: dict[str, tuple[float, str | None]] = field(default_factory=dict)    # by executor: until when, which
     _backends: dict[str, psij.JobExecutor] = field(default_factory=dict)
     _plans: dict[str, psij.JobExecutor] = field(default_factory=dict)       # by executor and settings: that plan
-    _looked: dict[int, float] = field(default_factory=dict)     # by number: until when tags are not sought again
 
     def submit(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                planned: Callable[[Findings], bool] | None = None, request: str | None = None,
@@ -114,7 +94,7 @@ class Client:
             return None
         self.enter(prepared)
         assert prepared.entry is not None
-        return self.begin([prepared]).get(prepared.token) or self._load(prepared.entry)
+        return self.begin([prepared]).get(prepared.token) or self.standing(prepared.entry)
 
     def prepare(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                 planned: Callable[[Findings], bool] | None = None, request: str | None = None,
@@ -134,7 +114,7 @@ class Client:
             pin(prepared.folder, self._stated(executor), prepared.backend)
             prepared.plan = make_plan(
                 document, self.findings, executor=prepared.executor, cwd=cwd, policy=policy, backend=prepared.backend,
-                scripts=prepared.folder / "scripts", follower=_WAITER, known=self._known)
+                scripts=prepared.folder / "scripts", follower=_WAITER, known=partial(known_keys, self.journal))
             if self.findings.rejected or not (planned is None or planned(self.findings)):
                 prepared.drop()
                 return None
@@ -161,7 +141,7 @@ class Client:
             return
         try:
             with self.journal.together():
-                entry = self._enter(prepared)
+                entry = self._write_down(prepared)
                 entry.flush()
         except BaseException:
             prepared.drop()
@@ -188,10 +168,10 @@ class Client:
         if unkept:
             keep(unkept)
         if fresh:
-            mine = [*fresh.values(), *self._stalled(entries)]
-            connected = self._connected(mine)
-            others = connected[len(mine):]      # a resource manager is told to wait only for what is known to be alive
-            self._follow(connected, lambda engine: engine.answered(others), LOOK_S if others else None,
+            mine = [*fresh.values(), *stalled(self, entries)]
+            together = connected(self, mine)
+            others = together[len(mine):]       # a resource manager is told to wait only for what is known to be alive
+            self._follow(together, lambda engine: engine.answered(others), LOOK_S if others else None,
                          pace=_PACE_S if others else None, brief=False)
         return begun | fresh
 
@@ -199,7 +179,7 @@ class Client:
         """A submission that nobody has begun, ours unless another client was quicker."""
         entry, plan = prepared.entry, prepared.plan
         assert entry is not None and plan is not None
-        submission = Submission(prepared.document, cache(lambda: self._backend(entry)), entry, time=entry.time)
+        submission = Submission(prepared.document, cache(lambda: self.backend(entry)), entry, time=entry.time)
         submission.take_plan(plan)
         submission.promise(prepared.on_end)
         submission.begin()
@@ -210,37 +190,38 @@ class Client:
     def _once_more(self, entry: Entry) -> Submission:
         """A submission that was made by an earlier request of the same name, as it stands; what is still to be
         submitted of it is."""
-        submission = self._load(entry)
+        submission = self.standing(entry)
         self._set_cap(submission)
         if self.own(submission):
-            self._follow(self._connected([submission]), Engine.answered, LOOK_S, pace=_PACE_S, brief=False)
+            self._follow(connected(self, [submission]), Engine.answered, LOOK_S, pace=_PACE_S, brief=False)
         return submission
 
-    def run(self, document: Document, executor: str = _LOCAL, *, timeout: float | None = None, resume: bool = False,
+    def run(self, document: Document, executor: str = LOCAL, *, timeout: float | None = None, resume: bool = False,
             policy: Policy = Policy.REJECT, cwd: Path | None = None,
             planned: Callable[[Findings], bool] | None = None, on_end: Sequence[Hook] = ()) -> Outcome:
         """Run a document to its end, written into the journal; as ``sssjob.run.run`` otherwise."""
         token = token_hex(8)
-        backend = _durable(executor_of(executor, self._config(executor)), self.journal.folder(token))
-        make_folder(self.journal.folder(token))
-        pin(self.journal.folder(token), self._stated(executor), backend)
+        folder = self.journal.folder(token)
+        backend = lasting_executor(executor, self._config(executor), folder)
+        make_folder(folder)
+        pin(folder, self._stated(executor), backend)
 
         def enter(document: Document, plan: Plan) -> Entry:
             """Write the submission into the journal and take its lease."""
-            entry = self._enter(Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd,
-                                         policy, None, on_end, token, self.journal.folder(token), plan, backend,
-                                         cluster_of(backend)))
+            text = write_document(document, findings=Findings())
+            prepared = Prepared(document, text, executor.lower(), cwd, policy, None, on_end, token, folder, plan,
+                                backend, cluster_of(backend))
+            entry = self._write_down(prepared)
             entry.take()
             return entry
 
         try:
             return run(document, executor, findings=self.findings, progress=self.progress, timeout=timeout,
                        resume=resume, cwd=cwd, policy=policy, planned=planned, enter=enter, backend=backend,
-                       scripts=self.journal.folder(token) / "scripts", retries=self.retries, known=self._known,
-                       beside=lambda submission: self._connected([submission])[1:], max_queued=self.max_queued,
+                       scripts=folder / "scripts", retries=self.retries, known=partial(known_keys, self.journal),
+                       beside=lambda submission: connected(self, [submission])[1:], max_queued=self.max_queued,
                        caps=self.caps(), on_end=on_end)
         finally:
-            folder = self.journal.folder(token)
             if not (folder / "lease").exists():         # it was never begun
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -265,7 +246,7 @@ class Client:
 
     def standing(self, entry: Entry) -> Submission:
         """A submission as the journal knows it; nobody is asked."""
-        return self._load(entry)
+        return load(entry, cache(lambda: self.backend(entry)))
 
     def look(self, entries: Iterable[Entry], seconds: float | None = None, *, steps: bool = True
              ) -> tuple[list[Submission], bool]:
@@ -274,12 +255,12 @@ class Client:
         one of several sites go on."""
         if steps:
             self.take_steps()
-        submissions = [self._load(entry) for entry in entries]
+        submissions = [self.standing(entry) for entry in entries]
         for submission in submissions:
             self.own(submission)
-        answered = self._follow(self._connected(submissions), Engine.answered, LOOK_S if seconds is None else seconds,
+        answered = self._follow(connected(self, submissions), Engine.answered, LOOK_S if seconds is None else seconds,
                                 pace=_PACE_S)
-        return submissions, answered and not self.unsaid
+        return submissions, answered and not self.whereabouts.silent
 
     def wait(self, names: Sequence[str], seconds: float | None = None,
              on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
@@ -322,8 +303,8 @@ class Client:
         for submission in submissions:
             self._set_cap(submission)
             self.own(submission)
-        self._follow(self._connected(submissions), lambda engine: all(
-            self._is_left(job) or (job.ended and (not on_end or all(hook.waits for hook in job.hooks.values())))
+        self._follow(connected(self, submissions), lambda engine: all(
+            self.whereabouts.is_left(job) or (job.ended and (not on_end or all(h.waits for h in job.hooks.values())))
             for job in jobs), seconds, take_over=True)
         return jobs, all(job.ended for job in jobs)
 
@@ -372,8 +353,8 @@ class Client:
                 job.answers.pop(wish, None)     # of an earlier wish
         for submission in submissions:
             self.own(submission)
-        self._follow(self._connected(submissions),
-                     lambda engine: all(not job.wishes or self._is_left(job) for job in jobs),
+        self._follow(connected(self, submissions),
+                     lambda engine: all(not job.wishes or self.whereabouts.is_left(job) for job in jobs),
                      LOOK_S if seconds is None else seconds, take_over=True)
         return jobs
 
@@ -389,7 +370,7 @@ class Client:
         from sssjob.run.again import again
 
         entry = self.journal.entry(number)
-        earlier = self._load(entry)
+        earlier = self.standing(entry)
         chosen = [earlier.jobs[n] for n in jobs]
         promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
         hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
@@ -415,29 +396,28 @@ class Client:
     def key(self, entry: Entry) -> str:
         """Names the executor of a submission: that of another one with the same key is the same."""
         host = following(entry.folder, self._stated(entry.executor)).get("ssh_host")
-        return _key(entry) if host is None else f"{_key(entry)} {host}"
+        return shared_key(entry) if host is None else f"{shared_key(entry)} {host}"
 
     def kept(self, entries: Sequence[Entry]) -> list[Submission]:
         """Submissions of which we hold the leases, and after them those whose jobs their jobs depend on."""
-        submissions = [self._load(entry) for entry in entries]
+        submissions = [self.standing(entry) for entry in entries]
         for submission in submissions:
             submission.owned = True
-        return self._connected(submissions)
+        return connected(self, submissions)
 
     # -- what they share
     def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
         rows = [row for name in names for row in self.journal.find(name)]
-        loaded = {n: self._load(self.journal.entry(n)) for n in dict.fromkeys(row.submission for row in rows)}
+        loaded = {n: self.standing(self.journal.entry(n)) for n in dict.fromkeys(row.submission for row in rows)}
         places = dict.fromkeys((row.submission, row.job) for row in rows)
         return list(loaded.values()), [loaded[number].jobs[job] for number, job in places]
 
-    def _load(self, entry: Entry) -> Submission:
-        return load(entry, cache(lambda: self._backend(entry)))
-
-    def _backend(self, entry: Entry) -> psij.JobExecutor:
-        key = f"{_key(entry)} {sorted(following(entry.folder, self._stated(entry.executor)).items())}"
+    def backend(self, entry: Entry) -> psij.JobExecutor:
+        """The executor of a submission, one for all submissions with the same settings."""
+        name, folder = entry.executor, entry.folder
+        key = f"{shared_key(entry)} {sorted(following(folder, self._stated(name)).items())}"
         if key not in self._backends:
-            self._backends[key] = backend_of(entry, self._config(entry.executor, entry.folder))
+            self._backends[key] = lasting_executor(name, self._config(name, folder), folder)
         return self._backends[key]
 
     def caps(self) -> Caps:
@@ -454,104 +434,15 @@ class Client:
         stated = self._stated(executor)
         return config_of(executor, stated if folder is None else following(folder, stated))
 
-    def _enter(self, prepared: Prepared) -> Entry:
-        """Write a plan down. No resource manager is asked: other clients wait for the journal meanwhile."""
-        document, plan, backend, cluster = prepared.document, prepared.plan, prepared.backend, prepared.cluster
-        assert plan is not None and backend is not None
-        jobs = Submission(document, lambda: backend)
-        jobs.take_plan(plan)
-        rows = []
-        for job in jobs.jobs:
-            rows.append(job.row)
-            rows[-1].state = "Completed" if job.plan.keep else "Hold" if job.plan.held else "Idle"
-            rows[-1].outcome = "kept" if job.plan.keep else None
-        first = [Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
-                 for job in jobs.jobs if job.plan.keep]
-        first += [Event(job.number, "held", "sssjob", {}) for job in jobs.jobs if job.plan.held and not job.plan.keep]
-        first += [Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
-                  for job in jobs.jobs for need, keys in job.outside.items()]
-        first += unplaced(backend, cluster)
-        first += [Event(job.number, "note", "sssjob", {"text": self.why}) for job in jobs.jobs if self.why]
-        first += [self._cap()] if self.max_queued is not None else []
-        first += [Event(job.number, "on-end", "user", hook.promise()) for job in jobs.jobs for hook in prepared.on_end
-                  if not job.plan.keep]
-        group = next((str(g.value("Id")) for g in document.groups() if g.value("Id") is not None), None)
-        entry = self.journal.add(prepared.token, prepared.executor, prepared.text, prepared.directory or Path.cwd(),
-                                 prepared.policy.value, group, rows, first, cluster, prepared.request, self.site)
-        entry.asked_until = time.monotonic() + ASK_AGAIN_S
-        if entry.token == prepared.token:
-            entry.way = None if cluster is not None else way_of(backend)
-            for job in jobs.jobs:
-                if details_of(job) != Details():
-                    entry.detail(job.number, partial(details_of, job))
-        return entry
-
-    def _cap(self) -> Event:
-        """What keeps the cap of a submission."""
-        return Event(0, "cap", "user", {"most": self.max_queued})
+    def _write_down(self, prepared: Prepared) -> Entry:
+        return write_down(prepared, self.journal, max_queued=self.max_queued, site=self.site, why=self.why)
 
     def _set_cap(self, submission: Submission) -> None:
         """Have the cap that is stated now hold for a submission that an earlier client made."""
         stated = self.max_queued is not None and self.max_queued != submission.cap
         if stated and submission.entry is not None and not submission.ended:
-            submission.entry.flush(self._cap())
+            submission.entry.flush(cap_event(self.max_queued))
             submission.cap = self.max_queued
-
-    def _known(self, name: str, by_name: bool = False) -> list[str]:
-        """Keys of the jobs in the journal that an id in a document means, or a Name."""
-        if by_name:
-            return [row.key for row in self.journal.named(name)]
-        if name.startswith("@"):
-            return []
-        try:
-            return [row.key for row in self.journal.find(name)]
-        except UsageError as error:
-            if "several jobs" in str(error):
-                raise
-            return []
-
-    def _connected(self, submissions: Sequence[Submission]) -> list[Submission]:
-        """These, and after them those whose jobs their jobs depend on, which are looked after as well."""
-        by_number = {s.entry.number: s for s in submissions if s.entry is not None}
-        rest = list(submissions)
-        for submission in rest:         # grows meanwhile
-            keys = {key for job in submission.jobs if not job.ended
-                    for named in job.outside.values() for key in named if key.startswith("@")}
-            for key in sorted(keys):
-                number, _, job = key.removeprefix("@").partition(".")
-                if int(number) not in by_number:
-                    by_number[int(number)] = other = self._load(self.journal.entry(int(number)))
-                    self.own(other)
-                    rest.append(other)
-                submission.outside[key] = by_number[int(number)].jobs[int(job) - 1]
-        rest += self._rivals(by_number)
-        return rest
-
-    def _rivals(self, by_number: Mapping[int, Submission]) -> list[Submission]:
-        """Submissions, beside those that were found, whose jobs count against the user's own caps and that nobody looks
-        after, so that nobody would know when they end."""
-        caps = self.caps()
-        waiting = {s.entry.executor for s in by_number.values() if s.entry is not None
-                   and any(job.word == "waiting" for job in s.jobs)}
-        if not waiting or (caps.of_all is None and all(caps.of(name) is None for name in waiting)):
-            return []
-        numbers = dict.fromkeys(row.submission for row in self.journal.rows(ended=False)
-                                if row.submission not in by_number and row.native_id is not None
-                                and (caps.of_all is not None or row.executor in waiting))
-        rivals = [self._load(self.journal.entry(number)) for number in numbers]
-        return [submission for submission in rivals if self.own(submission)]
-
-    def _stalled(self, but: Sequence[Entry]) -> list[Submission]:
-        """Other submissions that nobody looks after: of the executors of these those of which jobs wait to be
-        submitted, of all those for whose ends something is still to be done, which needs no resource manager."""
-        mine, places = {entry.number for entry in but}, {(entry.executor, entry.cluster) for entry in but}
-        numbers = [number for name in sorted({name for name, _ in places}) for number in self.journal.waiting(name)]
-        entries_here = [entry for number in numbers if number not in mine
-                        and ((entry := self.journal.entry(number)).executor, entry.cluster) in places]
-        stalled = [self._load(entry) for entry in (*entries_here, *map(self.journal.entry, self.journal.unkept()))]
-        for submission in stalled:
-            self.own(submission)
-        return [submission for submission in stalled if submission.owned]
 
     def own(self, submission: Submission) -> bool:
         """Look after a submission, unless another client does; see that one does, on this machine."""
@@ -586,77 +477,7 @@ class Client:
         except UsageError as error:
             self.findings.add("SSS602", f"@{entry.number}", f"@{entry.number}: {error}", severity="warning")
             return False
-        return self.is_here(entry)
-
-    def is_here(self, entry: Entry) -> bool:
-        """Whether the jobs of a submission are on the cluster that this client talks to, as far as that is known."""
-        if entry.executor in KEPT:
-            return True
-        if entry.cluster is None and entry.way is not None:
-            entry.cluster = self.journal.entry(entry.number).cluster        # another client may know it by now
-            return self._is_here(entry) if entry.cluster is not None else self._is_unplaced_here(entry)
-        return entry.cluster is None or self._is_here(entry)
-
-    def _is_here(self, entry: Entry) -> bool:
-        """Whether the jobs of a submission are on the cluster that this client talks to; told where they are not."""
-        cluster_here = self._here(entry)
-        if cluster_here is None:
-            self.unsaid.add(entry.number)
-            return False
-        self.unsaid.discard(entry.number)
-        if cluster_here == entry.cluster:
-            self.elsewhere.pop(entry.number, None)
-            return True
-        self._leave(entry, f"is on the cluster {entry.cluster}; this is {cluster_here}. "
-                           "Its jobs are left alone here, and "
-                           "shown as they were last")
-        return False
-
-    def _is_unplaced_here(self, entry: Entry) -> bool:
-        """The same of a submission whose cluster did not say which one it is: reached by the same way it is the same
-        one, and where a job bears a tag of it, it is there. That none does is no evidence of anything."""
-        backend = self._backend(entry)
-        if entry.way == way_of(backend):
-            place(entry, backend)
-            return True
-        if self._looked.get(entry.number, -math.inf) > time.monotonic():
-            return False
-        tags = [event.data["tag"] for event in entry.events() if event.kind == "intent"]
-        try:
-            shown = bool(tags) and isinstance(backend, BatchSchedulerExecutor) and backend.shows_any(tags)
-        except psij.SubmitException:
-            self.unsaid.add(entry.number)
-            return False
-        self.unsaid.discard(entry.number)
-        if shown:
-            place(entry, backend)
-            self.elsewhere.pop(entry.number, None)
-            return True
-        self._looked[entry.number] = time.monotonic() + ASK_AGAIN_S
-        self._leave(entry, f"was submitted on {entry.host} while its resource manager did not say which cluster it is, "
-                           "and no job of it is known here. Its jobs are left alone until a client there looks")
-        return False
-
-    def _here(self, entry: Entry) -> str | None:
-        """The cluster that this client talks to; None where nobody says it now."""
-        key = self.key(entry)
-        until, cluster_here = self._clusters.get(key, (0.0, None))
-        if until <= time.monotonic():
-            cluster_here = cluster_of(self._backend(entry))
-            until = math.inf if cluster_here is not None else time.monotonic() + ASK_AGAIN_S
-            self._clusters[key] = until, cluster_here
-        return cluster_here
-
-    def _leave(self, entry: Entry, why: str) -> None:
-        """Tell, once, that the jobs of a submission are not here."""
-        if entry.number not in self.elsewhere:
-            self.elsewhere[entry.number] = entry.cluster or ""
-            self.findings.add("SSS602", f"@{entry.number}", f"@{entry.number} {why}", severity="warning")
-
-    def _is_left(self, job: Running) -> bool:
-        """Whether a job is on another cluster, and no client looks after it there."""
-        entry = job.of.entry
-        return entry is not None and entry.number in self.elsewhere and not entry.held()
+        return self.whereabouts.is_here(self, entry)
 
     def _follow(self, submissions: list[Submission], done: Callable[[Engine], bool], seconds: float | None = None,
                 take_over: bool = False, pace: float | None = None, brief: bool = True) -> bool:
@@ -672,8 +493,3 @@ class Client:
             for submission in submissions:
                 if submission.entry is not None:
                     submission.entry.release()
-
-
-def _key(entry: Entry) -> str:
-    """Submissions to a resource manager share an executor, and so its status commands."""
-    return f"{entry.executor}@{entry.number}" if entry.executor in KEPT else entry.executor

@@ -7,19 +7,25 @@ The three steps are apart so that many submissions that come together are writte
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psij
 from sssjob.document.model import Document
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.run.journal import Entry
+from sssjob.run.journal import Entry, Event, Journal
+from sssjob.run.listing import Details, details_of
 from sssjob.run.on_end import Hook
+from sssjob.run.outcomes import JobOutcome, ended_record
+from sssjob.run.placing import ASK_AGAIN_S, unplaced, way_of
 from sssjob.run.plan import Plan
+from sssjob.run.standing import Running, Submission
 
-__all__ = ["Prepared"]
+__all__ = ["Prepared", "cap_event", "known_keys", "write_down"]
 
 
 @dataclass(slots=True)
@@ -63,3 +69,68 @@ class Prepared:
     def drop(self) -> None:
         """Remove its folder: it is not submitted."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def write_down(prepared: Prepared, journal: Journal, *, max_queued: int | None = None, site: str | None = None,
+               why: str = "") -> Entry:
+    """Write a plan into a journal. No resource manager is asked: other clients wait for the journal meanwhile.
+
+    max_queued: the most of its jobs in flight; None: as many as there are. site: the name of the profile by which it is
+    submitted; why: why it goes there.
+    """
+    plan, backend, cluster = prepared.plan, prepared.backend, prepared.cluster
+    assert plan is not None and backend is not None
+    submission = Submission(prepared.document, lambda: backend)
+    submission.take_plan(plan)
+    rows = [job.row for job in submission.jobs]
+    for job, row in zip(submission.jobs, rows, strict=True):
+        row.state = "Completed" if job.plan.keep else "Hold" if job.plan.held else "Idle"
+        row.outcome = "kept" if job.plan.keep else None
+    first = [*unplaced(backend, cluster), *([] if max_queued is None else [cap_event(max_queued)]),
+             *(event for job in submission.jobs for event in _first_events(job, prepared.on_end, why))]
+    group = next((str(g.value("Id")) for g in prepared.document.groups() if g.value("Id") is not None), None)
+    entry = journal.add(prepared.token, prepared.executor, prepared.text, prepared.directory or Path.cwd(),
+                        prepared.policy.value, group, rows, first, cluster, prepared.request, site)
+    entry.asked_until = time.monotonic() + ASK_AGAIN_S
+    if entry.token == prepared.token:
+        entry.way = None if cluster is not None else way_of(backend)
+        for job in submission.jobs:
+            if details_of(job) != Details():
+                entry.detail(job.number, partial(details_of, job))
+    return entry
+
+
+def _first_events(job: Running, hooks: Sequence[Hook], why: str) -> Iterator[Event]:
+    """What the journal has of a job before it is begun."""
+    if job.plan.keep:
+        yield Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
+    elif job.plan.held:
+        yield Event(job.number, "held", "sssjob", {})
+    for need, keys in job.outside.items():
+        yield Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
+    if why:
+        yield Event(job.number, "note", "sssjob", {"text": why})
+    for hook in () if job.plan.keep else hooks:
+        yield Event(job.number, "on-end", "user", hook.promise())
+
+
+def cap_event(max_queued: int | None) -> Event:
+    """What keeps the cap of a submission: the most of its jobs in flight; None: as many as there are."""
+    return Event(0, "cap", "user", {"most": max_queued})
+
+
+def known_keys(journal: Journal, name: str, by_name: bool = False) -> list[str]:
+    """Keys of the jobs in a journal that an id in a document means, or where ``by_name`` a Name.
+
+    Raises UsageError for an id of several jobs.
+    """
+    if by_name:
+        return [row.key for row in journal.named(name)]
+    if name.startswith("@"):
+        return []
+    try:
+        return [row.key for row in journal.find(name)]
+    except UsageError as error:
+        if "several jobs" in str(error):
+            raise
+        return []

@@ -54,12 +54,12 @@ def refresh(client: Client, rows: Iterable[Row], since: float | None = None, eve
             continue
         for part, seen in enumerate(job.seen):
             if seen.native_id is not None and seen.final and (every or not _is_told(job, part)):
-                assert job.of.entry is not None
-                if not client.is_here(job.of.entry):
-                    unsaid = job.of.entry.number in client.unsaid and job.of.entry.executor not in result.silent
-                    result.silent += [job.of.entry.executor] if unsaid else []
-                    continue
-                by_executor.setdefault(client.key(job.of.entry), []).append((job, part))
+                entry = job.of.entry
+                assert entry is not None
+                if client.whereabouts.is_here(client, entry):
+                    by_executor.setdefault(client.key(entry), []).append((job, part))
+                elif entry.number in client.whereabouts.silent and entry.executor not in result.silent:
+                    result.silent.append(entry.executor)
     for parts in by_executor.values():
         _ask(client, parts, result)
     return result

@@ -19,7 +19,8 @@ from sssjob.document.inherit import effective
 from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.run.client import KEPT, Client
+from sssjob.run.backends import KEPT
+from sssjob.run.client import Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
 from sssjob.run.journal import Journal, open_journal

@@ -157,7 +157,7 @@ def test_two_clusters_with_one_home(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert stranger == desk.job("a").row.native_id
             client = desk.client()
             _, done = client.wait(["a"], 5)
-            assert not done and list(client.elsewhere) == [1]
+            assert not done and list(client.whereabouts.elsewhere) == [1]
             jobs, done = desk.client().cancel(["a"], 3)
             assert not done and jobs[0].row.outcome is None and lives("slurm", stranger)
             desk.close()

@@ -39,7 +39,7 @@ _BATCH = "psij.executors.batch"
 _PAUSES: Mapping[str, Any] = {
     f"{_BATCH}._submission._LOOKUP_S": (0.02, 0.2), f"{_BATCH}._watch._SETTLE_S": (0.05, 0.3),
     f"{_BATCH}._watch.LOOK_S": 0.05, f"{_BATCH}._lookout.LOOK_S": 0.05, f"{_BATCH}._watch._SOON_S": (0.05, 0.08),
-    f"{_BATCH}._watch._LINGER_S": 0.3, "sssjob.run.engine._TICK_S": 0.05, "sssjob.run.submitting.LOOK_AGAIN_S": 0.1,
+    f"{_BATCH}._agenda._LINGER_S": 0.3, "sssjob.run.engine._TICK_S": 0.05, "sssjob.run.submitting.LOOK_AGAIN_S": 0.1,
     "sssjob.run.adopting.LOOK_AGAIN_S": 0.1, "sssjob.run.submitting._PAUSE_S": (0.05, 0.5)}
 
 

@@ -310,9 +310,11 @@ def test_documents_run_at_a_computing_element(element: Arc, tmp_path: Path) -> N
     assert (tmp_path / "out").read_text() == "there\n"
 
 
-def test_jobs_that_were_submitted_elsewhere(element: Arc, executor: ARCJobExecutor, tmp_path: Path) -> None:
+def test_jobs_that_were_submitted_elsewhere(element: Arc, executor: ARCJobExecutor, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal follows one by the settings that held when it took the job; a client without settings can say no
     more than that it hears nothing."""
+    monkeypatch.setattr("sssjob.run.client.LOOK_S", 1.0)       # for so long it listens
     job = Job(JobSpec("/bin/false"))
     executor.submit(job)
     end_of(job)

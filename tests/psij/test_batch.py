@@ -535,7 +535,7 @@ def test_client_killed_before_it_knew_the_id(tmp_path: Path, monkeypatch: pytest
 
 def test_again_after_a_rest(theirs: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watcher that has retired is followed by another."""
-    monkeypatch.setattr("psij.executors.batch._watch._LINGER_S", 0.2)
+    monkeypatch.setattr("psij.executors.batch._agenda._LINGER_S", 0.2)
     for _ in range(2):
         job = a_job("exit 3")
         theirs.executor.submit(job)

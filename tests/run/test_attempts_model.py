@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, JobState, JobStatus
 from sssjob.document.failures import Retry
+from sssjob.run import backends
 from sssjob.run import client as client_module
 from sssjob.run.client import Client
 from sssjob.run.journal import Entry, open_journal
@@ -140,7 +141,8 @@ def lived(folder: Path, world: World, text: str | None) -> Running | None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Entry, "_write", dying)
-        patch.setattr(client_module, "executor_of", lambda *_: Scripted(world))
+        for module in (client_module, backends):
+            patch.setattr(module, "executor_of", lambda *_: Scripted(world))
         client = Client(journal)
         try:
             if text is not None:

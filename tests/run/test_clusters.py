@@ -70,7 +70,7 @@ def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
     assert other["id"] == desk.job("a").row.native_id == "1"
     client = desk.client()
     (submission,), answered = client.look([client.journal.entry(1)])
-    assert answered and not submission.owned and list(client.elsewhere) == [1]
+    assert answered and not submission.owned and list(client.whereabouts.elsewhere) == [1]
     _, done = client.cancel(["a"], 5)
     assert not done and "there" in told(client)[0] and "here" in told(client)[0]
     assert desk.client().ask("hold", ["b"], 3600)[0].answers == {}      # nobody here answers: it is not waited for
@@ -149,7 +149,7 @@ def test_a_manager_that_does_not_say_which_cluster_it_is(twins: Twins) -> None:
     there.fault("scontrol", times=-1, exit=1, stderr="slurm_load_ctl_conf error: Unable to contact slurm controller")
     client = desk.client()
     (submission,), answered = client.look([client.journal.entry(1)], 2)
-    assert not answered and not submission.owned and not client.elsewhere
+    assert not answered and not submission.owned and not client.whereabouts.elsewhere
     there.heal("scontrol")
     desk.client().cancel(["a"], 60)
     there = twins.at("there")
@@ -174,13 +174,13 @@ def test_a_submission_of_which_nobody_knows_the_cluster(twins: Twins, monkeypatc
     here = twins.at("here")
     client = desk.client()
     _, done = client.cancel(["a"], 10)
-    assert not done and list(client.elsewhere) == [1] and not desk.job("a").ended
+    assert not done and list(client.whereabouts.elsewhere) == [1] and not desk.job("a").ended
     assert "did not say which cluster it is" in told(client)[0]
     assert here.jobs() == [] and desk.client().refresh(["a"]).facts == {}
     there = twins.at("there")
     client = desk.client()
     (submission,), _ = client.look([client.journal.entry(1)], 10)
-    assert submission.owned and submission.cluster is None and not client.elsewhere
+    assert submission.owned and submission.cluster is None and not client.whereabouts.elsewhere
     assert desk.wait("a") == {"a": ("canceled", None)}      # the wish was kept
     there.heal("scontrol")
     there = twins.at("there")
@@ -195,7 +195,7 @@ def test_the_cluster_is_noted_as_soon_as_its_manager_says_it(twins: Twins, monke
     if twins.desk.executor != "slurm":
         return      # Grid Engine's files say it
     monkeypatch.setattr("sssjob.run.placing.ASK_AGAIN_S", 0.0)
-    monkeypatch.setattr("sssjob.run.client.ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr("sssjob.run.entering.ASK_AGAIN_S", 0.0)
     desk, there = twins.desk, twins.at("there")
     there.fault("scontrol", times=2, exit=1, stderr=MUTE)       # when it is written down, and before it is submitted
     assert "there" in str(desk.submit(shell("true", name="a")).cluster)
@@ -235,7 +235,7 @@ def test_an_attached_job_of_which_nobody_knows_the_cluster(twins: Twins) -> None
     desk.client().attach("slurm", native_id)
     twins.at("here")
     client = desk.client()
-    assert client.wait([native_id], 3)[1] is False and list(client.elsewhere) == [1]
+    assert client.wait([native_id], 3)[1] is False and list(client.whereabouts.elsewhere) == [1]
 
 
 def test_journals_keep_the_cluster(twins: Twins) -> None:

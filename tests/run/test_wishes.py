@@ -131,7 +131,7 @@ def test_a_wish_outlives_a_manager_that_is_silent(managed: Desk) -> None:
     client = managed.client()
     assert answers(client.ask("hold", ["a"], 1.0), "hold") == {"a": None}
     if command == "scontrol":       # it does not even say which cluster it is, and its jobs are left alone
-        assert client.unsaid == {1} and not client.findings
+        assert client.whereabouts.silent == {1} and not client.findings
     else:
         eventually(lambda: client.findings or (client.look([client.journal.entry(1)], 1.0) and client.findings))
         assert {down in str(finding) for finding in client.findings} == {True}

@@ -150,8 +150,9 @@ MUTANTS = (
     Mutant("any row of the queue is ours", {f"{_BATCH}._watch.judge": lambda *_: (Verdict.OURS, "")}),
     Mutant("no row of the queue is ours", {f"{_BATCH}._watch.judge": lambda *_: _STRANGE}),
     Mutant("a cancel asks for nobody's identity", {f"{_BATCH}._watch.Watcher.is_there": lambda *_: True}),
-    Mutant("every cluster is this one", {"sssjob.run.client.Client.is_here": lambda *_: True}),
+    Mutant("every cluster is this one", {"sssjob.run.whereabouts.Whereabouts.is_here": lambda *_: True}),
     Mutant("two clusters of one kind have one name", {"sssjob.run.client.cluster_of": lambda _: "cluster",
+                                                           "sssjob.run.whereabouts.cluster_of": lambda _: "cluster",
                                                            "sssjob.run.placing.cluster_of": lambda _: "cluster"}),
     Mutant("late accounting takes the record of a stranger",
            {f"{_BATCH}._late.Whose": lambda identities: type("Anybody", (), {

@@ -29,7 +29,7 @@ from sssjob.translators.bodies.values import FILES
 from tests.cases import Cases
 from tests.strategies import examples
 
-Told = list[tuple[str, str, int, int]]
+Rows = list[tuple[str, str, int, int]]
 #: What the job of ``machine`` asks for.
 ASKED = {"tasks": "4", "nodes": "2", "tasks_per_node": "2", "cpus_per_task": "1", "walltime": "600", "gpus": "8",
          "gpus_per_node": "4", "gpus_on_node": "4", "gpus_per_task": "2"}
@@ -38,13 +38,13 @@ ARRAY = {"array": "2-6:2", "array_first": "2", "array_last": "6", "array_step": 
 
 
 def carry(text: str, source: str, target: str, mode: Mode = "shim", asked: Mapping[str, str] = MappingProxyType({}),
-          program: str = "sh", seconds: float = LIMITS.shell_seconds) -> tuple[str, Told]:
+          program: str = "sh", seconds: float = LIMITS.shell_seconds) -> tuple[str, Rows]:
     """The body for the target, and (rule, subject, line, column) of each finding but those of what was carried."""
-    told: Told = []
-    made = carried(Body(text, program, lambda: asked), FACTS[source], FACTS[target], mode,
-                   lambda rule, subject, message, line, column, _: told.append((rule, subject, line + 1, column)),
+    findings: Rows = []
+    body = carried(Body(text, program, lambda: asked), FACTS[source], FACTS[target], mode,
+                   lambda rule, subject, message, line, column, _: findings.append((rule, subject, line + 1, column)),
                    replace(LIMITS, shell_seconds=seconds), FACTS.get)
-    return made, [t for t in told if t[0] != "SSS517"]
+    return body, [t for t in findings if t[0] != "SSS517"]
 
 
 # --- the same job on eight systems
@@ -122,9 +122,9 @@ class Machine:
 
     def printed(self, text: str, name: str, program: str = "sh", array: bool = False) -> str:
         """What a body prints as a job of a resource manager."""
-        made = subprocess.run([program, "-c", text], env=self.environment(name, array), capture_output=True, text=True,
-                              timeout=120, cwd=self.work)
-        return made.stdout + made.stderr
+        process = subprocess.run([program, "-c", text], env=self.environment(name, array), capture_output=True,
+                                 text=True, timeout=120, cwd=self.work)
+        return process.stdout + process.stderr
 
 
 @pytest.fixture
@@ -153,12 +153,12 @@ DASHES = [s for s in ("sh", "bash", "dash", "ksh", "zsh") if shutil.which(s)]
 def test_a_shimmed_job_prints_the_same(source: str, target: str, array: bool, machine: Machine) -> None:
     """Every variable of the source, but for those that a finding names."""
     facts, asked = FACTS[source], ASKED | (ARRAY if array else {})
-    told = {t[1] for t in carry("".join(shown(n, facts) for n in variables(facts)), source, target, asked=asked)[1]}
-    text = "".join(shown(n, facts) for n in variables(facts) if n not in told)
-    made, none = carry(text, source, target, asked=asked)
+    findings = {t[1] for t in carry("".join(shown(n, facts) for n in variables(facts)), source, target, asked=asked)[1]}
+    text = "".join(shown(n, facts) for n in variables(facts) if n not in findings)
+    body, none = carry(text, source, target, asked=asked)
     assert none == []
     for program in ("sh", "bash"):
-        assert machine.printed(made, target, program, array) == machine.printed(text, source, program, array)
+        assert machine.printed(body, target, program, array) == machine.printed(text, source, program, array)
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -178,12 +178,12 @@ def test_a_translated_job_prints_the_same(source: str, target: str, machine: Mac
             if line and not carry(line, source, target, "translate", asked=ASKED)[1] and name != "PBS_JOBID":
                 lines.append(line)
     text = "".join(lines)
-    made, told = carry(text, source, target, "translate", asked=ASKED)
-    assert told == []
-    left = {n for n in variables(facts) if f"${n}|" in made and f"export {n}=" not in made}
+    body, findings = carry(text, source, target, "translate", asked=ASKED)
+    assert findings == []
+    left = {n for n in variables(facts) if f"${n}|" in body and f"export {n}=" not in body}
     there = {*variables(FACTS[target]), *(n for n, m in facts.variables.items() if m in facts.asked)}
     assert left <= there
-    assert machine.printed(made, target) == machine.printed(text, source)
+    assert machine.printed(body, target) == machine.printed(text, source)
 
 
 @pytest.mark.parametrize("program", DASHES)
@@ -192,9 +192,9 @@ def test_what_is_unset_stays_unset(program: str, array: bool, machine: Machine) 
     """Also under -eu, where a line of the shim that fails would end the job."""
     text = "set -eu\necho ${SLURM_ARRAY_TASK_ID-unset} ${SLURM_ARRAY_TASK_MAX-unset} ${SLURM_CPUS_PER_TASK-unset}\n"
     for target in ("sge", "lsf", "pbspro"):
-        made, told = carry(text, "slurm", target, program=program, asked=ARRAY if array else {})
-        assert told == ([] if array or target != "pbspro" else [("SSS510", "SLURM_ARRAY_TASK_MAX", 2, 35)])
-        assert machine.printed(f"set -eu\n{made}", target, program, array) == \
+        body, findings = carry(text, "slurm", target, program=program, asked=ARRAY if array else {})
+        assert findings == ([] if array or target != "pbspro" else [("SSS510", "SLURM_ARRAY_TASK_MAX", 2, 35)])
+        assert machine.printed(f"set -eu\n{body}", target, program, array) == \
             ("4 6 unset\n" if array else "unset unset unset\n")
 
 
@@ -202,12 +202,12 @@ def test_what_says_nothing_says_it_in_the_other_words(machine: Machine) -> None:
     """A job that is no element has SGE_TASK_ID undefined and LSB_JOBINDEX 0."""
     for source, text, out in (("sge", "echo $SGE_TASK_ID\n", "undefined\n"), ("lsf", "echo $LSB_JOBINDEX\n", "0\n")):
         for target in ("slurm", "pbspro", "torque"):
-            made, told = carry(text, source, target)
-            assert told == [] and machine.printed(made, target) == out
-            made, told = carry(text, source, target, "translate")
-            assert told == [] and machine.printed(made, target) == out
-            made, _ = carry(text, source, target, "translate", asked=ARRAY)
-            assert machine.printed(made, target, array=True) == "4\n"
+            body, findings = carry(text, source, target)
+            assert findings == [] and machine.printed(body, target) == out
+            body, findings = carry(text, source, target, "translate")
+            assert findings == [] and machine.printed(body, target) == out
+            body, _ = carry(text, source, target, "translate", asked=ARRAY)
+            assert machine.printed(body, target, array=True) == "4\n"
 
 
 # --- what is written
@@ -277,26 +277,26 @@ scancel() { case " $*" in *" -"*) command scancel "$@" ;; *) qdel "$@" ;; esac; 
 
 
 def test_translate() -> None:
-    made, told = carry(BODY, "slurm", "pbspro", "translate", asked=WIDE)
-    assert made == TRANSLATED
-    assert sorted(told, key=lambda t: t[2:]) == [
+    body, findings = carry(BODY, "slurm", "pbspro", "translate", asked=WIDE)
+    assert body == TRANSLATED
+    assert sorted(findings, key=lambda t: t[2:]) == [
         ("SSS510", "SLURM_JOB_ID_x", 3, 7), ("SSS513", "SLURM_JOB_ID", 4, 8), ("SSS513", "SLURM_SUBMIT_DIR", 6, 2),
         ("SSS512", "srun", 9, 6), ("SSS510", "SLURM_PROCID", 9, 40), ("SSS511", "srun", 10, 1),
         ("SSS512", "srun", 10, 24), ("SSS511", "sbatch", 12, 1)]
 
 
 def test_shim() -> None:
-    made, told = carry(BODY, "slurm", "pbspro", asked=WIDE, program="bash")
-    assert made == SHIM.replace("=\\\n", "=") + BODY
-    assert [t[:3] for t in told] == [
+    body, findings = carry(BODY, "slurm", "pbspro", asked=WIDE, program="bash")
+    assert body == SHIM.replace("=\\\n", "=") + BODY
+    assert [t[:3] for t in findings] == [
         ("SSS510", "SLURM_JOB_ID_x", 3), ("SSS512", "srun", 9), ("SSS510", "SLURM_PROCID", 9), ("SSS511", "srun", 10),
         ("SSS512", "srun", 10), ("SSS511", "sbatch", 12)]
 
 
 def test_keep_tells_each_use() -> None:
-    made, told = carry('echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n', "slurm", "lsf", "keep")
-    assert made == 'echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n'
-    assert told == [("SSS510", "SLURM_JOB_ID", 1, 6), ("SSS510", "SLURM_JOB_ID", 1, 21), ("SSS511", "srun", 2, 1)]
+    body, findings = carry('echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n', "slurm", "lsf", "keep")
+    assert body == 'echo $SLURM_JOB_ID "${SLURM_JOB_ID}" # $SLURM_NNODES\nsrun x\n'
+    assert findings == [("SSS510", "SLURM_JOB_ID", 1, 6), ("SSS510", "SLURM_JOB_ID", 1, 21), ("SSS511", "srun", 2, 1)]
 
 
 def test_without_a_use_nothing_changes() -> None:
@@ -323,8 +323,8 @@ def test_a_variable_of_the_body_s_own() -> None:
 def test_pbs_and_torque_share() -> None:
     assert carry("cd $PBS_O_WORKDIR; qsub x; qdel $PBS_JOBID; cat $PBS_NODEFILE\n", "pbspro", "torque") == (
         "cd $PBS_O_WORKDIR; qsub x; qdel $PBS_JOBID; cat $PBS_NODEFILE\n", [])
-    made, told = carry("qsub x; qdel 5\n", "pbspro", "sge", "translate")
-    assert (made, told) == ("qsub x; qdel 5\n", [("SSS511", "qsub", 1, 1)])
+    body, findings = carry("qsub x; qdel 5\n", "pbspro", "sge", "translate")
+    assert (body, findings) == ("qsub x; qdel 5\n", [("SSS511", "qsub", 1, 1)])
 
 
 COMMANDS = [
@@ -389,8 +389,8 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("line", "source", "target", "out"), COMMANDS)
 def test_commands(line: str, source: str, target: str, out: str) -> None:
-    made, told = carry(line + "\n", source, target, "translate")
-    assert made == out + "\n" and {t[0] for t in told} <= {"SSS512"}
+    body, findings = carry(line + "\n", source, target, "translate")
+    assert body == out + "\n" and {t[0] for t in findings} <= {"SSS512"}
 
 
 #: Commands that the functions of a shim call.
@@ -416,11 +416,13 @@ def test_functions_call_what_is_written(target: str, program: str, stand_ins: Ma
     for line, source, to, out in COMMANDS:
         if to != target:
             continue
-        made, told = carry(f"set -e{'u' if 'PARTNAME' not in line else ''}\nN=3\n{line}\n", source, to, program=program)
+        strict = "set -e" if "PARTNAME" in line else "set -eu"
+        body, findings = carry(f"{strict}\nN=3\n{line}\n", source, to, program=program)
         unfit = "exec" in line or (program not in ("bash", "zsh") and ("time " in line or "mpirun.lsf" in line))
-        assert [t[1] for t in told if t[0] == "SSS511"] == (re.findall(r"\w*run(?:\.lsf)?", line)[:1] if unfit else [])
+        launchers = re.findall(r"\w*run(?:\.lsf)?", line)
+        assert [t[1] for t in findings if t[0] == "SSS511"] == (launchers[:1] if unfit else [])
         if not unfit:
-            bodies.append(f"(\n{made})\n")
+            bodies.append(f"(\n{body})\n")
             outs.append(f"( N=3; {out} )\n")
     first, second = (stand_ins.printed("".join(texts), target, program) for texts in (bodies, outs))
     assert [x for x in first.split("\n") if "A=" in x] == [x for x in second.split("\n") if "A=" in x]
@@ -429,13 +431,13 @@ def test_functions_call_what_is_written(target: str, program: str, stand_ins: Ma
 
 def test_a_function_takes_what_the_table_knows_and_no_more(stand_ins: Machine) -> None:
     """Another call of the same command, which stays, ends with a message instead of starting something else."""
-    made, told = carry("srun -N 2 -n 4 ./a\nsrun -N 1 ./b || echo $?\nsrun -n 2 --multi-prog c || echo $?\n", "slurm",
-                       "sge", asked=ASKED)
-    assert told == [("SSS512", "srun", 1, 1), ("SSS511", "srun", 2, 1), ("SSS511", "srun", 3, 1)]
-    assert stand_ins.printed(made, "sge") == (
+    body, findings = carry("srun -N 2 -n 4 ./a\nsrun -N 1 ./b || echo $?\nsrun -n 2 --multi-prog c || echo $?\n",
+                           "slurm", "sge", asked=ASKED)
+    assert findings == [("SSS512", "srun", 1, 1), ("SSS511", "srun", 2, 1), ("SSS511", "srun", 3, 1)]
+    assert stand_ins.printed(body, "sge") == (
         "mpirun -np 4 ./a A= B= C= \n2\n2\nsrun: 1 has no equal here\nsrun: --multi-prog has no equal here\n")
-    made, _ = carry("scancel 5\nscancel -u me || echo left\n", "slurm", "sge")
-    assert stand_ins.printed(made, "sge").startswith("qdel 5 A= B= C= \n")
+    body, _ = carry("scancel 5\nscancel -u me || echo left\n", "slurm", "sge")
+    assert stand_ins.printed(body, "sge").startswith("qdel 5 A= B= C= \n")
 
 
 @pytest.mark.parametrize(("asked", "target", "out"), [
@@ -445,10 +447,10 @@ def test_a_function_takes_what_the_table_knows_and_no_more(stand_ins: Machine) -
     ({}, "htcondor", ""), ({}, "torque", "mpirun")])
 def test_mpirun_is_told_the_tasks_where_slots_are_no_tasks(asked: dict[str, str], target: str, out: str) -> None:
     """``srun ./a`` of one task with ten processors is no ten tasks in ten slots."""
-    made, told = carry("srun ./a\n", "slurm", target, "translate", asked=asked)
-    assert (made, told[0][0]) == ((f"{out} ./a\n", "SSS512") if out else ("srun ./a\n", "SSS511"))
-    made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
-    assert (f'srun() {{ {out} "$@"; }}\n' in made) == bool(out)
+    body, findings = carry("srun ./a\n", "slurm", target, "translate", asked=asked)
+    assert (body, findings[0][0]) == ((f"{out} ./a\n", "SSS512") if out else ("srun ./a\n", "SSS511"))
+    body, _ = carry("srun ./a\n", "slurm", target, asked=asked)
+    assert (f'srun() {{ {out} "$@"; }}\n' in body) == bool(out)
 
 
 @pytest.mark.parametrize("value", ["{{n}}", "$(date)", "2) date ;; *", "2-4"])
@@ -456,11 +458,11 @@ def test_amounts_that_are_no_numbers_do_not_get_into_commands(value: str) -> Non
     """A placeholder of a template, or worse: it is text of a directive, and no part of the script."""
     asked = {"tasks": value, "nodes": value, "tasks_per_node": value}
     for mode in ("shim", "translate"):
-        made, told = carry(f"srun -N '{value}' ./a\nsrun ./b\n", "slurm", "flux", mode, asked=asked)
-        assert made.count(value) == 1
-        assert [t[0] for t in told if t[1] == "srun"][-1:] == ["SSS511"]
-        made, _ = carry(f"srun -N {value} -n 4 ./a\n", "slurm", "sge", mode, asked=asked)
-        assert made.count(value) == 1
+        body, findings = carry(f"srun -N '{value}' ./a\nsrun ./b\n", "slurm", "flux", mode, asked=asked)
+        assert body.count(value) == 1
+        assert [t[0] for t in findings if t[1] == "srun"][-1:] == ["SSS511"]
+        body, _ = carry(f"srun -N {value} -n 4 ./a\n", "slurm", "sge", mode, asked=asked)
+        assert body.count(value) == 1
 
 
 @pytest.mark.parametrize(("source", "line"), [
@@ -469,10 +471,10 @@ def test_amounts_that_are_no_numbers_do_not_get_into_commands(value: str) -> Non
     ("lsf", "cp $LSB_DJOB_HOSTFILE ."), ("cobalt", "cat ${COBALT_NODEFILE:?}")])
 def test_translate_makes_at_the_top_what_a_shim_would(source: str, line: str) -> None:
     """Lists of nodes: the command that makes one stands before the first command, the use as it did."""
-    made, told = carry(f"{line}\n", source, "slurm", "translate")
-    assert (made, told) == carry(f"{line}\n", source, "slurm") and told == []
-    assert made.startswith(f"# >>> sssjob shim: {source} on slurm, ") and made.endswith(f"\n{line}\n")
-    assert carry(made, "slurm", source, "translate")[0] == f"{line}\n"
+    body, findings = carry(f"{line}\n", source, "slurm", "translate")
+    assert (body, findings) == carry(f"{line}\n", source, "slurm") and findings == []
+    assert body.startswith(f"# >>> sssjob shim: {source} on slurm, ") and body.endswith(f"\n{line}\n")
+    assert carry(body, "slurm", source, "translate")[0] == f"{line}\n"
 
 
 @pytest.mark.parametrize(("source", "target", "line", "definition"), [
@@ -482,16 +484,16 @@ def test_translate_makes_at_the_top_what_a_shim_would(source: str, line: str) ->
     ("slurm", "lsf", "./a -m $SLURM_MEM_PER_NODE", "SLURM_MEM_PER_NODE=2048")])
 def test_what_a_directive_says_stands_in_one_place(source: str, target: str, line: str, definition: str) -> None:
     """An amount that the target has no variable for is set at the top, where it is changed with the directive."""
-    made, _ = carry(f"{line}\n", source, target, "translate", asked=ASKED | {"memory_per_node": "2048"})
-    assert made.split("\n")[1:] == [f"export {definition}", "# <<< sssjob shim", line, ""]
+    body, _ = carry(f"{line}\n", source, target, "translate", asked=ASKED | {"memory_per_node": "2048"})
+    assert body.split("\n")[1:] == [f"export {definition}", "# <<< sssjob shim", line, ""]
 
 
 def messages(line: str, source: str, target: str, asked: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """What is told of a line that is translated."""
-    told: list[str] = []
+    findings: list[str] = []
     carried(Body(line + "\n", "sh", lambda: asked), FACTS[source], FACTS[target], "translate",
-            lambda rule, subject, message, line, column, _: told.append(message))
-    return told
+            lambda rule, subject, message, line, column, _: findings.append(message))
+    return findings
 
 
 @pytest.mark.parametrize(("line", "target", "message"), [
@@ -514,8 +516,8 @@ def test_the_function_of_a_launcher_changes_nothing_of_the_script(stand_ins: Mac
     """Its variables are its own, those that it exports too; the exit status is the command's."""
     stand_ins.program("srun", 'echo "A=${A-none} nodes=$nodes"; exit 3')
     text = "set -eu\nexport nodes=7 sss_tasks=8 A=a\nrunjob --np 4 --envs A=1 : ./a || echo $? $A $sss_tasks\n"
-    made, _ = carry(text, "cobalt", "slurm")
-    assert stand_ins.printed(made, "slurm") == "A=1 nodes=7\n3 a 8\n"
+    body, _ = carry(text, "cobalt", "slurm")
+    assert stand_ins.printed(body, "slurm") == "A=1 nodes=7\n3 a 8\n"
 
 
 @pytest.mark.parametrize(("line", "words"), [
@@ -533,15 +535,15 @@ def test_a_launcher_that_a_variable_holds(line: str, words: list[str]) -> None:
 @pytest.mark.parametrize(("source", "line"), [("slurm", 'run="srun -n 4"'), ("cobalt", 'run="runjob --np 4"')])
 def test_an_option_at_the_end_of_a_call_ends_it(source: str, line: str, program: str, stand_ins: Machine) -> None:
     """The value is missing: shift fails, and in bash the loop would go on for ever."""
-    made, _ = carry(f"{line}\n$run {line.split()[1]} || echo ended\n", source, "sge", program=program, asked=ASKED)
-    assert stand_ins.printed(made, "sge", program).startswith("ended\n")
+    body, _ = carry(f"{line}\n$run {line.split()[1]} || echo ended\n", source, "sge", program=program, asked=ASKED)
+    assert stand_ins.printed(body, "sge", program).startswith("ended\n")
 
 
 def test_a_held_launcher_starts_what_it_says(stand_ins: Machine) -> None:
     text = 'run="srun -n 4"\n$run --quiet -N 2 ./a\n$run --bcast ./b || echo $?\n'
-    made, told = carry(text, "slurm", "sge", asked=ASKED)
-    assert told == [("SSS512", "srun", 1, 6)]
-    assert stand_ins.printed(made, "sge") == "mpirun -np 4 ./a A= B= C= \n2\nsrun: --bcast has no equal here\n"
+    body, findings = carry(text, "slurm", "sge", asked=ASKED)
+    assert findings == [("SSS512", "srun", 1, 6)]
+    assert stand_ins.printed(body, "sge") == "mpirun -np 4 ./a A= B= C= \n2\nsrun: --bcast has no equal here\n"
     assert carry(text, "slurm", "sge", "keep") == carry(text, "slurm", "sge", "translate") == (
         text, [("SSS511", "srun", 1, 6)])
 
@@ -561,21 +563,21 @@ def test_what_tells_an_mpirun_of_its_manager(line: str, source: str, target: str
         line + "\n", [("SSS511", name, 1, column) for name, column in places])
 
 
-@pytest.mark.parametrize(("line", "told"), [
+@pytest.mark.parametrize(("line", "is_reported"), [
     ('echo "SLURM_JOB_ID = $SLURM_JOB_ID"', False), ("run --env SLURM_JOB_ID=$SLURM_JOB_ID x", False),
     ('echo -e "SLURM_JOB_ID\\t5"', False), ('[ -e x ] || echo "no SLURM_JOB_ID, set it" >&2', False),
     ("echo SLURM_JOB_ID | envsubst", True), ('echo "export SLURM_JOB_ID" > x.sh', True),
     ("echo '$SLURM_JOB_ID'", True), ("foo SLURM_JOB_ID", True), ("x=$(echo SLURM_JOB_ID); ${!x}", True)])
-def test_names_that_people_read(line: str, told: bool) -> None:
+def test_names_that_people_read(line: str, is_reported: bool) -> None:
     """What is shown, and the name beside its value, is text; what another program may look up is told."""
-    assert bool(carry(f"{line}\n", "slurm", "sge", "translate")[1]) is told
+    assert bool(carry(f"{line}\n", "slurm", "sge", "translate")[1]) is is_reported
 
 
 def test_what_is_taken_away_need_not_be_there() -> None:
     """``unset`` of a variable that the target does not have is neither told nor a reason to set it."""
     text = "unset SLURM_GTIDS SLURM_JOB_ID; unset -v SLURM_MEM_PER_CPU\necho unset SLURM_GTIDS\n"
-    translated, told = carry(text, "slurm", "pbspro", "translate")
-    assert translated == text and [(rule, line) for rule, _, line, _ in told] == [("SSS510", 2)]
+    translated, findings = carry(text, "slurm", "pbspro", "translate")
+    assert translated == text and [(rule, line) for rule, _, line, _ in findings] == [("SSS510", 2)]
     assert carry(text, "slurm", "pbspro")[0] == text
 
 
@@ -602,8 +604,8 @@ def test_what_arithmetic_sets_has_its_value_from_above(text: str) -> None:
     ("ls | xargs /usr/bin/srun x", "slurm", "sge"),
 ])
 def test_commands_that_stay(line: str, source: str, target: str) -> None:
-    made, told = carry(line + "\n", source, target, "translate")
-    assert made == line + "\n" and len(told) == (0 if "xargs" in line else 1)
+    body, findings = carry(line + "\n", source, target, "translate")
+    assert body == line + "\n" and len(findings) == (0 if "xargs" in line else 1)
 
 
 def test_slots_are_no_tasks_where_a_task_has_several_processors() -> None:
@@ -641,17 +643,17 @@ def test_a_shim_for_two() -> None:
     """A body that was given a shim, and then commands of the system that it came to."""
     there, _ = carry("echo $SLURM_JOB_NAME\n", "slurm", "sge")
     mixed = there + "echo $SGE_O_HOST\n"
-    made, told = carry(mixed, "sge", "pbspro")
-    assert made.startswith("# >>> sssjob shim: slurm+sge on pbspro, ") and told == []
-    assert made.endswith("# <<< sssjob shim\necho $SLURM_JOB_NAME\necho $SGE_O_HOST\n")
-    assert carry(made, "pbspro", "lsf")[0].startswith("# >>> sssjob shim: slurm+sge on lsf, ")
+    body, findings = carry(mixed, "sge", "pbspro")
+    assert body.startswith("# >>> sssjob shim: slurm+sge on pbspro, ") and findings == []
+    assert body.endswith("# <<< sssjob shim\necho $SLURM_JOB_NAME\necho $SGE_O_HOST\n")
+    assert carry(body, "pbspro", "lsf")[0].startswith("# >>> sssjob shim: slurm+sge on lsf, ")
 
 
 def test_an_edited_shim_stays() -> None:
     there, _ = carry("echo $SLURM_JOB_NAME\n", "slurm", "sge")
     edited = there.replace("${JOB_NAME}", "my-${JOB_NAME}")
-    made, told = carry(edited, "sge", "slurm")
-    assert made.endswith(edited) and ("SSS518", "shim", 1, 1) in told
+    body, findings = carry(edited, "sge", "slurm")
+    assert body.endswith(edited) and ("SSS518", "shim", 1, 1) in findings
     assert carry("# >>> sssjob shim: slurm on sge, 00000000\necho\n", "sge", "slurm") == (
         "# >>> sssjob shim: slurm on sge, 00000000\necho\n", [])            # no end
 
@@ -675,8 +677,8 @@ def test_interpreter(line: str, name: str) -> None:
     ("csh", "echo y\nif ($?SLURM_JOB_ID) echo x\n"), ("perl", "print\n$ENV{SLURM_JOB_ID};\n")])
 def test_other_languages_are_kept(program: str, text: str) -> None:
     for mode in MODES:
-        made, told = carry(text, "slurm", "sge", mode, program=program)
-        assert made == text and [t[:3] for t in told] == [("SSS515", "SLURM_JOB_ID", 2)]
+        body, findings = carry(text, "slurm", "sge", mode, program=program)
+        assert body == text and [t[:3] for t in findings] == [("SSS515", "SLURM_JOB_ID", 2)]
 
 
 @pytest.mark.parametrize(("program", "text", "places"), [
@@ -700,10 +702,10 @@ def test_names_in_other_languages(program: str, text: str, places: list[tuple[st
     "${SLURM_JOB_ID:-${A:-$(srun}\n",
     "|é" * 15_000 + "$SLURM_JOB_ID", "<<" * 400 + "$SLURM_JOB_ID", "((((" * 3000 + "SLURM_JOB_ID"])
 def test_broken_shell_is_kept_and_told(text: str) -> None:
-    made, told = carry(text, "slurm", "sge", "translate", seconds=0.1)
-    assert told or "SLURM" not in made
-    made, _ = carry(text, "slurm", "sge", "shim", seconds=0.1)
-    assert made.endswith(text)
+    body, findings = carry(text, "slurm", "sge", "translate", seconds=0.1)
+    assert findings or "SLURM" not in body
+    body, _ = carry(text, "slurm", "sge", "shim", seconds=0.1)
+    assert body.endswith(text)
 
 
 @pytest.mark.parametrize("text", [
@@ -712,16 +714,16 @@ def test_broken_shell_is_kept_and_told(text: str) -> None:
     "|é" * 20_000 + "$SLURM_JOB_ID",
     "(" * 70_000 + "echo $SLURM_JOB_ID", "\"$(" * 30_000 + "$SLURM_JOB_ID", "$SLURM_JOB_ID " * 3000])
 def test_large_bodies_are_not_looked_at_in_whole(text: str) -> None:
-    _, told = carry(text, "slurm", "sge", "translate", seconds=0.1)
-    assert "SSS516" in {t[0] for t in told}
-    assert len(told) <= LIMITS.shell_uses + 2
+    _, findings = carry(text, "slurm", "sge", "translate", seconds=0.1)
+    assert "SSS516" in {t[0] for t in findings}
+    assert len(findings) <= LIMITS.shell_uses + 2
 
 
 @pytest.mark.parametrize("mode", ["shim", "translate"])
 def test_a_command_of_many_words_is_told_and_not_looked_at(mode: Mode) -> None:
     words = "".join(f" w{i}" for i in range(LIMITS.shell_words))
-    made, told = carry(f"A=1 srun -n 4{words}\n", "slurm", "torque", mode)
-    assert made.endswith(f"A=1 srun -n 4{words}\n") and [t[0] for t in told] == ["SSS511"]
+    body, findings = carry(f"A=1 srun -n 4{words}\n", "slurm", "torque", mode)
+    assert body.endswith(f"A=1 srun -n 4{words}\n") and [t[0] for t in findings] == ["SSS511"]
     uses = list(grammar.Shell(f"srun{words}\n".encode(), LIMITS).uses(re.compile(rb"srun")))
     assert [(u.kind, u.long, u.words) for u in uses] == [("command", True, ())]     # no list of words for each name
 
@@ -730,8 +732,8 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grammar, "_parser", lambda: None)
     with pytest.raises(UsageError, match="tree-sitter-bash are not installed"):
         carry("echo $SLURM_JOB_NAME\n", "slurm", "sge", "translate")
-    made, told = carry("# $SLURM_NNODES\necho $SLURM_JOB_NAME\n", "slurm", "sge")
-    assert "SLURM_JOB_NAME=" in made and "SLURM_NNODES=" not in made and told == []
+    body, findings = carry("# $SLURM_NNODES\necho $SLURM_JOB_NAME\n", "slurm", "sge")
+    assert "SLURM_JOB_NAME=" in body and "SLURM_NNODES=" not in body and findings == []
     for mode in ("shim", "keep"):
         assert carry("date\nsrun ./a\nsrun ./b\n", "slurm", "sge", mode) == (
             "date\nsrun ./a\nsrun ./b\n", [("SSS516", "script", 2, 1)])       # told, and once
@@ -755,8 +757,8 @@ def converted(text: str, source: str, target: str, **options: str) -> tuple[str,
     """The script of the target, and (rule, line) of the findings about its body."""
     document = get(source).read(text.encode(), ReadContext("x", Findings("x")))
     context = WriteContext(Findings("x"), options=options)
-    made = get(target).write(document, context)
-    return made, [(f.rule, f.line) for f in context.findings if "SSS510" <= f.rule <= "SSS516"]
+    body = get(target).write(document, context)
+    return body, [(f.rule, f.line) for f in context.findings if "SSS510" <= f.rule <= "SSS516"]
 
 
 SCRIPT = """\
@@ -772,8 +774,8 @@ srun ./a > $SLURM_JOB_ID
 
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_there_and_back(target: str) -> None:
-    there, told = converted(SCRIPT, "slurm", target)
-    assert told == [("SSS512", 7)]
+    there, findings = converted(SCRIPT, "slurm", target)
+    assert findings == [("SSS512", 7)]
     assert there.startswith("#!/bin/bash\n# a comment\n#PBS -N fit\n# >>> sssjob shim")
     assert there.partition("# <<< sssjob shim\n")[2] == SCRIPT.partition("=fit\n")[2]
     assert converted(there, target, target) == (there, [])
@@ -782,17 +784,17 @@ def test_there_and_back(target: str) -> None:
 
 
 def test_the_job_s_own_amounts_are_known() -> None:
-    made, told = converted("#!/bin/sh\n#SBATCH -n 4 -c 3 --mem=2G\necho $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE\n",
+    body, findings = converted("#!/bin/sh\n#SBATCH -n 4 -c 3 --mem=2G\necho $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE\n",
                            "slurm", "pbspro")
-    assert told == []
-    assert "export SLURM_CPUS_PER_TASK=3\nexport SLURM_MEM_PER_NODE=2048\n" in made
+    assert findings == []
+    assert "export SLURM_CPUS_PER_TASK=3\nexport SLURM_MEM_PER_NODE=2048\n" in body
 
 
 def test_the_shell_of_the_directives_counts() -> None:
     """-S /bin/csh: the #! line is not what runs it."""
     text = "#!/bin/sh\n#PBS -S /bin/csh\ncd $PBS_O_WORKDIR\n"
-    made, told = converted(text, "pbspro", "slurm")
-    assert told == [("SSS515", 3)] and "shim" not in made
+    body, findings = converted(text, "pbspro", "slurm")
+    assert findings == [("SSS515", 3)] and "shim" not in body
 
 
 # --- any text
@@ -807,12 +809,12 @@ PIECES = st.sampled_from([
 @given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(list(FACTS)))
 def test_any_text(text: str, target: str) -> None:
     """Never an exception; what a shell can read it can still read; a shim only stands before the text."""
-    made, _ = carry(text, "slurm", target, "translate", asked=ASKED)
+    body, _ = carry(text, "slurm", target, "translate", asked=ASKED)
     assert carry(text, "slurm", target, "keep")[0] == text
     assert carry(text, "slurm", target, asked=ASKED)[0].endswith(text)
-    if made != text:
+    if body != text:
         before, after = (subprocess.run(["bash", "-n"], input=t.encode("utf-8", "surrogateescape"), capture_output=True,
-                                        check=False) for t in (text, made))
+                                        check=False) for t in (text, body))
         assert before.returncode != 0 or after.returncode == 0
 
 
@@ -822,9 +824,9 @@ def test_any_text(text: str, target: str) -> None:
 def test_tasks_that_nobody_asked_for(source: str, asked: dict[str, str], tasks: str) -> None:
     """The others say how many slots any job has; Slurm says it where the job asks for a number of tasks."""
     name = {"sge": "NSLOTS", "torque": "PBS_NP", "lsf": "LSB_DJOB_NUMPROC"}[source]
-    out, told = carry(f"echo n-${name}.txt $(({name}*2))\n", source, "slurm", "translate", asked)
+    out, findings = carry(f"echo n-${name}.txt $(({name}*2))\n", source, "slurm", "translate", asked)
     value, count = (f"${{SLURM_NTASKS:-{tasks}}}",) * 2 if tasks else ("$SLURM_NTASKS", "SLURM_NTASKS")
-    assert out == f"echo n-{value}.txt $(({count}*2))\n" and [rule for rule, *_ in told if rule != "SSS517"] == []
+    assert out == f"echo n-{value}.txt $(({count}*2))\n" and [rule for rule, *_ in findings if rule != "SSS517"] == []
 
 
 def test_words_with_several_variables() -> None:
@@ -844,20 +846,21 @@ def test_words_with_several_variables() -> None:
 def test_exit_codes_that_are_orders(text: str, source: str, target: str, places: list[tuple[str, int]]) -> None:
     """Grid Engine runs a job again that ends with 99 (sge_diagnostics(1)): told in both directions."""
     for mode in MODES:
-        made, told = carry(text, source, target, mode)
-        assert made == text and [(subject, column) for rule, subject, _, column in told if rule == "SSS511"] == places
+        body, findings = carry(text, source, target, mode)
+        assert body == text
+        assert [(subject, column) for rule, subject, _, column in findings if rule == "SSS511"] == places
 
 
-@pytest.mark.parametrize(("source", "line", "told"), [
+@pytest.mark.parametrize(("source", "line", "rules"), [
     ("slurm", "echo SLURM_NTASKS: 4", []), ("torque", 'echo "(PBS_ARRAYID) index"', []),
     ("slurm", "awk 'BEGIN { print ENVIRON[\"SLURM_JOB_ID\"] }'", ["SSS513"]),
     ("slurm", "printenv SLURM_JOB_ID", ["SSS513"]),
     ("slurm", "echo 'cd $SLURM_SUBMIT_DIR' >> x.sh", ["SSS513"]),
     ("slurm", "bash -c 'echo \\$SLURM_JOB_ID'", ["SSS513"])])
-def test_words_that_people_read_are_not_told(source: str, line: str, told: list[str]) -> None:
+def test_words_that_people_read_are_not_told(source: str, line: str, rules: list[str]) -> None:
     """A label stays, and nobody has to look at it; what another program reads is told."""
-    made, findings = carry(f"{line}\n", source, "sge", "translate")
-    assert made == f"{line}\n" and [rule for rule, *_ in findings] == told
+    body, findings = carry(f"{line}\n", source, "sge", "translate")
+    assert body == f"{line}\n" and [rule for rule, *_ in findings] == rules
 
 
 @pytest.mark.parametrize(("asked", "target", "out"), [
@@ -874,8 +877,8 @@ def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out:
     nothing of the job is told. Without any number the call stays, and where a task has no GPUs of its own."""
     assert carry("srun ./a\n", "slurm", target, "translate", asked=asked)[0] == f"{out}\n"
     if not out.startswith("srun"):
-        made, _ = carry("srun ./a\n", "slurm", target, asked=asked)
-        assert stand_ins.printed(made, target).startswith(out)
+        body, _ = carry("srun ./a\n", "slurm", target, asked=asked)
+        assert stand_ins.printed(body, target).startswith(out)
 
 
 @pytest.mark.parametrize(("source", "name", "array", "value", "rules"), [
@@ -885,9 +888,9 @@ def test_tasks_that_srun_starts_unasked(asked: dict[str, str], target: str, out:
 def test_the_id_that_all_elements_of_an_array_share(source: str, name: str, array: bool, value: str,
                                                     rules: list[str]) -> None:
     """Torque says with the number of the array which element it is; the others have the number alone."""
-    out, told = carry(f"echo ${name}", source, "slurm", "translate", {"array": "1-4"} if array else {})
+    out, findings = carry(f"echo ${name}", source, "slurm", "translate", {"array": "1-4"} if array else {})
     assert out == f"echo {value}"
-    assert [finding[0] for finding in told] == rules
+    assert [finding[0] for finding in findings] == rules
 
 
 @pytest.mark.parametrize("line", [
@@ -895,8 +898,8 @@ def test_the_id_that_all_elements_of_an_array_share(source: str, name: str, arra
     "echo | xargs /bin/sh -ec 'echo $SLURM_JOB_ID'"])
 def test_text_that_a_shell_of_the_job_runs_finds_its_variables(line: str, tmp_path: Path) -> None:
     """What is run when the job ends, or by a shell that it starts, has its variables set above."""
-    out, told = carry(f"{line}\n", "slurm", "sge", "translate", program="bash")
-    assert out.endswith(f"\n{line}\n") and told == []
+    out, findings = carry(f"{line}\n", "slurm", "sge", "translate", program="bash")
+    assert out.endswith(f"\n{line}\n") and findings == []
     shown = subprocess.run(["bash", "-c", out], env={"PATH": os.environ["PATH"], "JOB_ID": "77"}, text=True,
                            capture_output=True, check=True, timeout=60, cwd=tmp_path).stdout
     assert shown == "77\n"
@@ -904,9 +907,9 @@ def test_text_that_a_shell_of_the_job_runs_finds_its_variables(line: str, tmp_pa
 
 def test_variables_in_the_text_of_what_a_launcher_starts() -> None:
     """A number of the node is another one in each task, and none of the script's; others may not get there."""
-    out, told = carry("srun bash -c 'echo $SLURM_NODEID $SLURM_JOB_ID'\n", "slurm", "pbspro", "translate",
+    out, findings = carry("srun bash -c 'echo $SLURM_NODEID $SLURM_JOB_ID'\n", "slurm", "pbspro", "translate",
                       {"tasks": "4"}, "bash")
-    assert [(rule, name) for rule, name, *_ in told] == [
+    assert [(rule, name) for rule, name, *_ in findings] == [
         ("SSS513", "SLURM_NODEID"), ("SSS512", "SLURM_JOB_ID"), ("SSS512", "srun")]
     assert "export SLURM_JOB_ID=" in out and "export SLURM_NODEID" not in out
     assert out.endswith("mpirun bash -c 'echo $SLURM_NODEID $SLURM_JOB_ID'\n")
@@ -914,8 +917,8 @@ def test_variables_in_the_text_of_what_a_launcher_starts() -> None:
 
 def test_ids_of_elements_that_another_manager_gives_all_of_them() -> None:
     """Directories named by 12[3].server are one for all elements where the id is 12."""
-    _, told = carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate", {"array": "1-4"})
-    assert [finding[:2] for finding in told] == [("SSS512", "PBS_JOBID")]
+    _, findings = carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate", {"array": "1-4"})
+    assert [finding[:2] for finding in findings] == [("SSS512", "PBS_JOBID")]
     assert carry("mkdir $PBS_JOBID", "pbspro", "lsf", "translate")[1] == []
 
 
@@ -926,6 +929,6 @@ def test_ids_of_elements_that_another_manager_gives_all_of_them() -> None:
 def test_calls_in_text_that_another_program_runs(line: str, column: int) -> None:
     """Workflow engines are told the submit command as text: no mode carries it, and all tell it."""
     for mode in MODES:
-        out, told = carry(f"{line}\n", "sge", "slurm", mode)
+        out, findings = carry(f"{line}\n", "sge", "slurm", mode)
         assert out == f"{line}\n"
-        assert told == ([("SSS513", "qsub", 1, column)] if column else [])
+        assert findings == ([("SSS513", "qsub", 1, column)] if column else [])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from psij.exceptions import SubmitException
 from psij.executors.batch._asking import reason
 from psij.executors.batch._terms import InvalidJobStateError
-from psij.executors.batch._watch import watcher_of
+from psij.executors.batch._watch import Watcher, watcher_of
 from psij.job import Job
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _cancel(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, 
         if watcher is not None:
             for job in jobs:
                 stack.enter_context(watcher.canceling(job))
-        ours, failed = executor._to_cancel(jobs)
+        ours, failed = _still_there(executor, watcher, jobs)
         answers = _tell(executor, list(dict.fromkeys(str(job.native_id) for job in ours)))
         for job in ours:
             answer = answers[str(job.native_id)]
@@ -49,6 +49,25 @@ def _cancel(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, 
             elif watcher is not None:
                 (watcher.canceled if answer else watcher.hurry)(job)
     return failed
+
+
+def _still_there(executor: BatchSchedulerExecutor, watcher: Watcher | None, jobs: Sequence[Job]
+                 ) -> tuple[Sequence[Job], dict[Job, SubmitException]]:
+    """Those of these jobs that may be cancelled by their native ids, and why others may not: it cannot be found out
+    whose the ids are. What the queue has no more was ended by an earlier cancel, unless a source tells another end."""
+    if watcher is None:
+        return jobs, {}
+    listed: list[Job] = []
+    failed: dict[Job, SubmitException] = {}
+    for job in jobs:
+        try:
+            if executor._is_there(watcher, job, "canceled"):
+                listed.append(job)
+            else:
+                watcher.canceled(job, gone=True)
+        except SubmitException as e:
+            failed[job] = e
+    return listed, failed
 
 
 def _tell(executor: BatchSchedulerExecutor, native_ids: list[str]) -> _Answers:
@@ -65,10 +84,25 @@ def _tell(executor: BatchSchedulerExecutor, native_ids: list[str]) -> _Answers:
         untold, asked = [native_id for native_id in untold if native_id not in answers], True
     for native_id in untold:
         try:
-            answers[native_id] = executor._tell_cancel(native_id) or asked
+            answers[native_id] = _tell_one(executor, native_id) or asked
         except SubmitException as e:
             answers[native_id] = e
     return answers
+
+
+def _tell_one(executor: BatchSchedulerExecutor, native_id: str) -> bool:
+    """Give the cancel command for one id; whether the resource manager took it: False for a job that has ended already.
+    """
+    try:
+        executor._run_command(executor.get_cancel_command(native_id))
+    except subprocess.CalledProcessError as e:
+        try:
+            executor.process_cancel_command_output(e.returncode, e.output or "")
+        except InvalidJobStateError:
+            return False
+    except (subprocess.TimeoutExpired, OSError) as e:
+        raise SubmitException(f"Job {native_id} cannot be canceled: {reason(e)}", e, transient=True) from e
+    return True
 
 
 def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: list[str]) -> _Answers:

@@ -15,38 +15,33 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from psij.executors.batch._budget import Budget, spending
+from psij.executors.batch._agenda import Agenda
+from psij.executors.batch._budget import spending
 from psij.executors.batch._ends import end_of, learn_start
 from psij.executors.batch._files import starts
-from psij.executors.batch._followed import Followed, LastAnswer
+from psij.executors.batch._followed import Followed
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
-from psij.executors.batch._lookout import LOOK_S, Lookout
+from psij.executors.batch._lookout import LOOK_S
 from psij.executors.batch._news import amend, is_behind, kept
-from psij.executors.batch._outage import Outage
 from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+    from psij.executors.batch._hooks import BatchHooks
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
 _GROWTH = 1.5           # of the pause between two questions, up to the configured interval
 _MOST_INTERVALS = 10    # longest pause after errors, in configured intervals
-_SHARE = 10             # a pause is at least this many times as long as the question took
 _ENDS_SHARE = 4         # the same for questions about ends, which are about few jobs and mostly wait
-_LINGER_S = 2.0         # how long a thread with nothing to do stays
 _SETTLE_S = (0.4, 5.0)  # shortest and longest pause between questions about ends
 _MISSING = JobStatus(JobState.NEW)      # a job that an answer does not list
-_FEW = 20               # jobs; while no more are followed, the ceiling on questions is not looked at
-_A_PAUSE = 4            # questions in the time of a configured interval that are no reason to look at it either
 _STRANGERS = 50         # upper bound on the ids in one accounting query for jobs that no queue answer has listed yet
 # If two accounting queries are further apart than this, the process was suspended in between; silence during the gap is
 # no evidence that a job is lost.
@@ -92,164 +87,25 @@ def follow(followed: Followed, delay_s: float) -> None:
         _watchers[key].add(followed, delay_s)
 
 
-def watcher_of(executor: BatchSchedulerExecutor) -> Watcher | None:
+def watcher_of(executor: BatchHooks) -> Watcher | None:
     """The watcher that this executor shares with others of its resource manager and user; None before the first job."""
     return _watchers.get(executor._watch_key())
 
 
-class Watcher:
+class Watcher(Agenda):
     """Follows the jobs of one resource manager."""
 
     def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
-        self.retired = False        # it has nothing to do any more and takes no jobs
-        self._changed = threading.Condition()
-        self._followed: dict[Job, Followed] = {}        # one id may be attached to by several Jobs
-        self._ending: dict[Job, Followed] = {}          # those of them that seem to have ended
-        self._states = LastAnswer()
+        super().__init__(key)
         self._reasons = Reasons()
-        self._all: tuple[list[Followed], list[str]] | None = None      # all followed and their native ids; made anew
-        self._threads: dict[str, threading.Thread] = {}
-        self._due = 0.0                                 # monotonic time of the next question to the queue
-        self._pause = 0.0
-        self._interval = 0.0                            # the shortest of the configured intervals
-        self._took = 0.0
-        self._asked_at = 0.0
-        self._outage = Outage()
         self._looking = threading.RLock()               # of the next three: who wants to know whether a job is there
         self._looked_at = 0.0
         self._looked_for: frozenset[str] = frozenset()  # native ids that were followed then
         self._there: dict[str, Claim | None] = {}
         self._logged: set[tuple[str, ...]] = set()      # what has been logged: texts and the words in them
-        self._budget = Budget()
-        self._lookout = Lookout()
-        self._hinted: set[Job] = set()                  # jobs with records of which the queue says nothing yet
-        self._calm = 0.0                                # the pause before there were such records
+        self._calm = 0.0                                # the pause before there were jobs in ``_hinted``
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
-
-    # --- what executors call ---------------------------------------------------------------------------------------
-
-    def add(self, followed: Followed, delay_s: float) -> bool:
-        """Follow a job; False when this watcher is retired."""
-        with self._changed:
-            if self.retired:
-                return False
-            interval = float(followed.executor.config.queue_polling_interval)
-            self._interval = min(self._interval, interval) if self._followed else interval
-            if not self._followed:
-                self._due = self._earliest(delay_s)
-                self._pause = delay_s
-            self._followed[followed.job] = followed
-            self._all = None
-            self._states.forget(followed.native_id)
-            self._lookout.want(followed)
-            self._pause = min(self._pause, delay_s)
-            self._due = min(self._due, self._earliest(delay_s))
-            self._start("queue", self._ask_queue)
-            self._changed.notify_all()
-            return True
-
-    @contextmanager
-    def canceling(self, job: Job) -> Iterator[None]:
-        """While a cancel command runs: an end is not judged before it is known whether it was ours."""
-        with self._changed:
-            followed = self._followed.get(job)
-            if followed is not None:
-                followed.wanted = True
-                followed.canceling += 1
-        try:
-            yield
-        finally:
-            if followed is not None:
-                with self._changed:
-                    followed.canceling -= 1
-
-    def canceled(self, job: Job, gone: bool = False) -> None:
-        """The resource manager has accepted our cancel of a job: look soon. gone: it was not there any more."""
-        with self._changed:
-            followed = self._followed.get(job)
-            if followed is not None:
-                followed.cancel_at, followed.quiet = time.monotonic(), None
-                followed.cancels += 1
-                followed.gone = gone
-        self.hurry(job)
-
-    def all_followed(self) -> dict[Job, Followed]:
-        """What is followed, without the lock, which a thread that is gone may hold."""
-        return dict(self._followed)
-
-    def settled(self, job: Job) -> bool:
-        """Whether it is known how a job stands, by a word of the resource manager since it is followed here."""
-        with self._changed:
-            followed = self._followed.get(job)
-            return followed is None or (followed.answered and job not in self._ending)
-
-    def hears(self) -> tuple[bool, float | None]:
-        """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once
-        that is an outage."""
-        return self._asked_at > 0 and not self._outage.errors, self._outage.since
-
-    def hurry(self, job: Job) -> None:
-        """Ask the queue soon."""
-        with self._changed:
-            followed = self._followed.get(job)
-            if followed is not None:
-                self._pause = min(self._pause, followed.executor._first_delay())
-                self._due = min(self._due, self._earliest(self._pause))
-                self._changed.notify_all()
-
-    def forget(self, job: Job) -> None:
-        """Stop following a job."""
-        with self._changed:
-            followed = self._followed.pop(job, None)
-            self._ending.pop(job, None)
-            self._hinted.discard(job)
-            self._all = None
-            if followed is not None:
-                self._states.forget(followed.native_id)
-                self._lookout.drop(followed)
-
-    def close(self) -> None:
-        """Follow nothing any more."""
-        with self._changed:
-            self._followed.clear()
-            self._ending.clear()
-            self._hinted.clear()
-            self._lookout.clear()
-            self._all = None
-            self._changed.notify_all()
-
-    # --- threads ---------------------------------------------------------------------------------------------------
-
-    def _start(self, name: str, target: Callable[[], None]) -> None:
-        """With the lock held: have a thread of that name."""
-        if name not in self._threads:
-            thread = threading.Thread(target=target, name=f"psij-{self.key[0]}-{name}", daemon=True)
-            self._threads[name] = thread
-            thread.start()
-
-    def _rest(self, name: str, busy: Callable[[], bool]) -> bool:
-        """With the lock held: wait while there is nothing to do; False when the thread is to end."""
-        until = time.monotonic() + _LINGER_S
-        while not busy():
-            seconds_left = until - time.monotonic()
-            if seconds_left <= 0:
-                del self._threads[name]
-                self.retired = not self._threads and not self._followed
-                return False
-            self._changed.wait(seconds_left)
-        return True
-
-    def _earliest(self, delay_s: float) -> float:
-        return max(time.monotonic() + delay_s, self._asked_at + min(_SHARE * self._took, self._interval))
-
-    def _budget_s(self) -> float:
-        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once."""
-        if len(self._followed) <= _FEW:
-            return 0.0
-        config = next(iter(self._followed.values())).executor.config
-        return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)))
 
     # --- the queue -------------------------------------------------------------------------------------------------
 

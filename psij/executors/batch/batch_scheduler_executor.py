@@ -2,8 +2,9 @@
 
 A subclass says how a submit script is written, which commands submit, cancel, list and ask, and what their output
 means (``_hooks``). Everything else is in the base: running commands with limits and taking in answers (``_asking``),
-finding out what became of a submission that got no answer (``_submission``), following jobs (``_watch``), deciding how
-they ended (``_evidence``), staging (``_staging``), and the files (``_files``, ``_tidying``).
+giving orders that change a job, as hold or signal (``_orders``), ending jobs (``_canceling``), finding out what became
+of a submission that got no answer (``_submission``), following jobs (``_watch``), deciding how they ended
+(``_evidence``), staging (``_staging``), and the files (``_files``, ``_tidying``).
 """
 
 from __future__ import annotations
@@ -22,28 +23,27 @@ from psij._validate import attached_id, check_is_job
 from psij.exceptions import InvalidJobException, InvalidStateException, SubmitException
 from psij.executors._local_staging import Staging
 from psij.executors.batch._array_jobs import Elements, JobArray, arrays_of
-from psij.executors.batch._asking import BatchAsking, reason
+from psij.executors.batch._asking import reason
 from psij.executors.batch._canceling import cancel_natively
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._host import UnreachableError
 from psij.executors.batch._identity import Identity, Verdict, whole_tag
 from psij.executors.batch._late import EndedJob, complete, late_records
+from psij.executors.batch._orders import BatchOrders
 from psij.executors.batch._staging import BatchStaging, staging_of
 from psij.executors.batch._submission import Submissions
 from psij.executors.batch._terms import (
-    DEEDS,
     UNKNOWN_ERROR,
     Failure,
     InvalidJobStateError,
-    Order,
     Search,
     Source,
     SourceOffError,
     check_status_exit_code,
 )
 from psij.executors.batch._tidying import keep_exit_file, read_left, remove_all, remove_files, tell_output
-from psij.executors.batch._watch import JUST_MADE_S, Watcher, follow, left_behind, watcher_of
+from psij.executors.batch._watch import JUST_MADE_S, follow, left_behind, watcher_of
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -60,7 +60,7 @@ _Words = list[str]                  # the method ``list`` hides the built-in ins
 _Jobs = list[Job]
 
 
-class BatchSchedulerExecutor(BatchAsking):
+class BatchSchedulerExecutor(BatchOrders):
     """An executor that uses the commands of a resource manager."""
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
@@ -285,64 +285,6 @@ class BatchSchedulerExecutor(BatchAsking):
         finally:
             del self._arrays[array.tag]
 
-    def hold(self, job: Job) -> None:
-        """Keep a job that waits in the queue from starting until it is released. Nothing happens where it has ended.
-
-        Raises SubmitException when the resource manager could not be asked (transient), refused, or has no such
-        command.
-        """
-        apart(partial(self._act, job, "hold"))
-
-    def release(self, job: Job) -> None:
-        """End the hold of a job. Nothing happens where it has ended or is not held. Raises as ``hold``."""
-        apart(partial(self._act, job, "release"))
-
-    def rerun(self, job: Job) -> None:
-        """End the run of a job and put it back into the queue, under the same native id. Nothing happens where it has
-        ended. Raises as ``hold``.
-        """
-        apart(partial(self._act, job, "rerun"))
-
-    def suspend(self, job: Job) -> None:
-        """Stop the processes of a job that runs until it is resumed. Nothing happens where it has ended. Raises as
-        ``hold``."""
-        apart(partial(self._act, job, "suspend"))
-
-    def resume(self, job: Job) -> None:
-        """Let a job that is suspended go on. Nothing happens where it has ended. Raises as ``hold``."""
-        apart(partial(self._act, job, "resume"))
-
-    def signal(self, job: Job, name: str) -> None:
-        """Send a signal to the processes of a job that runs. name: as ``USR1``. Nothing happens where it has ended.
-        Raises as ``hold``."""
-        apart(partial(self._act, job, "signal", name))
-
-    def _act(self, job: Job, order: Order, signal: str = "") -> None:
-        """Run a command that changes a native job: the one place through which orders reach the resource manager."""
-        deed = DEEDS[order]
-        if job.status.final:
-            return
-        if job.native_id is None:       # its files are fetched, or nobody has submitted it
-            raise SubmitException(f"Job {job.id} cannot be {deed}: {self.name} has not been given it yet",
-                                  transient=True)
-        command = self.get_order_command(order, job.native_id, signal)
-        if command is None:
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {self.name} has no command for that")
-        watcher = watcher_of(self)
-        if watcher is not None and not self._is_there(watcher, job, deed):
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
-        try:
-            refusal = self.order_refusal(order, self._run_command(command))
-        except subprocess.CalledProcessError as e:
-            transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=transient) from e
-        except (subprocess.SubprocessError, OSError) as e:
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=True) from e
-        if refusal is not None:
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {refusal}")
-        if watcher is not None:
-            watcher.hurry(job)
-
     def attach(self, job: Job, native_id: str) -> None:
         """Follow a job that the resource manager has, or had. One that is known nowhere becomes FAILED, reason lost."""
         apart(partial(self._attach, job, attached_id(job, native_id)))
@@ -502,34 +444,6 @@ class BatchSchedulerExecutor(BatchAsking):
         for error in cancel_natively(self, [job]).values():
             raise error
 
-    def _to_cancel(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], dict[Job, SubmitException]]:
-        """Those of these jobs, a hundred at most, that may be cancelled by their native ids, and why others may not: it
-        cannot be found out whose the ids are. What the queue has no more was ended by an earlier cancel, unless a
-        source tells another end."""
-        watcher = watcher_of(self)
-        if watcher is None:
-            return jobs, {}
-        listed: _Jobs = []
-        failed: dict[Job, SubmitException] = {}
-        for job in jobs:
-            try:
-                if self._is_there(watcher, job, "canceled"):
-                    listed.append(job)
-                else:
-                    watcher.canceled(job, gone=True)
-            except SubmitException as e:
-                failed[job] = e
-        return listed, failed
-
-    def _is_there(self, watcher: Watcher, job: Job, deed: str) -> bool:
-        """Whether the native id is still this job's. deed: what is to be done to it, as a participle. Raises
-        SubmitException where nobody says so."""
-        try:
-            return watcher.is_there(job)
-        except Exception as e:      # of hooks, which may raise anything
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is not known whether it is still the "
-                                  f"same one: {reason(e)}", e, transient=True) from e
-
     def _by_tag(self, job: Job, native_id: str) -> Verdict:
         """Whether a job that may be another one of the same user bears the tag: asked where the queue tells no tags."""
         if self._lookup_commands([job.id]) is None:
@@ -540,19 +454,6 @@ class BatchSchedulerExecutor(BatchAsking):
                for number in native_ids.get(tag, ())):
             return Verdict.OURS
         return Verdict.STRANGER if answered else Verdict.DOUBT
-
-    def _tell_cancel(self, native_id: str) -> bool:
-        """Give the cancel command; whether the resource manager took it: False for a job that has ended already."""
-        try:
-            self._run_command(self.get_cancel_command(native_id))
-        except subprocess.CalledProcessError as e:
-            try:
-                self.process_cancel_command_output(e.returncode, e.output or "")
-            except InvalidJobStateError:
-                return False
-        except (subprocess.TimeoutExpired, OSError) as e:
-            raise SubmitException(f"Job {native_id} cannot be canceled: {reason(e)}", e, transient=True) from e
-        return True
 
     def _cancel_again(self, job: Job) -> None:
         """For the watcher: a cancel that was accepted has done nothing."""

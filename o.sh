@@ -1,3 +1,0 @@
-#!/bin/sh
-#SBATCH -N1 -n4 --mem=1G
-true
