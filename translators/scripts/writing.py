@@ -106,7 +106,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
             if number and not alone:
                 if not _again(row):
                     continue
-                asking.silent = not of_part(row)
+                asking.again = not of_part(row)
             texts = alone or (asking.row(row) if isinstance(row, Row) else list(row.write(asking)))
             if own:
                 texts += asking.kept(row, [name for name, _ in texts])
@@ -117,7 +117,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
                 page.row(asking, row, texts)
             for name, value in texts:
                 options.append((name, value, asking))
-        asking.silent = False
+        asking.again = False
         kept = list(asking.open())
         if page is not None:
             page.row(asking, None, kept)
