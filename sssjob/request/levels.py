@@ -28,7 +28,7 @@ from sssjob.request.tree import (
     SETS,
     AllOf,
     Expression,
-    Predicate,
+    Node,
     identity_of,
     parse,
     per_of,
@@ -67,19 +67,26 @@ class Level:
     overridden: tuple[Property, ...] = ()
 
     def without(self, tags: Collection[str]) -> Level:
-        """The level without what it demands under some names; what an alternative is made of stays."""
+        """The level without what it demands under some names; alternatives go as one, or stay where one of them is
+        about something that no other level overrides."""
         if not tags:
             return self
         root = self.expression.root
-        items = root.items if isinstance(root, AllOf) else (root,)
-        overridden = [item.property for item in items if isinstance(item, Predicate) and item.property.tag in tags]
+        kept: list[Node] = []
+        overridden: list[Property] = []
+        for item in root.items if isinstance(root, AllOf) else (root,):
+            properties = list(properties_of(item))
+            names = {p.tag for p in properties}
+            if names.isdisjoint(tags) or not names <= _OVERRIDABLE:
+                kept.append(item)
+            else:
+                overridden += properties
         if not overridden:
             return self
-        kept = tuple(item for item in items if not isinstance(item, Predicate) or item.property.tag not in tags)
         gone = set(map(id, overridden))
-        properties = tuple(p for p in self.expression.properties if id(p) not in gone)
-        return replace(self, expression=Expression(kept[0] if len(kept) == 1 else AllOf(kept), properties),
-                       overridden=tuple(overridden))
+        expression = Expression(kept[0] if len(kept) == 1 else AllOf(tuple(kept)),
+                                tuple(p for p in self.expression.properties if id(p) not in gone))
+        return replace(self, expression=expression, overridden=tuple(overridden))
 
 
 @dataclass

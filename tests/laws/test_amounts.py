@@ -28,8 +28,6 @@ ABOUT = {"processors": LAYOUT, "nodes": {"Resource", *LAYOUT},
          "memory": {"Memory", *LAYOUT}, "gpus": {"Resource", "GPU", *LAYOUT}, "disk": {"Disk", *LAYOUT},
          "licences": {"Resource", "License", *LAYOUT}, "other resources": {"Resource", "fpga", *LAYOUT},
          "seconds": {"Duration"}}
-#: Formats that carry the first of several task groups only, with its limit, where they say that they do.
-FIRST_ONLY = ("psij",)
 
 
 def written(name: str, document: Document) -> tuple[str, Findings]:
@@ -131,7 +129,6 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
     broken = []
     for what, asked, value, rounding in differences(totals, READERS[name](output)):
         names = ABOUT[what] | ({"GPU", "Resource"} if what == "memory" and "PerGPU" in text else set())
-        names = names | ({"TaskGroup"} if what == "seconds" and name in FIRST_ONLY else set())
         told = [f for f in findings if not names.isdisjoint(subject_words(f))]
         if not told:
             broken.append((f"{what} untold", f"{what}: {asked} are asked for, {value} are written\n{about}"))

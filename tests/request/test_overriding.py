@@ -46,8 +46,7 @@ def test_the_limit_of_the_job_holds_for_groups_without_their_own(form: str, of_g
     request = request_in(document)
     assert request.totals.seconds == seconds == AskedAmounts(effective(job_of(document))).seconds
     assert "LE" in form or seconds_met(request) == seconds      # any offer meets an upper bound
-    carried = {name: READERS[name](written(name, document)[0]).seconds
-               for name in READERS if name != "psij" or len(of_groups) == 1}
+    carried = {name: READERS[name](written(name, document)[0]).seconds for name in READERS}
     assert carried == dict.fromkeys(carried, seconds)
 
 
@@ -76,12 +75,21 @@ def test_tasks_override_their_group() -> None:
     assert match(request, offer).met
 
 
-def test_alternatives_and_amounts_of_the_job_stay() -> None:
-    """A choice is made where it stands, and an amount of the job describes the whole of it."""
-    either = "<Requested><Duration group='1'>7200</Duration><Queue conj='Or' group='-1'>long</Queue></Requested>"
-    levels = request_in(read(job_with(f"{either}<Memory units='GB'>9</Memory>",
-                                      "<Duration>60</Duration><Queue>q</Queue><Memory units='GB'>4</Memory>"))).levels
-    assert not any(level.overridden for level in levels)
+@pytest.mark.parametrize(("other", "seconds"), [
+    ("<Queue conj='Or' group='-1'>long</Queue>", 60),
+    ("<Duration conj='Or' group='-1'>9000</Duration>", 60),
+    ("<Memory units='GB' conj='Or' group='-1'>9</Memory>", 7200)])
+def test_alternatives_are_overridden_as_one(other: str, seconds: int) -> None:
+    """A choice with an amount of the job is made there, for that describes the whole job."""
+    either = f"<Requested><Duration group='1'>7200</Duration>{other}</Requested>"
+    request = request_in(read(job_with(either, "<Duration>60</Duration>", "<Duration>60</Duration>")))
+    assert request.totals.seconds == seconds
+
+
+def test_amounts_names_and_extensions_of_the_job_stay() -> None:
+    """They describe the whole job, or add up."""
+    said = "<Memory units='GB'>9</Memory><Feature>a</Feature><Node>n1</Node><Processors>4</Processors>"
+    assert not any(level.overridden for level in request_in(read(job_with(said, said))).levels)
 
 
 def test_what_is_overridden_is_told() -> None:
