@@ -149,7 +149,8 @@ def _groups_line(asked: Sequence[Asking]) -> str | None:
     """The command that starts several task groups with executables of their own, where there are such."""
     if len(asked[0].groups) < 2:
         return None
-    return side_by_side.command(asked, argument)
+    words = side_by_side.command(asked, argument)
+    return None if words is None else " ".join(words)
 
 
 def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
