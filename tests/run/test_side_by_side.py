@@ -58,6 +58,17 @@ def test_the_line_of_the_script_is_what_runs(name: str, case: str) -> None:
     assert set(limit) <= set(submitted.splitlines())
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_an_argument_that_is_a_colon_is_refused_at_both_doors(name: str) -> None:
+    """mpirun took it for the end of a command."""
+    document = read_document(document_of("", "<Executable>/bin/a</Executable><Arguments>x : y</Arguments>",
+                                         "<Executable>/bin/b</Executable>"))
+    told = Findings("f")
+    get(name).write(document, WriteContext(told, policy=Policy.WARN))
+    for findings in (told, planned(document, EXECUTORS[name])[1]):
+        assert ("SSS501", "Arguments") in {(f.rule, f.subject) for f in findings}
+
+
 @pytest.mark.parametrize("name", sorted(set(EXECUTORS) - {*NAMES, "slurm"}))
 def test_managers_that_start_one_command_refuse_as_convert_does(name: str) -> None:
     """The place is that of the second task group."""

@@ -90,9 +90,12 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], q
     words.append(quote(executable.text))
     if arguments is not None:
         try:
-            words += [argument(asking, argument_) for argument_ in shell_words(arguments.text)]
+            plain = shell_words(arguments.text)
         except ValueError:
-            words.append(quote(arguments.text))
+            return [*words, quote(arguments.text)]
+        if ":" in plain:
+            asking.dropped(arguments, "a colon alone would part two commands")
+        words += [argument(asking, each) for each in plain]
     return words
 
 
