@@ -7,7 +7,7 @@ does it for listed tasks. Source: SSS job object 3.1.0, sections 2.2, 6 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Property
@@ -30,18 +30,14 @@ _CONDITIONS: Final = frozenset(("conj", "group", "preference"))
 
 def settle(asked: Asked, tag: str) -> bool:
     """Take away what holds for other task groups alone, with a finding at each; whether one entry is left."""
-    holding = [_holding(asked.said(tag), number) for number in range(1, len(asked.groups) + 1)]
-    stated = [e for e in holding if e is not None]
-    of_job = [e for e in asked.said(tag) if e.level == _JOB and (e.slot or not stated or not stated[0].slot)]
-    values = [*stated, *of_job] if tag == "Duration" else stated
-    if not stated or not all(_is_value(e) for e in values):
+    of_each = [_holding(asked.said(tag), number) for number in range(1, len(asked.groups) + 1)]
+    if not all(_is_value(e) for entries in of_each for e in entries if e.level != _JOB or tag != "Duration"):
         return False
     if tag == "Duration":
-        longest = max(values, key=_seconds)
-        if any(e.text != longest.text for e in stated):
-            asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of the task groups", "info")
-        return _keep(asked, tag, longest)
-    if len({None if e is None else _said(e) for e in holding}) == 1:
+        return _settle_duration(asked, of_each)
+    holding = [entries[0] if entries else None for entries in of_each]
+    stated = [e for e in holding if e is not None]
+    if not stated or len({None if e is None else _said(e) for e in holding}) == 1:
         return False
     kept = holding[0] or (None if tag in _OF_COMMAND else stated[0])
     for number, e in enumerate(holding, 1):
@@ -52,14 +48,36 @@ def settle(asked: Asked, tag: str) -> bool:
     return _keep(asked, tag, kept)
 
 
-def _holding(entries: Iterable[Entry], number: int) -> Entry | None:
-    """The entry of a name that holds for a task group: its own, that of all groups, or that of the job; in each of them
-    what is requested over what stands bare."""
+def _settle_duration(asked: Asked, of_each: Sequence[Sequence[Entry]]) -> bool:
+    """Keep the longest of the limits that hold for the task groups, for a job ends when its last task does. That of
+    the job is one of them where a group has none of its own."""
+    of_job = next((entries for entries in of_each if entries and entries[0].level == _JOB), ())
+    limits = [_limit(entries) for entries in of_each if entries and entries[0].level != _JOB]
+    if of_job and (limit := asked.least_of(of_job)) is not None:
+        limits.append(limit)
+    if not limits:
+        return False
+    longest = max(limits, key=_seconds)
+    if any(e.text != longest.text for e in limits):
+        asked.note("SSS502", longest, f"Duration: {longest.text} is the longest of the task groups", "info")
+    return _keep(asked, "Duration", longest)
+
+
+def _limit(entries: Sequence[Entry]) -> Entry:
+    """Of the bounds of one task group the one that is its limit: the lowest from above, else the highest from below."""
+    upper = [e for e in entries if e.attributes.get("op") != "GE"]
+    return min(upper, key=_seconds) if upper else max(entries, key=_seconds)
+
+
+def _holding(entries: Iterable[Entry], number: int) -> list[Entry]:
+    """The entries of a name that hold for a task group: its own, those of all groups, or those of the job; in each of
+    them what is requested over what stands bare."""
     own = f"/Job/TaskGroup[{number}]"
     ranked = [((0, e.slot == "") if e.level == _GROUP and (e.above == own or e.above.startswith(f"{own}/"))
                else (1, e.slot == "") if e.level == _GROUPS else (2, e.slot == "") if e.level == _JOB else None, e)
               for e in entries]
-    return min(((rank, e) for rank, e in ranked if rank is not None), key=lambda pair: pair[0], default=(None, None))[1]
+    nearest = min((rank for rank, _ in ranked if rank is not None), default=None)
+    return [e for rank, e in ranked if rank is not None and rank == nearest]
 
 
 def _is_value(e: Entry) -> bool:

@@ -355,6 +355,10 @@ class Asked:
         if settle(self, tag):
             self._settled.add(tag)
 
+    def least_of(self, entries: Sequence[Entry]) -> Entry | None:
+        """The one of several entries of a name and level whose value is taken; None where none of them says one."""
+        return self._least(list(entries), {}) if entries[0].slot else entries[0]
+
     def _only(self, entry: Entry, levels: Sequence[str], carried: Iterable[str], attributes: Mapping[str, str]
               ) -> Entry | None:
         """The same where the job says a name once."""

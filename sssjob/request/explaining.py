@@ -40,7 +40,7 @@ from sssjob.request.tree import (
 __all__ = ["Explained", "ExplainedLevel", "ExplainedPart", "InAll", "condition_in_words", "explained", "in_all",
            "tree_in_words"]
 
-Kind = Literal["all", "any", "not", "preference", "wish", "condition"]
+Kind = Literal["all", "any", "not", "preference", "wish", "condition", "overridden"]
 _OPERATIONS: Final = {"EQ": "", "NE": "not ", "LT": "less than ", "GT": "more than ", "LE": "at most ",
                       "GE": "at least ", "Match": "matching "}
 #: Attributes that place a property in the tree or are words of the condition, so that they are not named once more.
@@ -258,7 +258,8 @@ def _level(title: str, level: Level | None, view: View[Any], shape: Iterable[Res
         spoken = (*level.view.resolved(), *level.view.resolved("Requested"))
         origins = {id(r.property): _origin(r, level.view) for r in spoken}
     first = [_condition(r.property, _origin(r, view)) for r in shape]
-    asks = _asked(AllOf(()) if level is None else level.expression.root, origins, first)
+    last = [] if level is None else [_overridden(p, origins, task_groups=group is None) for p in level.overridden]
+    asks = _asked(AllOf(()) if level is None else level.expression.root, origins, first, last)
     conditions = [_condition(r.property, "Delivered" if used else _origin(r, view))
              for r, used in given_to(view)] if started else []
     return ExplainedLevel(title, asks, tuple(conditions), group, task)
@@ -288,10 +289,12 @@ def tree_in_words(properties: Iterable[Property]) -> ExplainedPart | None:
     return _asked(parse(properties).root, {}, ())
 
 
-def _asked(root: Node, origins: dict[int, str], first: Iterable[ExplainedPart]) -> ExplainedPart | None:
-    """The tree of a level in words, behind what it says of its tasks; None where there is nothing."""
+def _asked(root: Node, origins: dict[int, str], first: Iterable[ExplainedPart],
+           last: Iterable[ExplainedPart] = ()) -> ExplainedPart | None:
+    """The tree of a level in words, between what it says of its tasks and what those override; None where there is
+    nothing."""
     items = root.items if isinstance(root, AllOf) else (root,)
-    parts = (*first, *(_part(item, origins) for item in items))
+    parts = (*first, *(_part(item, origins) for item in items), *last)
     if len(parts) < 2:
         return parts[0] if parts else None
     return ExplainedPart("all", "all of", parts)
@@ -311,6 +314,13 @@ def _part(node: Node, origins: dict[int, str]) -> ExplainedPart:
                     "one of the preferences" if node.required else "wishes", parts)
     parts = tuple(_part(item, origins) for item in node.items)
     return ExplainedPart("any", "one of", parts) if isinstance(node, AnyOf) else ExplainedPart("all", "all of", parts)
+
+
+def _overridden(p: Property, origins: dict[int, str], *, task_groups: bool) -> ExplainedPart:
+    """What a level says and does not ask for. task_groups: it is the level of the job."""
+    inner = "task group" if task_groups else "task"
+    return ExplainedPart("overridden", f"overridden, for each {inner} has its own: {condition_in_words(p)}", (), p,
+                         origins.get(id(p), ""))
 
 
 def _weighed(part: ExplainedPart, weight: int) -> ExplainedPart:

@@ -7,9 +7,10 @@ asks for nothing. Source: SSS job object 3.1.0, sections 2.2, 5.1, 6, 8 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.document.element import Container, Property
@@ -21,7 +22,18 @@ from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.usage import whole
 from sssjob.request.offers import only_one
-from sssjob.request.tree import ROWS, Expression, identity_of, parse, per_of, properties_of
+from sssjob.request.tree import (
+    NAMED,
+    ROWS,
+    SETS,
+    AllOf,
+    Expression,
+    Node,
+    identity_of,
+    parse,
+    per_of,
+    properties_of,
+)
 
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
@@ -34,19 +46,47 @@ __all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", 
 _DESCRIBES: Final = frozenset(("Extension",))
 #: Bare in a task a Node tells where it ran.
 _DESCRIBES_A_TASK: Final = _DESCRIBES | {"Node"}
+#: What a level further in overrides (section 7). Amounts describe their own level, and names of nodes and features add
+#: up with those of other levels.
+_OVERRIDABLE: Final = frozenset(tag for tag, row in ROWS.items()
+                                if not row.amount and tag not in SETS and tag not in NAMED)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """What one level asks for: ``Job``, ``TaskGroup 1``, ``TaskGroup 1 Task 1``. group: which task group, counted from
     0 (None: the job); task: which task of it, None where the level is not that of a task; view: what holds there, with
-    where it was said, None for a block that stands by itself."""
+    where it was said, None for a block that stands by itself; overridden: what is said there and asks for nothing, for
+    every level below it says its own."""
 
     name: str
     expression: Expression
     group: int | None = None
     task: int | None = None
     view: View[Any] | None = field(default=None, repr=False, compare=False)
+    overridden: tuple[Property, ...] = ()
+
+    def without(self, tags: Collection[str]) -> Level:
+        """The level without what it demands under some names; alternatives go as one, or stay where one of them is
+        about something that no other level overrides."""
+        if not tags:
+            return self
+        root = self.expression.root
+        kept: list[Node] = []
+        overridden: list[Property] = []
+        for item in root.items if isinstance(root, AllOf) else (root,):
+            properties = list(properties_of(item))
+            names = {p.tag for p in properties}
+            if names.isdisjoint(tags) or not names <= _OVERRIDABLE:
+                kept.append(item)
+            else:
+                overridden += properties
+        if not overridden:
+            return self
+        gone = set(map(id, overridden))
+        expression = Expression(kept[0] if len(kept) == 1 else AllOf(tuple(kept)),
+                                tuple(p for p in self.expression.properties if id(p) not in gone))
+        return replace(self, expression=expression, overridden=tuple(overridden))
 
 
 @dataclass
@@ -125,14 +165,29 @@ def request_in(view: Effective, *, bare: bool | None = None, strict: bool = Fals
     stated = view.properties("Requested")
     own = parse(stated, findings, strict=strict, limits=limits, path=f"{path}/Requested",
                 implied=_bare(view.properties(), stated, _DESCRIBES) if pending else ())
-    levels = [Level("Job", own, view=view)]
+    inner: list[Level] = []
+    of_groups = []
     for i, group in enumerate(view.task_groups() if view.divided else ()):
         name, where = f"TaskGroup {i + 1}", f"{path}/TaskGroup[{i + 1}]"
-        levels += _lower(name, group, i, None, pending, findings, strict, limits, where)
-        for j, task in enumerate(group.tasks()):
-            levels += _lower(f"{name} Task {j + 1}", task, i, j, pending, findings, strict, limits,
-                             f"{where}/Task[{j + 1}]")
-    return Request(tuple(levels), findings, view, limits=limits)
+        of_group = _lower(name, group, i, None, pending, findings, strict, limits, where)
+        of_tasks = [_lower(f"{name} Task {j + 1}", task, i, j, pending, findings, strict, limits,
+                           f"{where}/Task[{j + 1}]") for j, task in enumerate(group.tasks())]
+        overriding = _in_each(map(_names_said, of_tasks))
+        of_groups.append(_names_said(of_group) | overriding)
+        inner += [*(level.without(overriding) for level in of_group), *chain.from_iterable(of_tasks)]
+    job = Level("Job", own, view=view).without(_in_each(of_groups))
+    return Request((job, *inner), findings, view, limits=limits)
+
+
+def _names_said(levels: Iterable[Level]) -> set[str]:
+    """The names under which levels ask for something that overrides the same of a level further out."""
+    return {p.tag for level in levels for p in properties_of(level.expression.root)} & _OVERRIDABLE
+
+
+def _in_each(names: Iterable[set[str]]) -> set[str]:
+    """The names that stand in every one of several sets."""
+    sets = list(names)
+    return set.intersection(*sets) if sets else set()
 
 
 def _lower(name: str, view: TaskGroupView | TaskView, group: int, task: int | None, pending: bool, findings: Findings,

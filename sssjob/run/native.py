@@ -8,6 +8,7 @@ limit) and what the plan and the engine look after (dependencies, holds, arrays)
 from __future__ import annotations
 
 import calendar
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 from psij.executors.batch._options import RESOURCES
 from psij.executors.batch.lrm import LrmExecutor
 from sssjob.consequences import OTHER, PROPERTIES
-from sssjob.document.element import Container, Item, Property
+from sssjob.document.element import Container, Item, Property, new_property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts.options import OptionPair, options_of
+from sssjob.translators.scripts.options import OptionPair, command_of_all, options_of
 from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of, fate_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ _COMMAND_ONLY: Final[Mapping[str, Mapping[str, str | None]]] = {
     "flux": dict.fromkeys(("quiet", "verbose", "wait", "watch", "progress"))}
 #: Options, by format, for where a job starts: a run says that itself.
 _OF_DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = {"sge": ("cwd", "wd")}
+#: What PSI/J says of sizes that do not go together; the options of the dialect's writer say them all the same.
+_UNEVEN: Final = ("resources", "node_count", "processes_per_node")
+#: Where task groups have commands of their own.
+_GROUPS: Final = ("TaskGroup", "TaskGroupDefaults")
+#: What starts a command once, though it is given several tasks.
+_ONCE: Final = new_property("Extension", "single", {"name": "Launcher", "type": "Scheduler"})
 #: The writer of Grid Engine puts this in place of a parallel environment whose name only the site knows.
 _ANY_ENVIRONMENT: Final = "@PE@ "
 
@@ -76,6 +83,14 @@ class Stated:
     def of_part(self, number: int) -> Mapping[str, object]:
         """The attributes of a part; those of the whole job where it has no parts there."""
         return self.parts[number if number < len(self.parts) else 0]
+
+    def settles(self, finding: Finding, *, at_once: bool) -> bool:
+        """Whether a finding of the translation to PSI/J is about sizes that these options say, or about task groups
+        that are one there, though one command starts each of them (at_once)."""
+        if at_once and finding.subject == "TaskGroup" and finding.rule == "SSS502":
+            return True
+        name = finding.subject.partition("/")[0].partition(" ")[0]
+        return name in self.settled or (bool(self.settled) and finding.subject in _UNEVEN)
 
 
 class _Heard(Findings):
@@ -199,6 +214,18 @@ class Native:
         untold = {item.tag for item in asked.leaves() if id(item) not in result.taken}
         return Stated(parts, result.taken, frozenset(geometry_tags - untold))
 
+    def started_at_once(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Job | None:
+        """The job with the one command of the manager's script in place of those of its task groups, which that starts
+        side by side; None where they have one command, or the manager's script starts no other."""
+        if len(job.task_groups) < 2 or self.dialect.separator:
+            return None
+        words = command_of_all(self.dialect, job, document, WriteContext(findings, policy=policy), policy)
+        if words is None:
+            return None
+        rest = without(job, lambda item, within: within in ("Job", *_GROUPS) and _is_of_command(item, within))
+        return Job([new_property("Executable", words[0]), new_property("Arguments", shlex.join(words[1:])), _ONCE,
+                    *rest.items], rest.attributes or None, None, rest.line)
+
     @property
     def has_flags(self) -> bool:
         """Whether options without a value are said by their names; HTCondor's commands always have one."""
@@ -297,6 +324,14 @@ def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
         if not leaves(item, scope.tag):
             items.append(without(item, leaves) if isinstance(item, Container) else item)
     return type(scope)(items, scope.attributes or None, scope.reference, scope.line, scope.spelling)
+
+
+def _is_of_command(item: Item, within: str) -> bool:
+    """Whether the command that starts all task groups says an item that stands in a container."""
+    if item.tag == "Extension":
+        return isinstance(item, Property) and item.get("name") == "Launcher"
+    return item.tag in ("Executable", "Arguments") or (
+        within == "TaskGroup" and item.tag in ("InitialWorkingDirectory", "Environment"))
 
 
 def _is_own(item: Item, within: str) -> bool:

@@ -52,8 +52,6 @@ _NOT_CRITICAL: Final = _DESCRIBES | frozenset((
 ))
 #: Looked after by this module, the plan or the engine.
 _HANDLED: Final = frozenset(("Dependency", "EligibleTime", "Hold", "Shell", "NodeCount", "Id", "Name", "facts"))
-#: What PSI/J says of sizes that do not go together; the options of the dialect's writer say them all the same.
-_UNEVEN: Final = ("resources", "node_count", "processes_per_node")
 _PER_GROUP: Final = frozenset(("Duration", "TaskCount"))
 _SIZES_OF_NODES: Final = frozenset(("NodeCount", "TaskDistribution"))
 _LIMITS: Final = {      # ResourceLimit name in lower case -> setrlimit's (job object, section 6.3)
@@ -114,18 +112,27 @@ class Specs:
         taken: frozenset[int] = frozenset() if stated is None else stated.taken
         target, files = self._target(job, parts > 1), self._scripts(job, group)
         as_one = group is None and len(job.folded.task_groups) > 1
+        folded = self._started_at_once(job)
         for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
-            remaining_job = _left(job.folded, taken, needless)
+            remaining_job = _left(folded, taken, needless)
             own_findings = self._own_findings()
             mine = None if group is None else remaining_job.task_groups[place]
             spec = to_spec(remaining_job, own_findings, policy=job.policy, files=files, target=target, group=mine)
             if stated is None or not any(f.subject == "resources" for f in own_findings):
                 break
-        settled: Collection[str] = () if stated is None else stated.settled
-        self._tell(job, (f for f in own_findings if not _is_settled(f, settled)))
+        self._tell(job, (f for f in own_findings if stated is None or not stated.settles(
+            f, at_once=folded is not job.folded)))
         if stated is not None:
             self._say(spec, stated.of_part(place))
         return spec
+
+    def _started_at_once(self, job: PlannedJob) -> Job:
+        """The job with one command for all of its task groups, where the manager's script has one; else as it is."""
+        own_findings = self._own_findings()
+        at_once = None if self.native is None or self._launcher() != "mpirun" else self.native.started_at_once(
+            job.folded, self.document, own_findings, job.policy)
+        self._tell(job, own_findings)
+        return at_once or job.folded
 
     def _own_findings(self) -> Findings:
         """For what is said of one job. Where no more is told, nobody looks for the places of it either."""
@@ -425,12 +432,6 @@ def _is_named_itself(spec: JobSpec) -> bool:
     """Whether an option of the manager's own names a job."""
     custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
     return any(name.rpartition(".")[2] in _NAME_OPTIONS for name in custom)
-
-
-def _is_settled(finding: Finding, settled: Collection[str]) -> bool:
-    """Whether a finding of the translation to PSI/J is about sizes that the options of the manager's own say."""
-    name = finding.subject.partition("/")[0].partition(" ")[0]
-    return name in settled or (bool(settled) and finding.subject in _UNEVEN)
 
 
 def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:

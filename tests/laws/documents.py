@@ -142,7 +142,7 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     lines += draw(_distribution())
     chunks = draw(_some([CHUNKS], 5))
     inner = draw(_some([_amount("Memory", metrics=True, chunks=bool(chunks)),
-                        _gpus(metrics=True, chunks=bool(chunks))], 5))
+                        _gpus(metrics=True, chunks=bool(chunks)), _durations()], 5))
     if draw(st.integers(0, 2 if not alone else 7)) == 0:
         inner += draw(_counts())
     lines += chunks
@@ -169,7 +169,8 @@ def _within(tag: str, lines: list[str]) -> list[str]:
 @st.composite
 def _group_defaults(draw: st.DrawFn) -> list[str]:
     """What task groups and their tasks have unless they say otherwise."""
-    lines = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), st.sampled_from(FEATURES)]))
+    lines = draw(_some([_amount("Memory", metrics=True), _gpus(metrics=True), st.sampled_from(FEATURES),
+                        _durations()]))
     each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"), _gpus(metrics=False)]))
     inner = (["<Requested>", *lines, "</Requested>"] if lines else []) + _within("TaskDefaults", each)
     return ["<TaskGroupDefaults>", *inner, "</TaskGroupDefaults>"] if inner else []

@@ -179,5 +179,6 @@ def test_every_condition_that_is_evaluated_is_told(document: Document) -> None:
         shape = sum(level.tasks * json.dumps(level.record()["asks"]).count(f'"property": "{tag}"')
                     for level in one.levels for tag in ("TaskCount", "TaskDistribution"))
         request = request_of(job, defaults)
-        assert told - shape == sum(_conditions(level.expression.root) for level in request.levels)
+        assert told - shape == sum(_conditions(level.expression.root) + len(level.overridden)
+                                   for level in request.levels)
         assert str(one)

@@ -56,7 +56,8 @@ class Asking(Asked):
         self.exporting = False  # an option says whether the submitter's variables go along
         self.goes = False       # an option says where jobs of the source start
         self.opened = ""        # the command of the script that goes to where jobs of the source start
-        self.silent = False     # the first part has told it already
+        self.silent = False     # another one has told it already
+        self.again = False      # another part of the job may have told it already
         self.unsaid: list[tuple[Entry, str]] = []       # variables that no directive can say, and why
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
@@ -83,7 +84,7 @@ class Asking(Asked):
         if entry is None:
             path, item = self._about(None, subject)
             self.findings.add(rule, subject or "Job", message, severity=severity, policy=self.policy, path=path,
-                              item=item, within=self.job)
+                              item=item, within=self.job, once=self.again)
             return
         directive = self._origins.get(id(entry.item))
         origin = None if directive is None else directive[1]
@@ -92,13 +93,13 @@ class Asking(Asked):
         if origin is None:
             self.findings.add(rule, subject or entry.called, message, severity=severity, policy=entry.policy,
                               path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry),
-                              once=bool(self.alike))
+                              once=self.again or bool(self.alike))
         else:
             shown = message if message.startswith(f"{origin.shown}:") else f"{origin.shown}: {message}"
             self.findings.add(rule, subject or entry.called, shown, severity=severity,
                               policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
                               excerpt=origin.text, item=entry.item, within=self.job,
-                              consequence=self._fate(rule, entry), once=bool(self.alike))
+                              consequence=self._fate(rule, entry), once=self.again or bool(self.alike))
 
     def _fate(self, rule: str, entry: Entry) -> Consequence | Literal[""]:
         """What it means for the job to lose an option that only another dialect knows, where that one says so."""

@@ -13,12 +13,13 @@ from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.findings import Policy
 from sssjob.request.asked import Entry
 from sssjob.translators.base import WriteContext
+from sssjob.translators.scripts import side_by_side
 from sssjob.translators.scripts.accepting import accepted
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.rows import Dialect, dialect_of
 from sssjob.translators.scripts.writing import directive_of, express, leftovers
 
-__all__ = ["OptionPair", "Options", "option_pair", "options_of"]
+__all__ = ["OptionPair", "Options", "command_of_all", "option_pair", "options_of"]
 
 #: An option of a submit command without its dashes, and its value; None for a flag.
 OptionPair = tuple[str, str | None]
@@ -57,6 +58,13 @@ def options_of(dialect: Dialect, job: Job, document: Document, context: WriteCon
                 entry.understood |= entry.attributes.keys()
     leftovers(asked)
     return Options(tuple(map(tuple, parts)), taken)
+
+
+def command_of_all(dialect: Dialect, job: Job, document: Document, context: WriteContext, policy: Policy
+                   ) -> list[str] | None:
+    """The words of the one command with which the script of a dialect starts task groups that have commands of their
+    own; None where it has none. As ``options_of``."""
+    return side_by_side.command([Asking(job, document, context, dialect, policy, None)], lambda _, text: text, str)
 
 
 def _taken(asked: Sequence[Asking]) -> frozenset[int]:

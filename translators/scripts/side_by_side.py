@@ -7,6 +7,7 @@ applications parted by a colon, for those whose parts are lists of nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sssjob.request.asked import GROUP, GROUPS, JOB
@@ -27,11 +28,14 @@ _WHERE: Final = "InitialWorkingDirectory"
 _BY_MPIRUN: Final = ("pbspro", "torque", "lsf")
 
 
-def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> str | None:
-    """The line that starts all groups of a job; None where all have the same command, or the target
+def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quote: Callable[[str], str] | None = None
+            ) -> list[str] | None:
+    """The words of the line that starts all groups of a job; None where all have the same command, or the target
     starts one command alone.
 
-    asked: the parts of the job as the target has them; argument: how a word of a command is written."""
+    asked: the parts of the job as the target has them; argument: how a word of a command is written; quote: how any
+    other word is (None: as a word of a shell)."""
+    quote = quote or (lambda text: str(word(text)))
     first = asked[0]
     native = len(asked) > 1
     groups = list(asked) if native else [first.of(g) for g in first.groups]
@@ -40,15 +44,16 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str]) -> 
         return None
     if not native and first.dialect.name not in _BY_MPIRUN:
         return None
-    parts = [_part(group_asking, number, argument, native) for number, group_asking in enumerate(groups)]
+    parts = [_part(group_asking, number, argument, quote, native) for number, group_asking in enumerate(groups)]
     if not native:
         for group_asking in groups:
             first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
             join(first, group_asking)
-    line = f"{'srun' if native else 'mpirun'} {' : '.join(parts)}"
-    first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {line[:200]}", "info",
+    words = ["srun" if native else "mpirun", *chain.from_iterable((":", *part) for part in parts)]
+    del words[1]
+    first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {' '.join(words)[:200]}", "info",
                "TaskGroup")
-    return line
+    return words
 
 
 def _nearest(asking: Asking, tag: str) -> str | None:
@@ -62,7 +67,8 @@ def _own(asking: Asking, tag: str) -> Entry | None:
     return next((e for e in asking.said(tag) if e.slot == "" and e.level == GROUP), None)
 
 
-def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], native: bool) -> str:
+def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], quote: Callable[[str], str],
+          native: bool) -> list[str]:
     """How one group is started: options of the launcher, variables, command and arguments."""
     executable, arguments = asking.one("Executable"), asking.one("Arguments")
     assert executable is not None
@@ -70,24 +76,27 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], n
     words = [f"--het-group={number}"] if native else ["-n", count.text if count and count.text.isdigit() else "1"]
     if (number or not native) and (directory := _own(asking, _WHERE)) is not None:
         directory.used = True
-        words += [f"--chdir={word(directory.text)}"] if native else ["-wdir", str(word(directory.text))]
+        words += [f"--chdir={quote(directory.text)}"] if native else ["-wdir", quote(directory.text)]
     if native and number:       # those of the first group are the script's
         for tag, option in _STREAMS:
             if _own(asking, tag) is not None:
                 name, _ = file_name(asking, tag)
-                words += [f"{option}={word(name)}"] if name is not None else []
+                words += [f"{option}={quote(name)}"] if name is not None else []
     variables = _variables(asking)
     for e in variables:
         e.used = True
         e.understood |= {"name"}
-    words += ["env", *(str(word(f"{e.attributes.get('name', '')}={e.text}")) for e in variables)] if variables else []
-    words.append(str(word(executable.text)))
+    words += ["env", *(quote(f"{e.attributes.get('name', '')}={e.text}") for e in variables)] if variables else []
+    words.append(quote(executable.text))
     if arguments is not None:
         try:
-            words += [argument(asking, argument_) for argument_ in shell_words(arguments.text)]
+            plain = shell_words(arguments.text)
         except ValueError:
-            words.append(str(word(arguments.text)))
-    return " ".join(words)
+            return [*words, quote(arguments.text)]
+        if ":" in plain:
+            asking.dropped(arguments, "a colon alone would part two commands")
+        words += [argument(asking, each) for each in plain]
+    return words
 
 
 def _variables(asking: Asking) -> list[Entry]:

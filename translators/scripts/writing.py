@@ -106,7 +106,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
             if number and not alone:
                 if not _again(row):
                     continue
-                asking.silent = not of_part(row)
+                asking.again = not of_part(row)
             texts = alone or (asking.row(row) if isinstance(row, Row) else list(row.write(asking)))
             if own:
                 texts += asking.kept(row, [name for name, _ in texts])
@@ -117,7 +117,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
                 page.row(asking, row, texts)
             for name, value in texts:
                 options.append((name, value, asking))
-        asking.silent = False
+        asking.again = False
         kept = list(asking.open())
         if page is not None:
             page.row(asking, None, kept)
@@ -149,7 +149,8 @@ def _groups_line(asked: Sequence[Asking]) -> str | None:
     """The command that starts several task groups with executables of their own, where there are such."""
     if len(asked[0].groups) < 2:
         return None
-    return side_by_side.command(asked, argument)
+    words = side_by_side.command(asked, argument)
+    return None if words is None else " ".join(words)
 
 
 def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:

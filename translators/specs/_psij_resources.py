@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from psij import InvalidJobException, ResourceSpecV1
-from sssjob.document.element import Property, new_property
+from sssjob.document.element import Container, Item, Property, new_property
 from sssjob.document.lexical import LexicalError
-from sssjob.document.model import Job, Requested, TaskGroup
+from sssjob.document.model import Environment, Job, Requested, TaskDefaults, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
 from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
-from sssjob.request.levels import request_of
+from sssjob.request.levels import Request, request_of
 from sssjob.request.totals import COUNTED
-from sssjob.request.tree import number_of, per_of
+from sssjob.request.tree import number_of, per_of, properties_of
+
+C = TypeVar("C", bound=Container)
 
 
 class Resources(Asked):
@@ -231,10 +233,11 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
            ) -> tuple[Job, bool]:
     """The job with its task groups as one, and whether they are equal but for TaskCount; else only the first is kept
     (decisions 11)."""
+    request = request_of(job, bare=True)
+    groups = _of_one_limit(groups, request, findings, job)
     first, *others = (_without_count(g) for g in groups)
     same = all(other == first for other in others)
-    parts = request_of(job, bare=True).totals.parts
-    total = sum(part.layout.task_total or 1 for part in parts)
+    total = sum(part.layout.task_total or 1 for part in request.totals.parts)
     names = f"{len(groups)} task groups"
     if same:
         findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup[2]",
@@ -262,6 +265,36 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     return whole, same
 
 
+def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findings, job: Job) -> list[TaskGroup]:
+    """The task groups, each with the limit that holds for the longest; without any where that is the job's."""
+    limits = [p for level in request.levels if level.group is not None and level.task is None
+              for p in properties_of(level.expression.root) if p.tag == "Duration"]
+    if not limits:
+        return list(groups)
+    longest = next((p for p in limits if p.value == request.totals.seconds), None)
+    of_job = any(p.tag == "Duration" for p in properties_of(request.levels[0].expression.root))
+    if longest is None and not of_job:
+        return list(groups)
+    if longest is not None and any(p.value != longest.value for p in limits):
+        findings.add("SSS502", "Duration", f"Duration: {longest.text} is the longest of the task groups",
+                     severity="info", path="/Job/TaskGroup/Duration", item=longest, within=job)
+    limit = [] if longest is None else [Requested([longest])]
+    return [TaskGroup([*_without(g, "Duration").items, *limit], g.attributes or None, None, g.line) for g in groups]
+
+
+def _without(scope: C, *tags: str) -> C:
+    """A task group or what stands in it, without some names in its own slots, and without what holds nothing."""
+    items: list[Item] = []
+    for item in scope.items:
+        if isinstance(item, Requested | TaskDefaults | Environment):
+            item = _without(item, *(tags if isinstance(item, Requested) else ()))
+            if not item.items and not item.attributes:
+                continue
+        if item.tag not in tags:
+            items.append(item)
+    return type(scope)(items, scope.attributes or None, scope.reference, scope.line)
+
+
 def _memory_of(job: Job) -> Fraction | None:
     """Bytes of a whole job; None where it does not say them."""
     total = request_of(job, bare=True).totals.amounts.get(("Memory", None, None))
@@ -269,7 +302,7 @@ def _memory_of(job: Job) -> Fraction | None:
 
 
 def _without_count(group: TaskGroup) -> list[Any]:
-    return [i for i in group.items if i.tag not in ("TaskCount", "Id", "Name")]
+    return [i for i in _without(group).items if i.tag not in ("TaskCount", "Id", "Name")]
 
 
 def _times(item: Any, count: int) -> Any:
