@@ -176,7 +176,13 @@ class Asking(Asked):
         owner = None if kind == "Scheduler" else dialect_of(kind)
         name = entry.attributes.get("name")
         return owner is not None and owner is not self.dialect and (
-            name in owner.spellings or f"{name}={entry.text}" in owner.spellings)
+            name in owner.spellings or f"{name}={entry.text}" in owner.spellings or (
+                name == owner.placing and self._is_placed(self.origin_of(entry))))
+
+    def _is_placed(self, origin: Option | None) -> bool:
+        """Whether what a directive says of nodes is carried."""
+        return origin is not None and any(
+            e.tag == "NodeCount" and e.used and self.origin_of(e) is origin for e in self.entries)
 
     def _condition(self, entry: Entry) -> None:
         self.dropped(entry, f"{self.dialect.title} cannot say the condition {entry.attributes.get('op', 'EQ')} "
