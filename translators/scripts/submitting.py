@@ -154,11 +154,11 @@ def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Si
         written = options_of(target, job, document, context, Policy.WARN)
     except RejectedError:
         return (), findings, ""
-    left = [p for p in job.leaves() if id(p) not in written.taken and p.get("name") != DIALECT]
-    for p in left:
+    unsaid = [p for p in job.leaves() if id(p) not in written.taken and p.get("name") != DIALECT]
+    for p in unsaid:
         if _of_shell(p):
             findings.add(APPROXIMATED, p.tag, f"the first line of the script is to say that its shell is {p.text}")
-    lost = next((f"{target.title} has no option for {_called(p)}" for p in left if not _of_shell(p)), "")
+    lost = next((f"{target.title} has no option for {_called(p)}" for p in unsaid if not _of_shell(p)), "")
     return written.parts[0], findings, lost
 
 
