@@ -20,6 +20,7 @@ from sssjob.findings import Findings, Policy, escape
 
 if TYPE_CHECKING:
     from sssjob.conversion.converting import Conversion
+    from sssjob.conversion.site import Site
     from sssjob.document.model import Document
     from sssjob.run.leavings import Difference
     from sssjob.run.verifying import Verification
@@ -33,11 +34,13 @@ _UNNAMED: Final = "job.sh"      # what a script of standard input is called
 
 @dataclass(slots=True)
 class Proof:
-    """What ``--verify`` is told. verification: of the script, once it is prepared; texts: gives the files of the
-    converted one."""
+    """What ``--verify`` is told. sites: where the script and the converted one run, with the paths of the profiles; by
+    the commands that are here where there is none. verification: of the script, once it is prepared; texts: gives the
+    files of the converted one."""
 
     parent: Path
     seconds: float
+    sites: tuple[tuple[Site | None, str], tuple[Site | None, str]] = ((None, ""), (None, ""))
     verification: Verification | None = None
     texts: Callable[[], dict[str, bytes]] = dict
 
@@ -58,8 +61,8 @@ class Proof:
         name = _UNNAMED if script[0] == "-" else Path(script[0]).name
         if sum(1 for _ in document.jobs()) != 1:
             raise UsageError("--verify is for a script of one job")
-        original = side_of("original", reader.name, {_stored(reader, name): script[1]})
-        converted = side_of("converted", how.target, {})
+        original = side_of("original", reader.name, {_stored(reader, name): script[1]}, *self.sites[0])
+        converted = side_of("converted", how.target, {}, *self.sites[1])
         self.texts = functools.partial(_texts, how, name, document, policy)
         self.verification = Verification((original, converted), self.parent, self.seconds, _teller(session),
                                          functools.partial(problem, as_json=session.as_json))
@@ -106,7 +109,8 @@ def _stored(reader: Translator, name: str) -> str:
 
 
 def _tell(session: Session, verification: Verification, all_differences: list[Difference]) -> None:
-    ended = {side.name: {"manager": side.dialect.name, "native_id": side.native_id,
+    ended = {side.name: {"manager": side.dialect.name, "site": side.site or None, "directory": side.place,
+                         "native_id": side.native_id,
                          "state": side.job.status.state.name, "exit_code": side.job.status.exit_code}
              for side in verification.sides}
     if session.as_json:
@@ -127,7 +131,8 @@ def _tell(session: Session, verification: Verification, all_differences: list[Di
 
 
 def _kept(verification: Verification) -> str:
-    return "" if verification.root is None else f"; their files are kept in {verification.root}"
+    places = verification.kept()
+    return f"; their files are kept in {' and '.join(places)}" if places else ""
 
 
 def _say(text: str) -> None:
@@ -151,8 +156,8 @@ def verify_options(function: Callable[..., int]) -> Callable[..., int]:
     @click.option("--verify", is_flag=True, help="RUN the job twice: submit the script as it is and the converted one, "
                                                  "each to its own manager, and compare what they leave.")
     @click.option("--verify-in", metavar="DIR", shell_complete=directories,
-                  help="Where the jobs of --verify run, each in a new directory; the nodes of both managers have to "
-                       "see it (default: the current directory).")
+                  help="Where the jobs of --verify run that are run here, each in a new directory; the nodes of the "
+                       "managers have to see it (default: the current directory).")
     @click.option("--verify-timeout", type=MORE_THAN_NONE, metavar="SECONDS",
                   help=f"Cancel both jobs of --verify after so long (default: {_SECONDS:g}).")
     @functools.wraps(function)

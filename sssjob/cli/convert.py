@@ -52,6 +52,8 @@ __all__ = ["command"]
               help="New ids of jobs that dependencies name: CSV of OLD,NEW or a JSON object.")
 @privacy_option("What names become where records are made of records (TOML).")
 @site_option
+@click.option("--to-site", "to_site_file", metavar="FILE", shell_complete=files,
+              help="The same of the site that the result is for, where it is another one than that of FILE.")
 @click.option("--explain", is_flag=True, help="Also say of every property, or directive, what became of it.")
 @click.option("--diff", is_flag=True, help="Print a unified diff of scripts with the reasons beside each hunk; write "
                                             "nothing.")
@@ -67,7 +69,8 @@ __all__ = ["command"]
 @verify_options
 def command(session: Session, file: str, source: str, target: str, to_profile: str, options: tuple[str, ...],
             overrides: tuple[str, ...], body: str | None, layout: str | None, comments: bool, id_map: str | None,
-            privacy_file: str | None, site_file: str | None, explain: bool, diff: bool, directory: str | None,
+            privacy_file: str | None, site_file: str | None, to_site_file: str | None,
+            explain: bool, diff: bool, directory: str | None,
             queue: str | None, jobs: int | None, report: str | None, output: str, proof: Proof | None) -> int:
     """Write FILE (default and -: standard input) in another format, or every file of the directory DIR.
 
@@ -84,9 +87,11 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
     values = pairs(options, "--option") | ({"set": " ".join(overrides)} if overrides else {}) | (
         {"body": body} if body else {}) | ({"layout": layout} if layout else {}) | (
         {"comments": "yes"} if comments else {})
-    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(values),
-                     load_site(site_file)[0],
-                     load_ids(id_map))
+    sites = load_site(site_file), load_site(to_site_file)
+    how = Conversion(source, target, session.policy, session.profile, to_profile, Options(values), sites[0][0],
+                     load_ids(id_map), sites[1][0])
+    if proof is not None and how.to_site is not None:
+        proof.sites = sites
     _ = how.writer                                      # an unknown name is told first
     session.explain = explain
     if privacy_file is not None and (directory is not None or explain):
@@ -225,7 +230,7 @@ class _One:
         from sssjob.validation.large import WholeError
 
         session, how = self.session, self.how
-        session.source, session.site = reader.name, how.site
+        session.source, session.site = reader.name, how.destination
         large = session.large(source)
         if large is None:
             return None

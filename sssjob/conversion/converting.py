@@ -83,7 +83,8 @@ class Conversion:
     """What a conversion is told; it can be sent to another process.
 
     source: a format, or ``auto``; policy: None leaves it to the document, all other formats carry over what they
-    can; profile, to_profile: names to read and to write with; ids: of jobs, there -> here.
+    can; profile, to_profile: names to read and to write with; ids: of jobs, there -> here. site: of what is read, and
+    of what is written unless ``to_site`` says which.
     """
 
     source: str
@@ -94,6 +95,12 @@ class Conversion:
     options: Options = field(default_factory=Options)
     site: Site | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
+    to_site: Site | None = None
+
+    @property
+    def destination(self) -> Site | None:
+        """The site that the result is for."""
+        return self.site if self.to_site is None else self.to_site
 
     @property
     def writer(self) -> Translator:
@@ -111,14 +118,15 @@ class Conversion:
 
     def reading(self, reader: Translator, path: str) -> ReadContext:
         """The context to read with."""
-        return ReadContext(path, Findings(path), self.profile, self.policy, options=self._view(reader), site=self.site)
+        return ReadContext(path, Findings(path), self.profile, self.policy, options=self._view(reader, self.site),
+                           site=self.site)
 
     def read(self, reader: Translator, data: bytes, context: ReadContext) -> Document:
-        """The document of a text, in the names of the site. Raises RejectedError."""
+        """The document of a text, in the names of the site that it is for. Raises RejectedError."""
         document = reader.read(data, context)
         document.facts = reader.kind == "record"
-        if self.site is not None:
-            self.site.rename(document)
+        if self.destination is not None:
+            self.destination.rename(document)
         return document
 
     def gate(self, reader: Translator, document: Document) -> Findings:
@@ -134,10 +142,10 @@ class Conversion:
 
     def writing(self, findings: Findings, policy: Policy | None, name: str = "") -> WriteContext:
         """The context to write with."""
-        return WriteContext(findings, self.to_profile, policy, self._view(self.writer), self.site, self.ids, name)
+        site = self.destination
+        return WriteContext(findings, self.to_profile, policy, self._view(self.writer, site), site, self.ids, name)
 
-    def _view(self, translator: Translator) -> Mapping[str, str]:
-        site = self.site
+    def _view(self, translator: Translator, site: Site | None) -> Mapping[str, str]:
         return self.options.view({} if site is None else site.defaults(translator.name, translator.kind))
 
     def text(self, document: Document, context: WriteContext) -> str:

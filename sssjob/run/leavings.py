@@ -45,7 +45,8 @@ class Leavings:
     """Where a job has run. title: of its manager; ids: the spellings of its id, the longest first; scripts: the names
     of the files that were there before; streams: what the manager calls output and errors where no option names them
     (``{name}.o{jobid}``), errors none where they go into the same file; home: another directory where these may be,
-    changed no earlier than since (seconds since the epoch), for an old job may have had the same id."""
+    changed no earlier than since (seconds since the epoch), for an old job may have had the same id; places: the paths
+    of the directory where the job ran, if that is another one of which it is a copy."""
 
     title: str
     directory: Path
@@ -54,6 +55,7 @@ class Leavings:
     streams: Sequence[str] = ()
     home: Path | None = None
     since: float = 0.0
+    places: Sequence[Path] = ()
 
     def files(self) -> dict[str, Path]:
         """The files and links in the directory by relative name, without those that were there and empty ones of a
@@ -96,8 +98,9 @@ class Leavings:
         return self.plain(content)
 
     def plain(self, content: bytes) -> bytes:
-        """Bytes with the directory of the run, as it was named or without links, as a word."""
-        for directory in sorted({self.directory, self.directory.resolve()}, key=lambda path: -len(str(path))):
+        """Bytes with the directory that the job ran in, as it was named or without links, as a word."""
+        places = self.places or (self.directory, self.directory.resolve())
+        for directory in sorted(set(places), key=lambda path: -len(str(path))):
             content = content.replace(os.fsencode(directory), _DIRECTORY)
         return content
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -147,7 +148,8 @@ def test_json_is_records(managers: Managers, sssjob: Command) -> None:
     messages = [step["message"] for step in steps if step["type"] == "progress"]
     assert len(messages) == 4 and messages[0].endswith("/original && sbatch --parsable job.sh")
     assert (record["type"], record["equal"], record["kept"]) == ("verified", False, str(managers.kept()[0]))
-    assert record["converted"] == {"manager": "sge", "native_id": "1", "state": "COMPLETED", "exit_code": 0}
+    assert record["converted"] == {"manager": "sge", "site": None, "directory": f"{record['kept']}/converted",
+                                   "native_id": "1", "state": "COMPLETED", "exit_code": 0}
     assert [one["subject"] for one in record["differences"]] == ["x", "1"]
 
 
@@ -180,7 +182,9 @@ def test_what_cannot_be_read_or_removed_is_told(managers: Managers, sssjob: Comm
     assert done.code == 0 and f"{managers.kept()[0]} could not be removed\n" in done.err
     monkeypatch.setattr("sssjob.run.leavings.Path.read_bytes", refuse)
     done = sssjob("convert", "-f", "slurm", "-t", "sge", "job.sh", "--verify", "-q")
-    assert (done.code, done.err) == (3, "sssjob: f: what the jobs have left cannot be read: Permission denied\n")
+    assert done.code == 3
+    assert re.fullmatch("sssjob: f: what the jobs have left cannot be read: Permission denied; it is kept in "
+                        rf"{managers.folder}/\.sssjob-verify-\w+\n", done.err)
 
 
 def refuse(path: Path) -> bytes:

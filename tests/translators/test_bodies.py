@@ -932,3 +932,37 @@ def test_calls_in_text_that_another_program_runs(line: str, column: int) -> None
         out, findings = carry(f"{line}\n", "sge", "slurm", mode)
         assert out == f"{line}\n"
         assert findings == ([("SSS513", "qsub", 1, column)] if column else [])
+
+
+TRAPS = [("scancel", "trap 'echo late; scancel $SLURM_JOB_ID' TERM; kill $$"),
+         ("scancel", "trap \"scancel $SLURM_JOB_ID\" 0"), ("scancel", "eval 'if :; then scancel 4242; fi'"),
+         ("srun", 'eval "srun -n 2 echo task"')]
+
+
+@pytest.mark.parametrize(("name", "text"), TRAPS)
+def test_commands_in_the_text_of_a_trap_are_functions_of_the_shim(name: str, text: str, tmp_path: Path) -> None:
+    """They run in this shell, later; no other mode can give them."""
+    lines, findings = carry(f"#!/bin/bash\n{text}\n", "slurm", "sge", program="bash")
+    assert text in lines and f"\n{name}() " in lines and not [rule for rule, *_ in findings if rule == "SSS511"]
+    for program, words in (("qdel", 'echo "deleted $*"'), ("mpirun", 'echo "started $*"')):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{words}\n")
+        (tmp_path / program).chmod(0o755)
+    ran = subprocess.run(["bash", "-c", lines], capture_output=True, text=True, check=False,
+                         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "JOB_ID": "4242"})
+    assert ran.stdout.splitlines()[-1] == {"scancel": "deleted 4242", "srun": "started -np 2 echo task"}[name]
+    for mode in ("translate", "keep"):
+        _, findings = carry(f"#!/bin/bash\n{text}\n", "slurm", "sge", mode, program="bash")
+        assert [one for one in findings if one[0] == "SSS511"] == [
+            ("SSS511", name, 2, text.index(name) + 1)]
+
+
+@pytest.mark.parametrize(("text", "rules"), [
+    ("trap 'scontrol requeue $SLURM_JOB_ID' USR1", ["SSS511"]), ("trap \"squeue\" 0", ["SSS511"]),
+    ("trap 'a && squeue | b' 0", ["SSS511"]), ("trap '(squeue)' 0", ["SSS511"]), ("trap 'a\n squeue' 0", ["SSS511"]),
+    ("trap 'echo squeue; b squeue' 0", []), ("trap 'squeue=1' 0", []), ("trap 'squeue.sh' 0", []),
+    ("trap squeue 0", []), ("echo 'squeue'", [])])
+def test_what_a_trap_runs_of_commands_without_an_equal_is_told(text: str, rules: list[str]) -> None:
+    """As it is outside of it, and only where the text has a command and no word."""
+    for mode in MODES:
+        body, findings = carry(f"#!/bin/bash\n{text}\n", "slurm", "sge", mode, program="bash")
+        assert text in body and [rule for rule, subject, *_ in findings if not subject.startswith("SLURM")] == rules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sssjob.conversion.site import SiteError, read_site
+from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 from tests.translators.test_scripts_shapes import converted
@@ -59,6 +60,18 @@ CASES = [
       "for it"]),
     ("torque", "torque", "#PBS -l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared\n",
      ["-l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared"], []),
+    # the next time that a clock shows an hour, where there is no date
+    ("torque", "slurm", "#PBS -a 2300\n", ["--begin=23:00"], []),
+    ("slurm", "pbspro", "#SBATCH --begin=7:05:30\n", ["-a 0705.30"], []),
+    ("slurm", "lsf", "#SBATCH -b teatime --deadline=23:59:59\n", ["-b 16:00", "-t 23:59"],
+     ["--deadline 23:59:59: LSF counts whole minutes"]),
+    ("lsf", "torque", "#BSUB -b 7:05\n", ["-a 0705"], []),
+    ("pbspro", "sge", "#PBS -a 0000\n", [],
+     ["-a 0000: Extension EligibleTimeOfDay: dropped, Grid Engine has no place for it"]),
+    ("torque", "slurm", "#PBS -a 012300\n", [], ["-a 012300: dropped, Slurm has no place for it"]),
+    ("slurm", "sge", "#SBATCH --begin=now\n", ["-cwd"], []),
+    ("slurm", "sge", "#SBATCH --begin=now+1hour\n", ["-cwd"],
+     ["--begin now+1hour: dropped, Grid Engine has no place for it"]),
     # arrays that are waited for
     ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
      ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],
@@ -105,6 +118,26 @@ def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
         consequences[target] = [f.consequence for f in context.findings if f.subject == "OutputFile directory"]
     assert lines == {"slurm": "#SBATCH --output=/export/home/%u/r.%j", "pbspro": '#PBS -o "$HOME/r.^jobid^"'}
     assert consequences == {"slurm": [], "pbspro": ["breaks"]}
+
+
+@pytest.mark.parametrize(("clock", "options"), [
+    ("07:05", ["#SBATCH --begin=07:05"]), ("7:05:00", ["#SBATCH --begin=07:05"]),
+    *((text, []) for text in ("", "7", "24:00", "07:60", "07:05:30:1", "07:0x", "07:05;true", "now", "-1:00"))])
+def test_an_hour_that_a_document_says_is_one_or_is_told(clock: str, options: list[str]) -> None:
+    document = get("sss").read(f"<Job><Executable>/bin/true</Executable><Extension type='Scheduler' "
+                               f"name='EligibleTimeOfDay'>{clock}</Extension></Job>".encode(), ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    lines = str(get("slurm").write(document, context)).splitlines()
+    assert [line for line in lines if "begin" in line] == options
+    assert [f.rule for f in context.findings if "OfDay" in f.subject] == ([] if options else ["SSS501"])
+
+
+def test_a_start_at_once_is_nothing_to_tell_of() -> None:
+    document = get("slurm").read(b"#!/bin/sh\n#SBATCH --begin=now\n./a\n", ReadContext())
+    assert [(f.severity, f.message) for f in document.findings or ()] == [
+        ("info", "--begin now: a job may begin at once unless told otherwise")]
+    with pytest.raises(RejectedError, match="--begin 25:00: hour must be in"):
+        get("slurm").read(b"#!/bin/sh\n#SBATCH --begin=25:00\n./a\n", ReadContext())
 
 
 @pytest.mark.parametrize("target", ["slurm", "pbspro", "flux", "cobalt"])

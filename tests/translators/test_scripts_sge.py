@@ -382,3 +382,17 @@ def test_what_only_grid_engine_says_is_kept() -> None:
     text = "#$ -clear -R y -notify -binding pe linear:2 -ac a=1 -ac b=2 -masterq m.q -A acct -js 3 -w e\n"
     assert sge(text) == ["-clear", "-A acct", "-masterq m.q", "-binding pe linear:2", "-js 3", "-R y", "-notify",
                          "-ac a=1,b=2", "-w e"]
+
+
+@pytest.mark.parametrize(("environment", "profile", "told"), [
+    ("smp 4", "", "info"), ("smp 2-4", "", "info"), ("threads 4", "allocation_rule = '$pe_slots'", "info"),
+    ("four 8", "allocation_rule = 4", "info"), ("mpi 4", "", "warning"), ("four 6", "allocation_rule = 4", "warning"),
+    ("smp 4", "allocation_rule = '$round_robin'", "warning")])
+def test_an_environment_is_told_of_once_where_its_hosts_are_carried(environment: str, profile: str, told: str) -> None:
+    """The number of nodes says all that it does; of another one nobody knows."""
+    site = read_site(f"name = 'x'\n[sge.pe.{environment.split()[0]}]\n{profile}\n") if profile else None
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    document = get("sge").read(f"#!/bin/sh\n#$ -pe {environment}\n./a\n".encode(), ReadContext(site=site))
+    get("slurm").write(document, context)
+    assert [(f.severity, f.rule) for f in context.findings if f.subject == "Extension pe"] == [
+        (told, "SSS502" if told == "info" else "SSS501")]

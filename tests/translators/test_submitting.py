@@ -55,6 +55,9 @@ CALLS = [
     ("slurm", "pbspro", "sbatch -p q step1.sbatch", "qsub -q q step1.sbatch"),
     ("slurm", "sge", "sbatch run-srun.sh scontrol.d/SLURM_x.in", "qsub run-srun.sh scontrol.d/SLURM_x.in"),
     ("pbspro", "slurm", "qsub -q w qsub.1.pbs", "sbatch --partition=w qsub.1.pbs"),
+    # the words of the driver's own call, for a script that stands before them
+    ("slurm", "sge", 'sbatch -p q x.sh "$@"', 'qsub -q q x.sh "$@"'),
+    ("sge", "slurm", 'ID=$(qsub -terse x.sh -v "${@}")', 'ID=$(sbatch --parsable x.sh -v "${@}")'),
     ("torque", "pbspro", "qsub -t 1-3 -v A=$A x.sh; qsub y.sh", "qsub -J 1-3 -v A=$A x.sh; qsub y.sh"),
 ]
 
@@ -77,6 +80,9 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "sge", "sbatch -n 4 x.sh", "@PE@ stands for a name that only the site knows"),
     ("slurm", "pbspro", 'sbatch -J "run $i" x.sh', "PBS Pro cannot take all of its variables"),
     ("slurm", "sge", "sbatch $OPTS x.sh", "$OPTS may hold options"),
+    *(("slurm", "sge", f"sbatch {words}", "a word of it is made by the shell")
+      for words in ('"$@"', '-p q "$@"', 'x.sh $@', '"$@" x.sh', '"$f" "$@"', 'x.sh "a$@"')),
+    ("slurm", "pbspro", 'sbatch x.sh "$@"', "qsub passes no arguments on to the script"),
     ("slurm", "sge", "sbatch -J $(date +%s) x.sh", "a word of it is made by the shell"),
     ("slurm", "sge", "sbatch -J '$x' x.sh", "a word of it is made by the shell"),
     ("slurm", "pbspro", "sbatch -p $SLURM_NO_SUCH x.sh", "a name of Slurm stands among its words"),
@@ -201,6 +207,17 @@ def test_an_array_is_not_waited_for_by_the_number_of_its_job() -> None:
     assert lines[-1].startswith("sbatch -d") and told == [
         "sbatch is a command of Slurm; the line is kept: an array is not waited for by the number that "
         "SLURM_ARRAY_JOB_ID is"]
+
+
+@pytest.mark.parametrize(("target", "expected"), [
+    ("slurm", "sbatch --partition=a x.sh"), ("lsf", "bsub -q a < x.sh"), ("torque", "qsub -q a -S /bin/bash x.sh")])
+def test_the_shell_of_a_script_is_left_to_its_first_line(target: str, expected: str) -> None:
+    lines, told = converted("sge", target, "qsub -S /bin/bash -q a x.sh")
+    assert lines[-1] == expected
+    assert [message for message in told if "shell" in message] == ([] if target == "torque" else [
+        f"qsub became {expected}; the first line of the script is to say that its shell is /bin/bash"])
+    _, told = converted("sge", "slurm", "qsub -S /usr/bin/python3 x.py")
+    assert told == ["qsub is a command of Grid Engine; the line is kept: Slurm has no option for Shell"]
 
 
 @pytest.mark.parametrize("call", [

@@ -370,7 +370,7 @@ class _Work:
         elif self.mode == "shim":
             edit = self._function(use, act, length, source, edit)
         elif isinstance(edit, Edit) and use.kind == "held":
-            edit = "a variable holds it (--body shim)"
+            edit = f"{f'the text of {use.before[0].decode()}' if use.before else 'a variable'} holds it (--body shim)"
         if isinstance(edit, Edit):
             self.gone += edit.gone
             if self.mode == "translate":

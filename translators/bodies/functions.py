@@ -203,6 +203,8 @@ _AROUND: Final = re.compile(r"[\w./:=,@%+-]*", re.ASCII)
 
 def _submission(words: list[str], call: str) -> _Submission | str:
     """A call as a shape of words: a word without variables is that word, one with some is what stands around them."""
+    if any("$@" in word or "${@}" in word for word in words):
+        return "how many words it has is not known"
     conditions, lines = [f"[ $# -eq {len(words)} ]"], list[str]()
     blocks: dict[str, str] = {}
     for number, word in enumerate(words, 1):

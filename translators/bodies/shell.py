@@ -190,7 +190,7 @@ def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, 
     if node.type in _RAW and (words := _run_by(path, data)) and _opens(data, start):
         return Use(name, "odd", start, end, (start, end), before=words)
     if here == "dead" or (node.type in _RAW and here != "live"):
-        return _held(name, path, start, end) or Use(name, "text", start, end)
+        return _held(name, path, start, end) or _later(name, path, data, start, end) or Use(name, "text", start, end)
     if node.type == "variable_name" and (node.start_byte, node.end_byte) == (start, end):
         return _variable(name, node, path[1], data)
     if node.type in ("command", "variable_assignment", "concatenation", "string") and not name.isidentifier():
@@ -201,7 +201,8 @@ def _classified(name: str, path: list[Node], data: bytes, start: int, end: int, 
         used = _command(name, path, start, most)
         if used.kind == "command":
             return used
-    return _held(name, path, start, end) or _in_text(name, path, data, start, end)
+    return _held(name, path, start, end) or _later(name, path, data, start, end) or _in_text(
+        name, path, data, start, end)
 
 
 #: Nodes in which the shell expands nothing.
@@ -305,6 +306,28 @@ def _held(name: str, path: list[Node], start: int, end: int) -> Use | None:
     return Use(name, "held", start, end, words=tuple(words))
 
 
+#: What stands before a command in a text, from the beginning of that on, and what ends one.
+_BEGINS: Final = re.compile(rb"(?:\A|[;&|({\n]|\b(?:then|do|else|if|while|until|!))\s*\Z")
+_ENDS: Final = re.compile(rb"[;&|)}\n]|\Z")
+
+
+def _later(name: str, path: list[Node], data: bytes, start: int, end: int) -> Use | None:
+    """A command in the text of ``trap`` or ``eval``, which this shell runs later: ``trap 'scancel 5' TERM``."""
+    path = path[path[0].type == "string_content":]
+    if not path or path[0].type not in ("string", "raw_string"):
+        return None
+    before, begin, stop = _run_by(path, data), path[0].start_byte + 1, path[0].end_byte - 1
+    if not before or before[0] not in _LATER or _BEGINS.search(data[begin:start]) is None or \
+            _NAME_ENDS.match(data[end:stop]) is None:
+        return None
+    hit = _ENDS.search(data[:stop], end)
+    stop = stop if hit is None else hit.start()
+    parts = [] if _SIGNS.search(data[end:stop]) else _PARTS.finditer(data[end:stop])
+    words = [Word(part[0], end + part.start(), end + part.end()) for part in parts]
+    return Use(name, "held", start, end, words=(Word(name.encode(), start, end), *words), before=before)
+
+
+_NAME_ENDS: Final = re.compile(rb"[\s;&|)}]|\Z")
 _ARITHMETIC: Final = ("binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression",
                       "arithmetic_expansion", "compound_statement", "c_style_for_statement")
 #: What arithmetic is made of in the parts of ``for ((;;))``.

@@ -155,7 +155,8 @@ def _path_of(asking: Asking, tag: str, text: str) -> str:
     return text.replace(":", "_")
 
 
-_DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected)
+_DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected,
+                       PBS_TIME.of_day)
 
 
 def _write_priority(asking: Asking) -> Written:

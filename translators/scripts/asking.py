@@ -17,7 +17,7 @@ from sssjob.lrm import variables
 from sssjob.lrm.idset import one_range
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts.grammars import INTEGER, Grammar
+from sssjob.translators.scripts.grammars import INTEGER, OF_DAY, Grammar, OfDay
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -177,7 +177,13 @@ class Asking(Asked):
         owner = None if kind == "Scheduler" else dialect_of(kind)
         name = entry.attributes.get("name")
         return owner is not None and owner is not self.dialect and (
-            name in owner.spellings or f"{name}={entry.text}" in owner.spellings)
+            name in owner.spellings or f"{name}={entry.text}" in owner.spellings or (
+                name == owner.placing and self._is_placed(self.origin_of(entry))))
+
+    def _is_placed(self, origin: Option | None) -> bool:
+        """Whether what a directive says of nodes is carried."""
+        return origin is not None and any(
+            e.tag == "NodeCount" and e.used and self.origin_of(e) is origin for e in self.entries)
 
     def _condition(self, entry: Entry) -> None:
         self.dropped(entry, f"{self.dialect.title} cannot say the condition {entry.attributes.get('op', 'EQ')} "
@@ -241,15 +247,24 @@ class Asking(Asked):
         return Asking(self.job, self.document, self.context, self.dialect, self.policy, group)
 
     def moment(self, tag: str, grammar: Grammar) -> str | None:
-        """A time as the site's clock shows it; without a site profile in UTC."""
+        """A time as the site's clock shows it; without a site profile in UTC. One without a date is the next one."""
         entry = self.one(tag)
         if entry is None:
-            return None
+            return self._of_day(tag, grammar)
         site = self.context.site
         local = site.clock(int(entry.text)) if site is not None else None
         if local is None and not self.source:
             self.note(SITE, entry, "written in UTC, read by the clock of the site")
         return grammar.write(entry.text if local is None else str(local))
+
+    def _of_day(self, tag: str, grammar: Grammar) -> str | None:
+        if grammar.of_day is None or (entry := self.at(OF_DAY.format(tag))) is None:
+            return None
+        try:
+            return grammar.of_day(OfDay(*entry.text.split(":")).clock)
+        except (TypeError, ValueError):
+            self.dropped(entry, f"{entry.text[:80]!r} is no time of day (HH:MM or HH:MM:SS)")
+            return None
 
     def whole(self, entry: Entry) -> int | None:
         """A whole number that an Extension says; None, with a finding, where it is none."""

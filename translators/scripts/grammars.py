@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from functools import partial
 from typing import Final
 
@@ -17,21 +17,36 @@ from sssjob.lrm import pbs
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
-           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "file_reader", "file_writer", "literal_name"]
+__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "OF_DAY", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
+           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "OfDay", "file_reader", "file_writer", "literal_name"]
 
 
 class Kept(ValueError):
     """The value is fine, but only its own dialect can say it."""
 
 
+#: The place of a time without a date, by the property that has one with a date.
+OF_DAY: Final = "Extension[name={}OfDay,type=Scheduler]"
+
+
+class OfDay(Kept):
+    """A time of day without a date, which means the next one. clock: ``HH:MM`` or ``HH:MM:SS``."""
+
+    def __init__(self, hour: str, minute: str, second: str | None = None) -> None:
+        self.clock = f"{int(hour):02}:{minute}{f':{second}' if second not in (None, '00') else ''}"
+        time.fromisoformat(self.clock)
+        super().__init__("depends on the day of submission")
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """read: text to value; write: value (of a property, as text) to text; expected: in words."""
+    """read: text to value; write: value (of a property, as text) to text; expected: in words; of_day: of a time, the
+    text of one without a date (``OfDay.clock``) whose next occurrence is meant, None where there is no such text."""
 
     read: Callable[[str], Value]
     write: Callable[[str], str]
     expected: str
+    of_day: Callable[[str], str] | None = None
 
 
 def _text(text: str) -> str:
@@ -43,6 +58,10 @@ def _text(text: str) -> str:
 _COUNT: Final = re.compile(r"\d{1,15}", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,15}", re.ASCII)
 _SLURM_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
+#: Hours with a name. Source: sbatch(1), --begin.
+_SLURM_HOURS: Final = {"midnight": "00:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
+_SLURM_CLOCK: Final = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
+_PBS_CLOCK: Final = re.compile(r"(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 _PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
 
@@ -60,11 +79,15 @@ def _integer(text: str) -> int:
 
 def _slurm_date(text: str) -> int:
     """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
+    if (clock_of_day := _SLURM_CLOCK.fullmatch(_SLURM_HOURS.get(text, text))) is not None:
+        raise OfDay(*clock_of_day.groups())
     return _stamp(_SLURM_DATE.fullmatch(text))
 
 
 def _pbs_date(text: str) -> int:
     """The same of ``CCYYMMDDhhmm[.SS]``."""
+    if (clock_of_day := _PBS_CLOCK.fullmatch(text)) is not None:
+        raise OfDay(*clock_of_day.groups())
     return _stamp(_PBS_DATE.fullmatch(text))
 
 
@@ -92,8 +115,9 @@ SLURM_MINUTES: Final = Grammar(limit, lambda text: clock(-(-int(text) // 60) * 6
 PBS_SECONDS: Final = Grammar(pbs.seconds, lambda text: clock(int(text)), "S, M:S or H:M:S")
 TORQUE_SECONDS: Final = Grammar(partial(pbs.seconds, fields=4), lambda text: clock(int(text)),
                                 "S, M:S, H:M:S or D:H:M:S")
-SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS")
-PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS")
+SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS", str)
+PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS", lambda clock_of_day: "".join(
+    clock_of_day.split(":")[:2]) + "".join(f".{seconds}" for seconds in clock_of_day.split(":")[2:]))
 YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")
 
 

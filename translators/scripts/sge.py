@@ -426,7 +426,7 @@ DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     hints={"l ": "sge.complex of a site profile says what it is"}, starts_in="home", exports=False, merges=False,
     open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",), slots=True, late=True,
+    spellings=("memory",), placing="pe", slots=True, late=True,
     files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS,
     flags=frozenset(f"-{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

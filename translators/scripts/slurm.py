@@ -46,6 +46,7 @@ from sssjob.translators.scripts.common import (
 from sssjob.translators.scripts.grammars import (
     COUNT,
     INTEGER,
+    OF_DAY,
     SLURM_MINUTES,
     SLURM_TIME,
     Grammar,
@@ -345,8 +346,11 @@ def _write_guard(asking: Asking) -> Written:
 
 def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
     for name, where in (("--begin", "EligibleTime"), ("--deadline", "DeadlineTime")):
-        if name in options:
-            reading.moment(where, SLURM_TIME, options[name])
+        option = options.get(name)
+        if option is not None and option.value == "now" and name == "--begin":
+            reading.tell(APPROXIMATED, option, "a job may begin at once unless told otherwise", "info")
+        elif option is not None:
+            reading.moment(where, SLURM_TIME, option)
 
 
 def _write_deadline(asking: Asking) -> Written:
@@ -407,7 +411,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     rowed(Row("--array", SCHEDULER.format("Array")), _write_array),
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
             _write_dependency, of=OF_DEPENDENCIES),
-    Special(("--begin", "--deadline"), _read_deadline, _write_deadline, of=("EligibleTime", "DeadlineTime")),
+    Special(("--begin", "--deadline"), _read_deadline, _write_deadline,
+            of=tuple(where for tag in ("EligibleTime", "DeadlineTime") for where in (tag, OF_DAY.format(tag)))),
     Row("--hold", "Hold", fixed="User"),
     Special(("--nice",), _read_nice, _write_nice, of=(SCHEDULER.format("Nice"), "Priority")),
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),

@@ -20,10 +20,11 @@ from sssjob.findings import Findings, Policy
 from sssjob.lrm.variables import FACTS
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import ReadContext, WriteContext
+from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.options import OptionPair, options_of
 from sssjob.translators.scripts.reading import Reading, understand
-from sssjob.translators.scripts.rows import DIALECT, DROPPED, REFUSED, Dialect, dialect_of
+from sssjob.translators.scripts.rows import APPROXIMATED, DIALECT, DROPPED, REFUSED, Dialect, dialect_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -38,6 +39,8 @@ _COMMANDS: Final[dict[str, tuple[str, str | None]]] = {
     "lsf": ("bsub", None), "flux": ("flux batch", ""), "cobalt": ("qsub", "")}
 #: Words that a shell makes several of, or that a reader of options cannot look into.
 _UNREADABLE: Final = re.compile(r"`|\$\(|[*?\[]|\\|\$[@*]")
+#: All words of the call that the shell was started with, each as it is (bash(1), Special Parameters).
+_PASSED: Final = ('"$@"', '"${@}"')
 _UNEXPANDED: Final = re.compile(r"'[^']*\$")
 _DOUBLE: Final = re.compile(r'"[^"]*"')
 _PLAIN: Final = re.compile(r"[\w./:=,@%+${}-]+", re.ASCII)
@@ -56,6 +59,8 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
         return f"{target.title} has no command that does this"
     command, alone = _COMMANDS[target.name]
     ids = _COMMANDS[source.name][1]
+    passed = [words[-1]] if words and words[-1] in _PASSED else []      # arguments, where a script stands before them
+    words = words[:len(words) - len(passed)]
     if any(_UNREADABLE.search(text) or _UNEXPANDED.search(_DOUBLE.sub("", text)) for text in words):
         return "a word of it is made by the shell"
     if read and ((ids != "" and ids not in words) or alone is None):
@@ -64,6 +69,9 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
     if isinstance(parsed, str):
         return parsed
     options, rest = parsed
+    if passed and (not rest or rest[0].startswith(("$", '"$'))):
+        return "a word of it is made by the shell"
+    rest = [*rest, *passed]
     if len(rest) > 1 and rest[0].startswith("$"):
         return f"{rest[0]} may hold options"
     if len(rest) > 1 and not FACTS[target.name].passes:
@@ -146,9 +154,17 @@ def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Si
         written = options_of(target, job, document, context, Policy.WARN)
     except RejectedError:
         return (), findings, ""
-    lost = next((f"{target.title} has no option for {_called(p)}" for p in job.leaves()
-                 if id(p) not in written.taken and p.get("name") != DIALECT), "")
+    unsaid = [p for p in job.leaves() if id(p) not in written.taken and p.get("name") != DIALECT]
+    for p in unsaid:
+        if _of_shell(p):
+            findings.add(APPROXIMATED, p.tag, f"the first line of the script is to say that its shell is {p.text}")
+    lost = next((f"{target.title} has no option for {_called(p)}" for p in unsaid if not _of_shell(p)), "")
     return written.parts[0], findings, lost
+
+
+def _of_shell(p: Property) -> bool:
+    """Whether it says no more than which shell runs the script, as the first line of one does for most managers."""
+    return p.tag == "Shell" and p.text.rpartition("/")[2] in SHELLS
 
 
 def _called(p: Property) -> str:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from psij.exceptions import SubmitException
+from psij.executors._local_staging import Item, Staging, StagingError
 from psij.executors.batch._asking import reason
+from psij.executors.batch._host import UnreachableError
+from psij.executors.batch._staging import placed
 from psij.executors.batch._terms import Failure
 from psij.job import Job
 from psij.job_spec import JobSpec
+from psij.staging import StageOutFlags, StagingMode
 
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
@@ -51,6 +55,8 @@ def submit_script(executor: BatchSchedulerExecutor, submission: ScriptSubmission
     except subprocess.CalledProcessError as e:
         meaning = executor._classify_failure(e.returncode, e.output or "")
         raise SubmitException(reason(e), e, transient=meaning is not Failure.REFUSED) from e
+    except UnreachableError as e:
+        raise SubmitException(reason(e), e, transient=True) from e
     except (subprocess.SubprocessError, OSError) as e:
         raise SubmitException(f"nobody knows whether there is a job now: {reason(e)}", e, transient=True) from e
     readers: tuple[Callable[[str], str], ...] = (executor.job_id_from_submit_output,
@@ -64,3 +70,14 @@ def submit_script(executor: BatchSchedulerExecutor, submission: ScriptSubmission
             return native_id
     raise SubmitException(f"nobody knows whether there is a job now: no id in the answer {out.strip()[:500]!r}",
                           transient=True)
+
+
+def fetch_files(executor: BatchSchedulerExecutor, targets: Mapping[Path, Path]) -> None:
+    """Copy files and folders from where an executor has its commands run to this machine. targets: path there -> path
+    here, where nothing is yet; what is not there is left out. Raises OSError."""
+    items = tuple(Item(str(source), str(target), StagingMode.COPY, StageOutFlags.ALWAYS | StageOutFlags.IF_PRESENT)
+                  for source, target in targets.items())
+    try:
+        placed(Staging("/", (), items, (), StageOutFlags.NONE), executor).fetch(StageOutFlags.ALWAYS, lambda: False)
+    except StagingError as e:
+        raise OSError(0, str(e)) from e
