@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -107,7 +106,7 @@ class Place:
     def known(self, now: float) -> Iterator[str]:
         """What it is ranked by, in words. now: seconds since the epoch."""
         yield f"preference {float(self.verdict.score):g}"
-        if self.value != self.verdict.score:
+        if self.value is not self.verdict.score and self.value != self.verdict.score:
             yield f"value {float(self.value):g}"
         if self.failures:
             yield f"refused {self.failures:.0%} of late"
@@ -270,14 +269,15 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     """The places where each part of a document fits, ranked; None where findings reject it, which are told. data: the
     file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
     it is to be submitted. Raises UsageError, AccessError."""
-    silences: list[str] = []
+    silences = _Silences(session)
     readings: dict[str, list[Reading]] = {}        # of each part, once for all sites that read it alike
     reading_of: dict[str, list[Reading]] = {}
+    is_record = data.lstrip()[:1] not in (b"<", b"#")
     for name in choice.files:
-        with _silent(session, silences):
+        with silences:
             if choice.offers(name) is not None:
                 session.site, session.site_path = choice.sites[name]
-                key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
+                key = name if is_record else choice.reads[name]         # records are of a machine
                 if key not in readings:
                     parts_read = _parts(session.swept(session.read(file, data)), together or session.errors > 0)
                     shaped_parts = [shaped(part.document, file) for part in parts_read]
@@ -297,13 +297,13 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
             answers |= _answers(session, reading, choice, names)
     places: dict[tuple[int, ...], tuple[Reading, list[Place]]] = {}        # by the places of the jobs of the part
     for name, several in reading_of.items():
-        with _silent(session, silences):
+        with silences:
             for reading in several:
                 places.setdefault(reading.numbers, (reading, []))[1].extend(_places(
                     session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    return _in_turn(list(places.values()), bool(silences)) or [Routing(silent=bool(silences))]
+    return _in_turn(list(places.values()), silences.any) or [Routing(silent=silences.any)]
 
 
 def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> list[Routing]:
@@ -325,7 +325,7 @@ def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> li
     for reading, own in several:
         met = [place for place in own if place.met]
         needed = reading.side_by_side() if len(several) > 1 else Taken()
-        for place in met:
+        for place in met if taken else ():
             before = Taken()
             for queue, (offer, amounts) in taken.get(place.path, {}).items():
                 if queue == place.queue or beside(offer, place.verdict.offer):
@@ -347,14 +347,24 @@ def _parts(document: Document, together: bool) -> list[Part]:
     return [Part(document)] if together else parts(document)
 
 
-@contextmanager
-def _silent(session: Session, silences: list[str]) -> Iterator[None]:
-    """Tell of a manager that gives no answer, and go on. silences: gets why."""
-    try:
-        yield
-    except SilentError as error:
-        problem(str(error), as_json=session.as_json, status=4)
-        silences.append(str(error))
+class _Silences:
+    """Go on beside managers that give no answer: each is told. any: whether there was one."""
+
+    __slots__ = ("_session", "any")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.any = False
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, SilentError):
+            return False
+        problem(str(error), as_json=self._session.as_json, status=4)
+        self.any = True
+        return True
 
 
 def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
@@ -389,7 +399,7 @@ def _places(session: Session, reading: Reading, name: str, choice: Choice, answe
     share = failures.get(site.name, 0.0)
     places = [Place(site, path, there.name, there.queue, reading.document, verdict, *prices, failures=share)
               for there, verdict in zip(choice.offers(name) or (), answers, strict=True)]
-    if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
+    if rates is not None and rates.by_queue:
         places = list(_priced(places, rates, reading))
     if not starts:
         return places

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -133,14 +134,9 @@ def begin_parts(journal: Journal, several: Sequence[tuple[Sequence[Candidate], t
 
 def _written(route: Route) -> str:
     """What the journal holds of a route that never changes; of the places each text once, by its number."""
-    numbers: dict[str | None, int] = {}
-
-    def number_of(text: str | None) -> int:
-        """The number of a text, or of what is not said."""
-        return numbers.setdefault(text, len(numbers))
-
-    places = [[*map(number_of, (site, profile, executor, queue, document, why)), *map(number_of, prices)]
-              for site, profile, executor, queue, document, why, prices in route.candidates]
+    texts = [(*candidate[:-1], *candidate.prices) for candidate in route.candidates]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    places = [list(map(numbers.__getitem__, own)) for own in texts]
     promise = {name: getattr(route.promise, name) for name in Promise.__slots__}
     return json.dumps({"candidates": places, "texts": list(numbers), "promise": promise, "places": route.places})
 
