@@ -23,7 +23,7 @@ from sssjob.cli._prices import load, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli._route_reading import Reading
 from sssjob.cli.match import offered
-from sssjob.cli.offers import SilentError, ask_machine, offers_of
+from sssjob.cli.offers import ANSWER_S, SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 from sssjob.request import Offer, Offers, Verdict, verdicts
@@ -187,9 +187,10 @@ class Choice:
     """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
     documents."""
 
-    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
-        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names. Raises
-        UsageError, AccessError, SiteError."""
+    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = (),
+                 seconds: float = ANSWER_S) -> None:
+        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names; seconds: how
+        long each answer of a manager may take. Raises UsageError, AccessError, SiteError."""
         sources: Mapping[str, str] = pairs(offer_files, "--offers")
         named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
         self.files: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
@@ -201,7 +202,9 @@ class Choice:
         self._session = session
         session.anew = True         # each document is read for each site, with its maps of names
         self.sites = {name: load_site(name) for name in self.files}
-        self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
+        self.seconds = seconds
+        self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None},
+                                  seconds)
         self.reads = {name: name if site is None else _reads(site) for name, (site, _) in self.sites.items()}
         self._offers: dict[str, list[_OfferThere]] = {}
         self._together: dict[tuple[str, ...], Offers] = {}
@@ -367,15 +370,15 @@ class _Silences:
         return True
 
 
-def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
+def _all_asked(sites: Mapping[str, tuple[Site | None, str]], seconds: float) -> dict[str, Callable[[], Machine]]:
     """What gives the answer of each manager, or raises why there is none. All are asked at once, so that one that
-    hangs keeps no other waiting."""
+    hangs keeps no other waiting. seconds: how long each answer may take."""
     from concurrent.futures import ThreadPoolExecutor
 
     if not sites:
         return {}
     with ThreadPoolExecutor(min(len(sites), _AT_ONCE)) as pool:
-        return {name: pool.submit(ask_machine, site, path).result for name, (site, path) in sites.items()
+        return {name: pool.submit(ask_machine, site, path, seconds).result for name, (site, path) in sites.items()
                 if site is not None}
 
 
@@ -404,7 +407,7 @@ def _places(session: Session, reading: Reading, name: str, choice: Choice, answe
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
-    return [_started(session, place, idle) if place.met else place for place in places]
+    return [_started(session, place, idle, choice.seconds) if place.met else place for place in places]
 
 
 def _queue_of(offer: Offer) -> str | None:
@@ -439,10 +442,10 @@ def settings_at(place: Place) -> Settings:
     return load_settings((place.site, place.path))
 
 
-def _started(session: Session, place: Place, idle: Document | None) -> Place:
+def _started(session: Session, place: Place, idle: Document | None, seconds: float) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
     now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
-    itself may say when jobs start."""
+    itself may say when jobs start; seconds: how long an answer may take."""
     from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
@@ -451,7 +454,7 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
         return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
             place, start=time.time() + float(wait))
     try:
-        start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
+        start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy, seconds)
     except NoEstimateError as error:
         return replace(place, why_no_start=str(error))
     if start is not None:

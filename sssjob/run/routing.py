@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
-from sssjob.findings import Findings, Policy, escape
+from sssjob.findings import Findings, Policy, escape, joined
 from sssjob.run.choosing import placed
 from sssjob.run.facts import tell_place
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.on_end import kept
-from sssjob.run.rows import ROUTED, Row
+from sssjob.run.rows import NEVER_RAN, ROUTED, Row
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -268,7 +268,8 @@ def _goes_on(client: Client, token: str) -> bool:
             continue
         rows = journal.rows_of(entry.number)
         if all(map(is_refused, rows)):
-            _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
+            words = (rows[0].message or "").removeprefix(f"{NEVER_RAN}: ")
+            _leave(journal, route, f"refused: {words or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
             if route.phase == "moving":
                 _let_go(client, entry.number)
@@ -477,7 +478,8 @@ def _cancelled(client: Client, route: Route, number: int) -> bool:
 def _leave(journal: Journal, route: Route, reason: str) -> None:
     """Take the next step, or close the route where there is none."""
     candidate = route.candidates[route.step]
-    reasons = (*route.reasons, f"{candidate.site}{f', {candidate.queue}' if candidate.queue else ''}: {escape(reason)}")
+    place = f"{candidate.site}, {candidate.queue}" if candidate.queue else candidate.site
+    reasons = (*route.reasons, f"{place}: {escape(joined(reason))}")
     last = route.step + 1 == len(route.candidates)
     _change(journal, route, step=route.step if last else route.step + 1, phase="closed" if last else "going",
             reasons=reasons)
