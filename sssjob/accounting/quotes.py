@@ -36,10 +36,11 @@ _MOST_AMOUNTS: Final = 60           # of a shape
 
 class _Terms(NamedTuple):
     """Rates of which there can be plans. sought: one rate for each different thing that their amounts are looked for
-    by; names: those things; whole: the rates without a minimum."""
+    by; names: those things, number: of these; whole: the rates without a minimum."""
 
     sought: tuple[Rate, ...]
     names: tuple[tuple[str | None, ...], ...]
+    number: int
     whole: RateSet
 
 
@@ -49,6 +50,7 @@ class QuotePlans:
     def __init__(self) -> None:
         self.lookups = Lookups()
         self._terms: dict[str, _Terms | None] = {}      # by the digest of the rates; None: no plan can hold them
+        self._names: dict[tuple[tuple[str | None, ...], ...], int] = {}     # what rates look for, by number
         self._keys: dict[tuple[Any, ...], int] = {}     # shapes, by number
         #: None: those requests are priced one by one, as are the first ones of a shape, of which there is nothing.
         self.plans: dict[tuple[str, int], PricePlan | Uncharged | None] = {}
@@ -59,8 +61,9 @@ class QuotePlans:
         digest = rates.digest
         if digest not in self._terms:
             sought = {rate.sought: rate for rate in rates.prices[0].rates if rate.type[0] == "V"}
-            self._terms[digest] = _Terms(tuple(sought.values()), tuple(sought), rates.model_copy(
-                update={"minimum": Decimal(0)})) if (
+            names = tuple(sought)
+            self._terms[digest] = _Terms(tuple(sought.values()), names, self._names.setdefault(names, len(self._names)),
+                                         rates.model_copy(update={"minimum": Decimal(0)})) if (
                     digest and additive(rates) and not rates.price_list and not rates.quote) else None
         return self._terms[digest]
 
@@ -94,11 +97,11 @@ class QuotePlans:
 
 @dataclass(slots=True)
 class PlannedQuotation:
-    """A job whose price is asked by any number of rates. shapes: of the job, by the names that rates look for."""
+    """A job whose price is asked by any number of rates. shapes: of the job, by the number of what rates look for."""
 
     plans: QuotePlans
     quotation: Quotation
-    shapes: dict[tuple[Any, ...], tuple[int, PriceShape] | None] = field(default_factory=dict)
+    shapes: dict[int, tuple[int, PriceShape] | None] = field(default_factory=dict)
     lookups: Lookups | None = None
 
     @classmethod
@@ -133,12 +136,12 @@ class PlannedQuotation:
         if self.lookups is not self.plans.lookups:      # shapes have more to them
             self.shapes.clear()
             self.lookups = self.plans.lookups
-        if terms.names not in self.shapes:
+        if terms.number not in self.shapes:
             try:
-                self.shapes[terms.names] = self._made(terms)
+                self.shapes[terms.number] = self._made(terms)
             except NotChargeable:                       # the pricing tells why
-                self.shapes[terms.names] = None
-        return self.shapes[terms.names]
+                self.shapes[terms.number] = None
+        return self.shapes[terms.number]
 
     def _made(self, terms: _Terms) -> tuple[int, PriceShape] | None:
         if self.quotation.repeats:
@@ -154,7 +157,7 @@ class PlannedQuotation:
             _add(shape, place, terms.sought, names)
         if len(shape.values) > _MOST_AMOUNTS:
             return None
-        return self.plans.number((terms.names, *shape.parts)), shape
+        return self.plans.number((terms.number, *shape.parts)), shape
 
     def _learned(self, rates: RateSet, terms: _Terms, shape: tuple[int, PriceShape]) -> Decimal | Uncharged:
         """The price of a job of whose shape there is no plan so far; the second job of a shape makes it."""

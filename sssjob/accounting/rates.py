@@ -399,6 +399,11 @@ class RateSet(_Table):
         return tuple((f"{where}[{n}]", rate) for where, rates in self._lists for n, rate in enumerate(rates))
 
     @cached_property
+    def by_queue(self) -> bool:
+        """Whether a rate goes by the queue."""
+        return any(rate.name == "Queue" for _, rate in self.paths)
+
+    @cached_property
     def how(self) -> str:
         """How charges are rounded, in words."""
         return f"{self.rounding} to {plain(self.smallest)}"

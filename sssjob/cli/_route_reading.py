@@ -11,7 +11,7 @@ from sssjob.cli._prices import quoted
 from sssjob.request import Request, requests_in
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet
+    from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.quotes import PlannedQuotation, QuotePlans
     from sssjob.conversion.merging import Part
     from sssjob.document.model import Document, Job, JobDefaults
@@ -83,21 +83,25 @@ class Reading:
 def _prices(rates: RateSet, quotations: Iterable[PlannedQuotation]) -> _Prices:
     """What each job of a document would cost by the rates of a site, in which currency, and why one cannot be quoted.
     Where the rates go by the time of day, jobs start now."""
-    from sssjob.accounting import Uncharged
-
     amounts: list[Decimal | None] = []
     why = ""
     for planned in quotations:
-        price: Charge | Uncharged | Decimal | None = planned.amount(rates)
-        if price is None:
-            price = quoted(planned.quotation, rates)[0]
-        if isinstance(price, Uncharged):
-            why = why or f"{price.reason}: {price.detail}"
-            amounts.append(None)
+        price = planned.amount(rates)
+        if isinstance(price, Decimal):
+            amounts.append(price)
         else:
-            amounts.append(price if isinstance(price, Decimal) else price.amount)
+            amount, why_not = _in_words(quoted(planned.quotation, rates)[0] if price is None else price)
+            amounts.append(amount)
+            why = why or why_not
     priced = [amount for amount in amounts if amount is not None]
     return tuple(amounts), None if why else sum(priced, Decimal(0)), rates.currency, why
+
+
+def _in_words(charge: Charge | Uncharged) -> tuple[Decimal | None, str]:
+    """The amount of a charge, and why there is none."""
+    from sssjob.accounting import Uncharged
+
+    return (None, f"{charge.reason}: {charge.detail}") if isinstance(charge, Uncharged) else (charge.amount, "")
 
 
 def _at_once(job: Job, defaults: JobDefaults | None) -> int:

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +23,7 @@ from sssjob.cli._prices import load, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli._route_reading import Reading
 from sssjob.cli.match import offered
-from sssjob.cli.offers import SilentError, ask_machine, offers_of
+from sssjob.cli.offers import ANSWER_S, SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 from sssjob.request import Offer, Offers, Verdict, verdicts
@@ -107,7 +106,7 @@ class Place:
     def known(self, now: float) -> Iterator[str]:
         """What it is ranked by, in words. now: seconds since the epoch."""
         yield f"preference {float(self.verdict.score):g}"
-        if self.value != self.verdict.score:
+        if self.value is not self.verdict.score and self.value != self.verdict.score:
             yield f"value {float(self.value):g}"
         if self.failures:
             yield f"refused {self.failures:.0%} of late"
@@ -188,9 +187,10 @@ class Choice:
     """The sites to choose from, and what they offer: each manager is asked, and each file read, once for any number of
     documents."""
 
-    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = ()) -> None:
-        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names. Raises
-        UsageError, AccessError, SiteError."""
+    def __init__(self, session: Session, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...] = (),
+                 seconds: float = ANSWER_S) -> None:
+        """sites: names with commas between them; offer_files: ``SITE=FILE`` each; asked: further names; seconds: how
+        long each answer of a manager may take. Raises UsageError, AccessError, SiteError."""
         sources: Mapping[str, str] = pairs(offer_files, "--offers")
         named = [*(name.strip() for name in sites.split(",") if name.strip()), *asked]
         self.files: dict[str, str | None] = {**sources, **dict.fromkeys(named)}
@@ -202,7 +202,9 @@ class Choice:
         self._session = session
         session.anew = True         # each document is read for each site, with its maps of names
         self.sites = {name: load_site(name) for name in self.files}
-        self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None})
+        self.seconds = seconds
+        self.answers = _all_asked({name: self.sites[name] for name, file in self.files.items() if file is None},
+                                  seconds)
         self.reads = {name: name if site is None else _reads(site) for name, (site, _) in self.sites.items()}
         self._offers: dict[str, list[_OfferThere]] = {}
         self._together: dict[tuple[str, ...], Offers] = {}
@@ -270,14 +272,15 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     """The places where each part of a document fits, ranked; None where findings reject it, which are told. data: the
     file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
     it is to be submitted. Raises UsageError, AccessError."""
-    silences: list[str] = []
+    silences = _Silences(session)
     readings: dict[str, list[Reading]] = {}        # of each part, once for all sites that read it alike
     reading_of: dict[str, list[Reading]] = {}
+    is_record = data.lstrip()[:1] not in (b"<", b"#")
     for name in choice.files:
-        with _silent(session, silences):
+        with silences:
             if choice.offers(name) is not None:
                 session.site, session.site_path = choice.sites[name]
-                key = choice.reads[name] if data.lstrip()[:1] in (b"<", b"#") else name     # records are of a machine
+                key = name if is_record else choice.reads[name]         # records are of a machine
                 if key not in readings:
                     parts_read = _parts(session.swept(session.read(file, data)), together or session.errors > 0)
                     shaped_parts = [shaped(part.document, file) for part in parts_read]
@@ -297,13 +300,13 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
             answers |= _answers(session, reading, choice, names)
     places: dict[tuple[int, ...], tuple[Reading, list[Place]]] = {}        # by the places of the jobs of the part
     for name, several in reading_of.items():
-        with _silent(session, silences):
+        with silences:
             for reading in several:
                 places.setdefault(reading.numbers, (reading, []))[1].extend(_places(
                     session, reading, name, choice, answers[name, reading.numbers], starts, failures))
         if session.errors:
             return None
-    return _in_turn(list(places.values()), bool(silences)) or [Routing(silent=bool(silences))]
+    return _in_turn(list(places.values()), silences.any) or [Routing(silent=silences.any)]
 
 
 def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> list[Routing]:
@@ -325,7 +328,7 @@ def _in_turn(several: Sequence[tuple[Reading, list[Place]]], silent: bool) -> li
     for reading, own in several:
         met = [place for place in own if place.met]
         needed = reading.side_by_side() if len(several) > 1 else Taken()
-        for place in met:
+        for place in met if taken else ():
             before = Taken()
             for queue, (offer, amounts) in taken.get(place.path, {}).items():
                 if queue == place.queue or beside(offer, place.verdict.offer):
@@ -347,25 +350,35 @@ def _parts(document: Document, together: bool) -> list[Part]:
     return [Part(document)] if together else parts(document)
 
 
-@contextmanager
-def _silent(session: Session, silences: list[str]) -> Iterator[None]:
-    """Tell of a manager that gives no answer, and go on. silences: gets why."""
-    try:
-        yield
-    except SilentError as error:
-        problem(str(error), as_json=session.as_json, status=4)
-        silences.append(str(error))
+class _Silences:
+    """Go on beside managers that give no answer: each is told. any: whether there was one."""
+
+    __slots__ = ("_session", "any")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.any = False
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, SilentError):
+            return False
+        problem(str(error), as_json=self._session.as_json, status=4)
+        self.any = True
+        return True
 
 
-def _all_asked(sites: Mapping[str, tuple[Site | None, str]]) -> dict[str, Callable[[], Machine]]:
+def _all_asked(sites: Mapping[str, tuple[Site | None, str]], seconds: float) -> dict[str, Callable[[], Machine]]:
     """What gives the answer of each manager, or raises why there is none. All are asked at once, so that one that
-    hangs keeps no other waiting."""
+    hangs keeps no other waiting. seconds: how long each answer may take."""
     from concurrent.futures import ThreadPoolExecutor
 
     if not sites:
         return {}
     with ThreadPoolExecutor(min(len(sites), _AT_ONCE)) as pool:
-        return {name: pool.submit(ask_machine, site, path).result for name, (site, path) in sites.items()
+        return {name: pool.submit(ask_machine, site, path, seconds).result for name, (site, path) in sites.items()
                 if site is not None}
 
 
@@ -389,12 +402,12 @@ def _places(session: Session, reading: Reading, name: str, choice: Choice, answe
     share = failures.get(site.name, 0.0)
     places = [Place(site, path, there.name, there.queue, reading.document, verdict, *prices, failures=share)
               for there, verdict in zip(choice.offers(name) or (), answers, strict=True)]
-    if rates is not None and any(rate.name == "Queue" for _, rate in rates.paths):
+    if rates is not None and rates.by_queue:
         places = list(_priced(places, rates, reading))
     if not starts:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
-    return [_started(session, place, idle) if place.met else place for place in places]
+    return [_started(session, place, idle, choice.seconds) if place.met else place for place in places]
 
 
 def _queue_of(offer: Offer) -> str | None:
@@ -429,10 +442,10 @@ def settings_at(place: Place) -> Settings:
     return load_settings((place.site, place.path))
 
 
-def _started(session: Session, place: Place, idle: Document | None) -> Place:
+def _started(session: Session, place: Place, idle: Document | None, seconds: float) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
     now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
-    itself may say when jobs start."""
+    itself may say when jobs start; seconds: how long an answer may take."""
     from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
@@ -441,7 +454,7 @@ def _started(session: Session, place: Place, idle: Document | None) -> Place:
         return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
             place, start=time.time() + float(wait))
     try:
-        start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy)
+        start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy, seconds)
     except NoEstimateError as error:
         return replace(place, why_no_start=str(error))
     if start is not None:

@@ -198,9 +198,9 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
     words: dict[tuple[Any, ...], tuple[str, tuple[str | None, ...]]] = {}       # of places that are as good
     now = time.time()
     for rank, place in enumerate(places, 1):
-        site, executor = place.site.name, choice.executor(place)
-        if (site, place.queue) not in seen:
-            seen.add((site, place.queue))
+        site, queue, executor = place.site.name, place.queue, choice.executor(place)
+        if (site, queue) not in seen:
+            seen.add((site, queue))
             if (text := texts.get(id(place.wanted))) is None:
                 text = texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
             alike = (id(place.verdict.score), id(place.value), id(place.prices), place.failures, place.start,
@@ -208,7 +208,7 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
             if (shown := words.get(alike)) is None:
                 shown = words[alike] = ", ".join(place.known(now)), tuple(
                     None if price is None else money(price, place.currency) for price in place.prices)
-            yield Candidate(site, choice.path(place), executor, place.queue, text,
+            yield Candidate(site, choice.path(place), executor, queue, text,
                             f"rank {rank} of {len(places)}, {shown[0]}", shown[1])
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sssjob.cli._complete import executors
+from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import width
 from sssjob.cli._journal import heard, lines, on_journal, patience, tell_held_back, told
+from sssjob.cli._profiles import load_site
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -41,7 +42,8 @@ _WATCH_S: Final = 2.0
               help="Only those that are Idle, Hold, Running, Suspended, Completed, or done, failed, canceled, skipped, "
                    "kept; may repeat.")
 @click.option("--executor", metavar="NAME", shell_complete=executors, help="Only those of this executor.")
-@click.option("--site", "site_of", metavar="NAME", help="Only those submitted by the profile of this name.")
+@click.option("--site", "site_of", metavar="NAME", shell_complete=files,
+              help="Only those submitted by this profile: the name of the site, or the file.")
 @click.option("--name", metavar="PATTERN", help="Only those whose id or name fits, with * and ?.")
 @click.option("--since", metavar="TIME",
               help="Only those submitted since 2026-11-22, 2026-11-22T10:00 (UTC), or 3d ago.")
@@ -63,7 +65,10 @@ def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...],
         raise UsageError("--offline waits for nobody: it goes without --timeout")
     if watch and as_json:
         raise UsageError("--watch is for people: it goes without --json")
-    chosen = choosing(ended, states, executor, site_of, name, since, group, sort)
+    if executor is not None:
+        _check_executor(client, executor)
+    site = None if site_of is None else _site_named(client, site_of)
+    chosen = choosing(ended, states, executor, site, name, since, group, sort)
     status = _listed(client, as_json, chosen, offline, timeout)
     while watch:
         time.sleep(_WATCH_S)
@@ -80,6 +85,35 @@ def choosing(ended: bool, states: tuple[str, ...], executor: str | None, site: s
     chosen = Filter(ended, states, executor, site, name, None if since is None else moment(since), group, sort)
     chosen.question()           # what is wrong is told before anybody is asked
     return chosen
+
+
+def _site_named(client: Client, name: str) -> str:
+    """The site as the journal knows it, of its name or the file of its profile. Raises UsageError for one that nobody
+    knows, AccessError, SiteError."""
+    from sssjob.run.listing import submitted_to
+
+    names = submitted_to(client.journal, "site")
+    if name in names:
+        return name
+    try:
+        site, _ = load_site(name)
+    except UsageError as error:
+        jobs = f"those with jobs: {escape(', '.join(names))}" if names else "no job was submitted by a profile"
+        raise UsageError(f"{error}; {jobs}") from None
+    assert site is not None
+    return site.name
+
+
+def _check_executor(client: Client, name: str) -> None:
+    """Raises UsageError for an executor that is not there, and that the journal has no job of."""
+    from sssjob.run.listing import submitted_to
+
+    if name.lower() not in submitted_to(client.journal, "executor"):
+        from psij import JobExecutor
+
+        names = sorted(JobExecutor.get_executor_names())
+        if name.lower() not in names:
+            raise UsageError(f"there is no executor {escape(name)!r} (known: {', '.join(names)})")
 
 
 def moment(text: str) -> float:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import once, read_bytes
 from sssjob.cli._options import Session, common
 from sssjob.cli._routing import Choice, rehearsed, routed, routing_options, tell
+from sssjob.cli._seconds import MORE_THAN_NONE
+from sssjob.cli.offers import ANSWER_S
 from sssjob.conversion.converting import AUTO
-
-if TYPE_CHECKING:
-    pass
+from sssjob.errors import UsageError
 
 __all__ = ["command"]
 
@@ -25,10 +23,12 @@ __all__ = ["command"]
 @click.option("--explain", is_flag=True, help="Every condition with what was offered for it, and the smallest change "
                                               "with which an offer would meet.")
 @click.option("--dry-run", is_flag=True, help="Print what would go out to the best of them, byte for byte.")
+@click.option("--timeout", type=MORE_THAN_NONE, metavar="SECONDS",
+              help="The longest to wait for each answer of the managers of --sites (default: 30).")
 @routing_options
 @common
 def command(session: Session, file: str, sites: str, offer_files: tuple[str, ...], asked: tuple[str, ...], starts: bool,
-            together: bool, source: str, explain: bool, dry_run: bool) -> int:
+            together: bool, source: str, explain: bool, dry_run: bool, timeout: float | None) -> int:
     """Say of every offer of every site whether it meets what FILE requests, the best one first. Of a group each part
     whose jobs do not depend on others is told by itself, unless --together is given.
 
@@ -39,7 +39,9 @@ def command(session: Session, file: str, sites: str, offer_files: tuple[str, ...
     none does, 4: none does, and a manager gave no answer.
     """
     session.source = source
-    choice = Choice(session, sites, offer_files, asked)
+    if timeout is not None and not (sites or asked):
+        raise UsageError("--timeout is for managers that are asked: it goes with --sites or --site")
+    choice = Choice(session, sites, offer_files, asked, ANSWER_S if timeout is None else timeout)
     once([file, *filter(None, choice.files.values())])
     routings = routed(session, file, read_bytes(file), choice, starts, _refusals(), together)
     if routings is None:

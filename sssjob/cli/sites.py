@@ -31,6 +31,8 @@ __all__ = ["command"]
 
 _MOST_ENVIRONMENTS = 100    # parallel environments that are asked about
 _LONGEST_NAME = 200
+#: What a host says of its zone: a name, or the file of it.
+_ZONE = ("/bin/sh", "-c", 'if [ -n "$TZ" ]; then echo "$TZ"; else readlink -f /etc/localtime || :; fi')
 _PATIENCE_S = 10.0          # how long each resource manager may take to answer
 
 
@@ -144,12 +146,16 @@ def connect(name: str) -> int:
 @command.command("draft")
 @click.argument("manager", metavar="MANAGER", shell_complete=executors)
 @click.option("--name", metavar="NAME", help="What the site is called (default: as its cluster).")
+@click.option("--ssh-host", metavar="HOST", help="Ask there, by ssh (user@host, or a name of its configuration).")
+@click.option("--ssh-setup", metavar="LINE", help="A line of sh with which each command there begins.")
 @click.option("--timeout", type=MORE_THAN_NONE, default=_PATIENCE_S, metavar="SECONDS",
               help="The longest to wait for each answer (default: 10).")
 @click.option("--json", "as_json", is_flag=True, help="Messages as JSON.")
 @output_option
-def draft(manager: str, name: str | None, timeout: float, as_json: bool, output: str) -> int:
-    """Write a profile of the site that is here, from the answers of its resource MANAGER (slurm, sge, pbs ...).
+def draft(manager: str, name: str | None, ssh_host: str | None, ssh_setup: str | None, timeout: float, as_json: bool,
+          output: str) -> int:
+    """Write a profile of the site that is here, or behind --ssh-host, from the answers of its resource MANAGER (slurm,
+    sge, pbs ...).
 
     What the manager does not say stands there as a comment. Exit status 4: it gave no answer.
     """
@@ -158,7 +164,7 @@ def draft(manager: str, name: str | None, timeout: float, as_json: bool, output:
     from sssjob.conversion.site_drafting import draft_site
 
     try:
-        text = draft_site(_facts(manager, name, timeout))
+        text = draft_site(_facts(_asked_at(manager, name, ssh_host, ssh_setup), name, timeout))
     except SilentError as error:
         problem(str(error), as_json=as_json, status=4)
         return 4
@@ -167,35 +173,56 @@ def draft(manager: str, name: str | None, timeout: float, as_json: bool, output:
     return 0
 
 
-def _facts(manager: str, name: str | None, seconds: float) -> SiteFacts:
-    """What a manager says of its site. Raises UsageError, SilentError."""
-    from sssjob.cli.offers import answer, ask_machine
-    from sssjob.conversion.site import Site
-    from sssjob.conversion.site_drafting import SiteFacts
-    from sssjob.lrm.sge_nodes import COMPLEXES, ENVIRONMENT, ENVIRONMENT_NAMES, allocation_rule, complexes_shown
+def _asked_at(manager: str, name: str | None, host: str | None, setup: str | None) -> Site:
+    """What is known of a site before its manager is asked. Raises UsageError."""
+    from pydantic import ValidationError
+
+    from sssjob.conversion.site import SSH, Site
 
     if manager not in EXECUTORS:
         raise UsageError(f"there is no manager {manager!r} (known: {', '.join(sorted(EXECUTORS))})")
     if manager == "arc":
         raise UsageError("arc is asked at an address, which only a profile states: write one (docs/exchange.md)")
-    nodes, queues = ask_machine(Site(name=name or manager, manager=manager), manager, seconds)
-    machine = _machine_of(manager, seconds)
+    if setup is not None and host is None:
+        raise UsageError("--ssh-setup goes with --ssh-host")
+    try:
+        ssh = None if host is None else SSH(host=host, setup=setup)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise UsageError(f"--ssh-{wrong['loc'][0]}: '{escape(str(wrong['input']), 80)}': "
+                         f"{wrong['msg'].removeprefix('Value error, ')}") from None
+    return Site(name=name or manager, manager=manager, ssh=ssh)
+
+
+def _facts(site: Site, name: str | None, seconds: float) -> SiteFacts:
+    """What the manager of a site says of it. name: what the site is called, if somebody says it. Raises UsageError,
+    SilentError."""
+    from sssjob.cli.offers import answer, ask_machine
+    from sssjob.conversion.site_drafting import SiteFacts
+    from sssjob.lrm.sge_nodes import COMPLEXES, ENVIRONMENT, ENVIRONMENT_NAMES, allocation_rule, complexes_shown
+
+    manager = site.manager or ""
+    nodes, queues = ask_machine(site, manager, seconds)
+    machine = _machine_of(site, seconds)
     rules: dict[str, str | int] = {}
     complexes: dict[str, tuple[str, str]] = {}
     if manager == "sge":
-        for environment in answer(ENVIRONMENT_NAMES, seconds).split()[:_MOST_ENVIRONMENTS]:
-            rule = allocation_rule(answer((*ENVIRONMENT, environment), seconds))
+        for environment in answer(ENVIRONMENT_NAMES, seconds, site).split()[:_MOST_ENVIRONMENTS]:
+            rule = allocation_rule(answer((*ENVIRONMENT, environment), seconds, site))
             rules |= {environment: rule} if rule is not None else {}
-        complexes = complexes_shown(answer(COMPLEXES, seconds))
-    return SiteFacts(name or machine or manager, manager, machine, _zone(), nodes, queues, rules, complexes)
+        complexes = complexes_shown(answer(COMPLEXES, seconds, site))
+    return SiteFacts(name or machine or manager, manager, machine, _zone(answer(_ZONE, seconds, site)), nodes, queues,
+                     rules, complexes, site.ssh)
 
 
-def _machine_of(manager: str, seconds: float) -> str | None:
+def _machine_of(site: Site, seconds: float) -> str | None:
     """What the manager calls its cluster; None where it does not say."""
     from psij import JobExecutor, SubmitException
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 
-    executor = JobExecutor.get_instance(manager, config=BatchSchedulerExecutorConfig(command_timeout=seconds))
+    host, setup = (None, None) if site.ssh is None else (site.ssh.host, site.ssh.setup)
+    config = BatchSchedulerExecutorConfig(command_timeout=seconds, ssh_host=host, ssh_setup=setup)
+    executor = JobExecutor.get_instance(site.manager or "", config=config)
     try:
         cluster = executor.cluster() if isinstance(executor, BatchSchedulerExecutor) else None
     except SubmitException:
@@ -203,13 +230,11 @@ def _machine_of(manager: str, seconds: float) -> str | None:
     return None if cluster is None else "".join(c for c in cluster.name if c.isprintable())[:_LONGEST_NAME] or None
 
 
-def _zone() -> str | None:
-    """The name of the zone of this host's clock, where the system knows it."""
-    import os
-
-    named = os.environ.get("TZ", "").removeprefix(":") or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+def _zone(words: str) -> str | None:
+    """The name of the zone of a host's clock, where the system knows it. words: what ``_ZONE`` puts out there."""
+    named = words.partition("/zoneinfo/")[2] or words
     try:
-        return ZoneInfo(named).key if named else None
+        return ZoneInfo(named.strip().removeprefix(":")).key
     except (OSError, ValueError, LookupError):
         return None
 

@@ -8,9 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.lrm.nodes import ANYWHERE, TEN_YEARS_S, Limits, Node
+
+if TYPE_CHECKING:
+    from sssjob.conversion.site import SSH
 
 __all__ = ["SiteFacts", "draft_site"]
 
@@ -24,7 +27,7 @@ _GPU: Final = re.compile(r"gpus?|cuda", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
     """What is known of a site. machine, zone: None where nobody says it; rules: parallel environment -> its allocation
-    rule; complexes: name -> type and whether it is consumed (complex(5))."""
+    rule; complexes: name -> type and whether it is consumed (complex(5)); ssh: how it is reached."""
 
     name: str
     manager: str
@@ -34,11 +37,13 @@ class SiteFacts:
     queues: Mapping[str, Limits] = field(default_factory=dict)
     rules: Mapping[str, str | int] = field(default_factory=dict)
     complexes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ssh: SSH | None = None
 
 
 def draft_site(facts: SiteFacts) -> str:
     """The text of the profile, in TOML."""
-    blocks = [list(_head(facts)), list(_queues(facts)), list(_sge(facts)) if facts.manager == "sge" else [],
+    blocks = [list(_head(facts)), list(_ssh(facts)), list(_queues(facts)),
+              list(_sge(facts)) if facts.manager == "sge" else [],
               ["# Names that scripts of other sites use, and what they are called here:", "#[map.Queue]",
                '#"their name" = "our name"', "#[map.Project]", '#"their name" = "our name"']]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -60,6 +65,14 @@ def _head(facts: SiteFacts) -> Iterator[str]:
     elif sizes:
         counts = ", ".join(f"{size} ({count} nodes)" for size, count in sorted(sizes.items()))
         yield f"#cores_per_node = {max(sizes, key=lambda size: sizes[size])}          # they differ: {counts}"
+
+
+def _ssh(facts: SiteFacts) -> Iterator[str]:
+    if facts.ssh is not None:
+        yield from ("[ssh]", f"host = {_text(facts.ssh.host)}")
+        yield '#setup = ". /etc/profile"              # a line of sh with which each command there begins' if (
+            facts.ssh.setup is None) else f"setup = {_text(facts.ssh.setup)}"
+        yield '#directory = "/scratch/amy"            # where relative paths begin, if not in the home directory'
 
 
 def _queues(facts: SiteFacts) -> Iterator[str]:

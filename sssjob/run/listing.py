@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
 from sssjob.run.rows import Row
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sssjob.run.journal import Journal
     from sssjob.run.standing import Running
 
-__all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "totals",
-           "write_details"]
+__all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "submitted_to",
+           "totals", "write_details"]
 
 #: What the list needs in the journal.
 SCHEMA: Final = (
@@ -148,6 +148,12 @@ def write_details(connection: sqlite3.Connection, number: int, jobs: Iterable[tu
     connection.executemany(_WRITE, [
         (number, job, details.queue, details.submitted, details.started, details.ended, details.nodes)
         for job, details in jobs])
+
+
+def submitted_to(journal: Journal, column: Literal["site", "executor"]) -> list[str]:
+    """The names of the sites, or of the executors, that jobs were submitted to, sorted. Raises AccessError."""
+    return [name for (name,) in journal.ask(
+        f"SELECT DISTINCT {column} FROM submissions WHERE {column} IS NOT NULL ORDER BY 1", {})]
 
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:

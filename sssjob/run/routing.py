@@ -16,18 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
-from sssjob.findings import Findings, Policy, escape
+from sssjob.findings import Findings, Policy, escape, joined
 from sssjob.run.choosing import placed
 from sssjob.run.facts import tell_place
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.on_end import kept
-from sssjob.run.rows import ROUTED, Row
+from sssjob.run.rows import NEVER_RAN, ROUTED, Row
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -133,14 +134,9 @@ def begin_parts(journal: Journal, several: Sequence[tuple[Sequence[Candidate], t
 
 def _written(route: Route) -> str:
     """What the journal holds of a route that never changes; of the places each text once, by its number."""
-    numbers: dict[str | None, int] = {}
-
-    def number_of(text: str | None) -> int:
-        """The number of a text, or of what is not said."""
-        return numbers.setdefault(text, len(numbers))
-
-    places = [[*map(number_of, (site, profile, executor, queue, document, why)), *map(number_of, prices)]
-              for site, profile, executor, queue, document, why, prices in route.candidates]
+    texts = [(*candidate[:-1], *candidate.prices) for candidate in route.candidates]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    places = [list(map(numbers.__getitem__, own)) for own in texts]
     promise = {name: getattr(route.promise, name) for name in Promise.__slots__}
     return json.dumps({"candidates": places, "texts": list(numbers), "promise": promise, "places": route.places})
 
@@ -272,7 +268,8 @@ def _goes_on(client: Client, token: str) -> bool:
             continue
         rows = journal.rows_of(entry.number)
         if all(map(is_refused, rows)):
-            _leave(journal, route, f"refused: {rows[0].message or 'no reason was given'}")
+            words = (rows[0].message or "").removeprefix(f"{NEVER_RAN}: ")
+            _leave(journal, route, f"refused: {words or 'no reason was given'}")
         elif any(row.outcome not in (None, "kept", "canceled") for row in rows) or _has_begun(journal, rows):
             if route.phase == "moving":
                 _let_go(client, entry.number)
@@ -481,7 +478,8 @@ def _cancelled(client: Client, route: Route, number: int) -> bool:
 def _leave(journal: Journal, route: Route, reason: str) -> None:
     """Take the next step, or close the route where there is none."""
     candidate = route.candidates[route.step]
-    reasons = (*route.reasons, f"{candidate.site}{f', {candidate.queue}' if candidate.queue else ''}: {escape(reason)}")
+    place = f"{candidate.site}, {candidate.queue}" if candidate.queue else candidate.site
+    reasons = (*route.reasons, f"{place}: {escape(joined(reason))}")
     last = route.step + 1 == len(route.candidates)
     _change(journal, route, step=route.step if last else route.step + 1, phase="closed" if last else "going",
             reasons=reasons)

@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "ROUTED", "JournalRows", "Row"]
+__all__ = ["AGAIN", "NEVER_RAN", "ROUTED", "JournalRows", "Row"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
 ROUTED: Final = "route:"
 #: The same of parts of a document that are run again together.
 AGAIN: Final = "again:"
+#: The reason for the end of a job that its executor did not take.
+NEVER_RAN: Final = "never-ran"
 
 
 @dataclass(slots=True)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NoEstimateError", "estimated_start"]
 
-_ANSWER_S: Final = 30.0
 _SUBMIT: Final = "sbatch"
 #: Submissions of a document that are asked about one by one; of further ones nobody is asked.
 _MOST: Final = 8
@@ -35,9 +34,10 @@ class NoEstimateError(Exception):
     """The manager would refuse the submission, or does not say when it would start; the message says why."""
 
 
-def estimated_start(document: Document, settings: Settings, policy: Policy | None) -> float | None:
+def estimated_start(document: Document, settings: Settings, policy: Policy | None, seconds: float) -> float | None:
     """When the last of the submissions of a document would start, in seconds since the epoch; None where the manager
-    gives no estimates (all but Slurm). The document is completed by the settings, as that of a run.
+    gives no estimates (all but Slurm). The document is completed by the settings, as that of a run. seconds: how long
+    each answer may take.
 
     Raises NoEstimateError.
     """
@@ -57,15 +57,15 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
         submissions = list(rehearse(plan, backend))
         if len(submissions) > _MOST:
             raise NoEstimateError(f"it is of {len(submissions)} submissions, more than {_MOST}")
-        return max((_start(submission, backend) for submission in submissions), default=None)
+        return max((_start(submission, backend, seconds) for submission in submissions), default=None)
     except InvalidJobException as error:
         raise NoEstimateError(escape(str(error))) from None
     finally:
         plan.close()
 
 
-def _start(submission: Rehearsed, backend: psij.JobExecutor) -> float:
-    """When one submission would start. backend: the executor of it."""
+def _start(submission: Rehearsed, backend: psij.JobExecutor, seconds: float) -> float:
+    """When one submission would start. backend: the executor of it; seconds: how long the answer may take."""
     from psij.executors.batch._command import OutputLimitError
 
     host = getattr(backend, "host", HERE)
@@ -75,7 +75,7 @@ def _start(submission: Rehearsed, backend: psij.JobExecutor) -> float:
         raise NoEstimateError("the submission is no script that sbatch could be asked about")
     words = (command[0], *TEST_ONLY[1:], *(word for word in command[1:-1] if word != "--parsable"))
     try:
-        result = host.run(("/bin/sh", "-c", _GIVEN, script, *words), _ANSWER_S, look=False)
+        result = host.run(("/bin/sh", "-c", _GIVEN, script, *words), seconds, look=False)
     except (subprocess.TimeoutExpired, OutputLimitError, OSError) as error:
         raise NoEstimateError(f"{_SUBMIT}: {escape(str(error))}") from None
     start = start_shown(f"{result.stdout}\n{result.stderr}")

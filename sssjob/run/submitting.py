@@ -28,6 +28,7 @@ from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
 from sssjob.run.replaying import intent
+from sssjob.run.rows import NEVER_RAN
 from sssjob.run.seeking import can_search, search
 from sssjob.run.signals import STOPS
 from sssjob.run.standing import Running
@@ -432,7 +433,7 @@ class Submitting:
         """A part that the executor did not take: it failed and never ran."""
         again = isinstance(error, psij.SubmitException) and error.transient
         status = psij.JobStatus(psij.JobState.FAILED, message=str(error), metadata={
-            "reason": "never-ran", **({"transient": True} if again else {})})
+            "reason": NEVER_RAN, **({"transient": True} if again else {})})
         self.engine.tell_status(job, part, status)
         for other in job.parts[:part]:
             if other is not None:

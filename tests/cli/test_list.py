@@ -75,3 +75,16 @@ def test_watch(sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sssjob.cli.list_.time.sleep", sleep)
     code, out, err = sssjob("list", "--watch", "--offline")
     assert (code, err, out.count("1 job: 1 Idle")) == (130, "sssjob: interrupted\n", 3)
+
+
+def test_what_nobody_knows_is_refused(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that was typed wrong must not look as if there were no jobs; one without jobs has none."""
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    (tmp_path / "alpha.toml").write_text("name = 'alpha'\n")
+    for words in (("--site", str(tmp_path / "alpha.toml")), ("--executor", "Slurm")):
+        answer = sssjob("list", "--offline", *words)
+        assert (answer.code, answer.out, answer.err) == (0, "", "")
+    answer = sssjob("list", "--site", "nowhere")
+    assert answer.code == 2 and answer.err.startswith("sssjob: there is no site 'nowhere', nor a file")
+    answer = sssjob("list", "--executor", "nowhere")
+    assert answer.code == 2 and answer.err.startswith("sssjob: there is no executor 'nowhere' (known: ")

@@ -69,6 +69,46 @@ def test_ranked_beside_others(sssjob: Command, bin: Path) -> None:
     assert routed.startswith("1. alpha, batch: met, preference 1, ")
 
 
+@pytest.mark.parametrize("setup", [None, "umask 022"])
+def test_draft(sssjob: Command, bin: Path, setup: str | None) -> None:
+    """A profile is drafted of what the manager there says, with the zone of that host, and reaches it."""
+    (bin.parent / "remote" / "readlink").write_text("#!/bin/sh\necho /usr/share/zoneinfo/Asia/Tokyo\n")
+    (bin.parent / "remote" / "readlink").chmod(0o755)
+    words = ("--ssh-host", "amy@login.example.org", *(("--ssh-setup", f"TZ=; {setup}") if setup else ()))
+    write(bin, before="TZ=")
+    answer = sssjob("sites", "draft", "slurm", "--name", "new", "-o", "new.toml", *words)
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    text = Path("new.toml").read_text()
+    assert 'timezone = "Asia/Tokyo"\n' in text
+    shown = f'setup = "TZ=; {setup}"\n' if setup else '#setup = ". /etc/profile"              # a line of sh with which'
+    assert f'[ssh]\nhost = "amy@login.example.org"\n{shown}' in text
+    assert sssjob("offers", "new.toml").code == 0
+    assert all(" -- amy@login.example.org exec /bin/sh -s" in line for line in (bin / "log").read_text().splitlines())
+
+
+@pytest.mark.parametrize(("words", "code", "why"), [
+    (("slurm", "--ssh-setup", "true"), 2, "--ssh-setup goes with --ssh-host"),
+    (("slurm", "--ssh-host", "-oProxyCommand=x"), 2, "--ssh-host: '-oProxyCommand=x': a host, as login.example"),
+    (("slurm", "--ssh-host", ""), 2, "--ssh-host: ''"),
+    (("slurm", "--ssh-host", "h", "--ssh-setup", "a\nb"), 2, "--ssh-setup: 'a\\u{000A}b'"),
+    (("local", "--ssh-host", "h"), 2, "local runs jobs on this machine, and not on h behind SSH"),
+    (("arc", "--ssh-host", "h"), 2, "arc is asked at an address"),
+    (("lsf", "--ssh-host", "h"), 4, "lsf: 'bqueues' is not found on h"),
+])
+def test_what_cannot_be_drafted(sssjob: Command, bin: Path, words: tuple[str, ...], code: int, why: str) -> None:
+    answer = sssjob("sites", "draft", *words, "-o", "new.toml")
+    assert (answer.code, answer.out, Path("new.toml").exists()) == (code, "", False)
+    assert why in answer.err
+
+
+def test_route_waits_as_long_as_is_said(sssjob: Command, bin: Path) -> None:
+    write(bin, before="sleep 30")
+    answer = sssjob("route", "job.sh", "--sites", "alpha.toml", "--timeout", "0.5")
+    assert answer.code == 4 and "alpha: amy@login.example.org: ssh gave no answer in 0.5 s" in answer.err
+    answer = sssjob("route", "job.sh", "--offers", "alpha.toml=x.xml", "--timeout", "0.5")
+    assert answer.code == 2 and "--timeout is for managers that are asked: it goes with --sites" in answer.err
+
+
 def test_check(sssjob: Command, bin: Path) -> None:
     answer = sssjob("sites", "check", "alpha.toml", "--json")
     assert [json.loads(line)["missing"].partition(" ")[0] for line in answer.out.splitlines()] == ["timezone", "rates"]

@@ -75,8 +75,9 @@ def test_to_the_best_one(sssjob: Command, sites: Sites) -> None:
     assert (answer.code, answer.out) == (0, "one\n"), answer.err
     assert sssjob("wait", "one", "--timeout", "30").code == 0
     assert (sites.ran(), len(sites.alpha.jobs()), sites.beta.jobs()) == (["one"], 1, [])
-    assert listed(sssjob) == listed(sssjob, "--site", "alpha") == [("alpha", "batch", "done")]
-    assert listed(sssjob, "--site", "beta") == []
+    assert listed(sssjob) == listed(sssjob, "--site", "alpha") == listed(sssjob, "--site", "alpha.toml") == [
+        ("alpha", "batch", "done")]
+    assert listed(sssjob, "--site", "beta.toml") == []
     assert "alpha" in sssjob("list", "--all", "--offline", "--sort", "site").out
     assert sssjob("status", "one", "--sources").out.startswith("one (@1.1, site alpha)\n")
     assert json.loads(sssjob("status", "one", "--json").out)["site"] == "alpha"
@@ -91,8 +92,8 @@ def test_refused_at_submit(sssjob: Command, sites: Sites) -> None:
     sites.offer("nosuch")
     answer = sssjob("submit", "job.xml", *BOTH)
     assert (answer.code, answer.out) == (0, "one\n"), answer.err
-    reason = "alpha, nosuch: refused: "
-    assert reason in answer.err and "Invalid partition name specified" in answer.err
+    reason = "alpha, nosuch: refused: sbatch: error: Batch job submission failed: Invalid partition name specified"
+    assert f"sssjob: {reason}\n" in answer.err
     assert sssjob("wait", "one", "--timeout", "30").code == 0
     assert (sites.ran(), sites.alpha.jobs(), len(sites.beta.jobs())) == (["one"], [], 1)
     assert listed(sssjob) == [("alpha", "nosuch", "failed"), ("beta", "all.q", "done")]
@@ -103,6 +104,17 @@ def test_refused_at_submit(sssjob: Command, sites: Sites) -> None:
     with open_journal() as journal, journal.changing() as connection:      # two days later
         connection.execute("UPDATE submissions SET time = time - 172800")
     assert sssjob("route", "-q", "job.xml", *BOTH).out.startswith("1. alpha, ")
+
+
+def test_a_refusal_of_several_lines_is_one_reason(sssjob: Command, sites: Sites) -> None:
+    sbatch = sites.folder / "bin" / "sbatch"
+    sbatch.unlink()
+    sbatch.write_text("#!/bin/sh\nexec >&2\necho sbatch: error: invalid partition specified: x; echo\n"
+                      "echo sbatch: error: refused; exit 1\n")
+    sbatch.chmod(0o755)
+    reason = "alpha, batch: refused: sbatch: error: invalid partition specified: x; sbatch: error: refused"
+    assert f"sssjob: {reason}\n" in sssjob("submit", "job.xml", *BOTH).err
+    assert f"; {reason}\n" in sssjob("log", "one").out
 
 
 def test_findings_name_the_file(sssjob: Command, sites: Sites) -> None:
