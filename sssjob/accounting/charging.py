@@ -40,6 +40,7 @@ from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, st
 from sssjob.accounting.store import Store
 from sssjob.accounting.times import seconds
 from sssjob.document.model import Job, JobDefaults
+from sssjob.document.outlines import Outlines
 from sssjob.findings import escape
 from sssjob.translators.records._sss import PlainJobs
 
@@ -112,7 +113,7 @@ class Charging(Accounts):
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store, clock)
-        self._plain = PlainJobs("")
+        self._outlines, self._plain = Outlines(), PlainJobs("")
         self._runs: dict[tuple[str, str], _Runs] = {}   # charges in force, by job, of the jobs at hand
         self._arrays = False    # whether some were charged as one
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
@@ -180,16 +181,18 @@ class Charging(Accounts):
 
     def _known(self, job: Job, defaults: JobDefaults | None, work: _Work) -> tuple[Key, _Record] | Posted:
         """What a record is charged under and what it says, or that nobody can tell."""
-        statement = Said(whole_of(job, defaults))
+        whole = whole_of(job, defaults)
+        statement = Said(whole, self._outlines.of(whole))
         try:
             key, account = statement.key, self._owner(statement, work.owner)
         except LedgerError as error:
             return Posted("not", reason="no-key", detail=str(error))
         if work.read is not None:
             self._same_zone(key[0], work.read)
-        text = None if work.read is None or statement.text("Charge") else self._plain.text(statement.job)
+        text = None if work.read is None or statement.text("Charge") else self._plain.text(
+            whole, statement.outlined)
         read = [*work.read] if work.read is not None and work.read.zone else None
-        return key, _Record(statement, account, document_of(statement.job) if text is None else text, read)
+        return key, _Record(statement, account, document_of(whole) if text is None else text, read)
 
     def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
         """Find the charges in force of some jobs (Machine, id)."""
@@ -296,7 +299,7 @@ class Charging(Accounts):
         of_rates = id(rates), work.running
         if of_rates not in self._plans:
             self._plans[of_rates] = rates, Plans(rates, running=work.running)
-        return self._plans[of_rates][1].priced(new.job)
+        return self._plans[of_rates][1].priced(new.job, new.said.outlined)
 
     def _post_charge(self, new: _Record, key: Key, priced: Priced, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""

@@ -18,6 +18,7 @@ from sssjob.accounting.dimensions import all_delivered, delivered
 from sssjob.accounting.times import seconds, shown
 from sssjob.document.element import Property
 from sssjob.document.model import Job, TaskGroup
+from sssjob.document.outlines import OutlinedJob
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
 from sssjob.xml.reader import read_document
@@ -248,21 +249,30 @@ def key_of(job: Job) -> tuple[str, str, int]:
 
 
 class Said:
-    """What a job says of itself, looked up once: what was delivered, else what stands bare (decisions 4, 5)."""
+    """What a job says of itself, looked up once: what was delivered, else what stands bare (decisions 4, 5). outlined:
+    the job, where somebody has walked it."""
 
-    __slots__ = ("_by_name", "job")
+    __slots__ = ("_by_name", "job", "outlined")
 
-    def __init__(self, job: Job) -> None:
-        self.job, self._by_name = job, all_delivered(job)
+    def __init__(self, job: Job, outlined: OutlinedJob | None = None) -> None:
+        self.job, self.outlined = job, outlined
+        self._by_name = all_delivered(job) if outlined is None else None
+
+    def _stated(self, tag: str) -> Property | None:
+        if self._by_name is not None:
+            return self._by_name.get(tag)
+        assert self.outlined is not None
+        place = self.outlined.outline.places.get(tag)
+        return None if place is None else self.outlined.items[place]
 
     def text(self, tag: str) -> str:
         """The text of a property, empty where there is none."""
-        stated = self._by_name.get(tag)
+        stated = self._stated(tag)
         return "" if stated is None else stated.text.strip()
 
     def number(self, tag: str) -> int | None:
         """A time or duration in whole seconds, as it stands."""
-        stated = self._by_name.get(tag)
+        stated = self._stated(tag)
         return int(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else None
 
     @property
@@ -283,6 +293,10 @@ class Said:
 
     def _native_id(self) -> str:
         """What the manager calls it: the job, else the first task group of it that says so."""
+        if self.outlined is not None:       # it has no task groups
+            outline, items, _ = self.outlined
+            return next((items[place].text for place in outline.extensions
+                         if _is_native_id(outline.fields[place].attributes)), "")
         groups = list[TaskGroup]()
         for item in [item for item in self.job.items if item.tag in _NAMING]:
             if isinstance(item, TaskGroup):

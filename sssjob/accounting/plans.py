@@ -25,8 +25,9 @@ from sssjob.accounting.facts import Lookups
 from sssjob.accounting.pricing import Charge, Uncharged, additive, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.times import seconds
-from sssjob.document.element import Item, Property, Raw
-from sssjob.document.model import Delivered, Job, Requested
+from sssjob.document.element import Property
+from sssjob.document.model import Delivered, Job
+from sssjob.document.outlines import Outline, OutlinedJob, Outlines
 
 __all__ = ["Plans", "PricePlan", "PriceShape", "Priced", "open_numbers", "plan_of"]
 
@@ -41,7 +42,6 @@ _MOST_OPEN: Final = 64              # amounts of a shape
 _OPEN: Final = 700_000_000_000_013
 _MARK: Final = 930_000_000_000_000_000_041
 _BY_NAME: Final = ("Resource", "Extension")
-_SLOTS: Final = (Delivered, Requested)
 
 
 class Priced(NamedTuple):
@@ -55,16 +55,24 @@ class Priced(NamedTuple):
 
 @dataclass(slots=True)
 class PriceShape:
-    """What jobs have in common (parts, of which key is made), and what one of them says itself. values: its amounts, in
-    the order in which they stand; texts: their digits; times: its moments by name; lasted: whether it says how long it
-    took."""
+    """What jobs have in common (parts, or the key that is made of them), and what one of them says itself. values: its
+    amounts, in the order in which they stand; texts: their digits."""
 
     parts: list[Any] = field(default_factory=list)
     values: list[int | Fraction] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    times: dict[str, int] = field(default_factory=dict)
-    lasted: bool = False
     key: tuple[Any, ...] = ()
+
+
+class _Fields(NamedTuple):
+    """Where what a price goes by stands in the jobs of an outline. parts: is the same where the properties, their
+    attributes and the classes of their values are; amounts, texts: places of these; times: name and place of moments.
+    """
+
+    parts: object
+    amounts: tuple[int, ...]
+    texts: tuple[int, ...]
+    times: tuple[tuple[str, int], ...]
 
 
 class _How(Enum):
@@ -161,14 +169,18 @@ class Plans:
         #: None: those jobs are priced one by one.
         self._plans: dict[tuple[Any, ...], PricePlan | Uncharged | None] = {}
         self._once: set[tuple[Any, ...]] = set()        # shapes that one job had
+        self._outlines = Outlines()
+        self._fields: dict[Outline, _Fields | None] = {}
+        self._parts: dict[tuple[Any, ...], object] = {}
 
     def __len__(self) -> int:
         """How many shapes have a plan."""
         return sum([plan is not None for plan in self._plans.values()])
 
-    def priced(self, job: Job) -> Priced | Uncharged:
-        """What a job costs that inherits nothing, or why it has no charge."""
-        shape = self._shape(job) if self._usable else None
+    def priced(self, job: Job, outlined: OutlinedJob | None = None) -> Priced | Uncharged:
+        """What a job costs that inherits nothing, or why it has no charge. outlined: the job, where somebody has
+        walked it."""
+        shape = self._shape(job, outlined) if self._usable else None
         plan = None if shape is None else self._plans.get(shape.key)
         if plan is None or shape is None:
             return self._unplanned(job, shape)
@@ -176,7 +188,7 @@ class Plans:
 
     def amount(self, job: Job) -> tuple[Decimal, tuple[str, ...]] | Uncharged:
         """The amount of the same, and what it leaves out (``Priced.unsaid``)."""
-        shape = self._shape(job) if self._usable else None
+        shape = self._shape(job, None) if self._usable else None
         plan = None if shape is None else self._plans.get(shape.key)
         if plan is None or shape is None:
             price = self._unplanned(job, shape)
@@ -210,8 +222,8 @@ class Plans:
             self._lookups = Lookups(lookups_before.names | lookups.names, lookups_before.texts | lookups.texts,
                                     lookups_before.times | lookups.times)
             self._hows = {name: self._how(name) for name in self._lookups.names} | dict.fromkeys(_APART, _How.APART)
-            self._plans.clear()     # shapes have more to them
-            self._once.clear()
+            for of_before in (self._plans, self._once, self._fields, self._parts):      # shapes have more to them
+                of_before.clear()
         return price if isinstance(price, Uncharged) else Priced(price.amount, price.currency, encoded(price.record()),
                                                                       price.unsaid)
 
@@ -228,55 +240,70 @@ class Plans:
                 and lookups.times <= lookups_before.times)
 
     # -- shapes
-    def _shape(self, job: Job) -> PriceShape | None:
+    def _shape(self, job: Job, outlined: OutlinedJob | None) -> PriceShape | None:
         """The shape of a job; None where it has to be priced by itself."""
-        if job.reference is not None:
+        outlined = outlined or self._outlines.of(job)
+        if outlined is None:
             return None
-        shape, (delivered, *more) = PriceShape(), [item for item in job.items if item.tag == "Delivered"] or (None,)
-        if more or not isinstance(delivered, Delivered) or delivered.reference is not None or not self._add(
-                shape, job.items):
+        outline, _, values = outlined
+        if outline not in self._fields:
+            if len(self._fields) >= _MOST_SHAPES:
+                self._fields.clear()
+                self._parts.clear()
+            self._fields[outline] = self._priced_fields(outline)
+        fields = self._fields[outline]
+        if fields is None:
             return None
-        shape.parts.append(None)        # what was delivered is behind what stands bare
-        if not self._add(shape, delivered.items, inner=True):
+        amounts, times = list[int | Fraction](), dict[str, int]()
+        for place in fields.amounts:
+            exact = _amount(values[place])
+            if exact is None:
+                return None
+            amounts.append(exact)
+        for tag, place in fields.times:
+            value = values[place]
+            if value != seconds(value):
+                return None
+            times[tag] = value
+        moment = self._moment(times)
+        if moment is None:
             return None
-        moment = self._moment(shape.times)
-        if moment is None or not shape.lasted or len(shape.values) > _MOST_OPEN:
-            return None
-        shape.key = (moment, *shape.parts)
-        return shape
+        texts = [str(value) if (value := values[place]).__class__ is Decimal else value for place in fields.texts]
+        return PriceShape(values=amounts, texts=[
+            str(value) if (value := values[place]).__class__ is int else format(value, "f")
+            for place in fields.amounts], key=(moment, fields.parts, *texts))
 
-    def _add(self, shape: PriceShape, items: Sequence[Item], *, inner: bool = False) -> bool:
-        """Add what items say that prices go by; False where one of them needs a look of its own."""
-        hows, parts = self._hows.get, shape.parts
-        for item in items:
-            tag = item.tag
-            if not isinstance(item, Property):
-                if inner or not (isinstance(item, _SLOTS) or (isinstance(item, Raw) and hows(tag) is None)):
-                    return False
+    def _priced_fields(self, outline: Outline) -> _Fields | None:
+        """What of the jobs of an outline a price goes by; None where each has to be priced by itself."""
+        delivered = [place for place in range(outline.bare) if outline.fields[place].tag == "Delivered"]
+        if len(delivered) != 1 or delivered[0] not in outline.slots:
+            return None
+        amounts, texts, times, parts = list[int](), list[int](), dict[str, int](), list[Any]()
+        for place in (*range(outline.bare), None, *outline.slots[delivered[0]]):
+            if place is None:
+                parts.append(None)      # what was delivered is behind what stands bare
                 continue
-            how = hows(item.attributes.get("name", "") if tag in _BY_NAME else tag)
+            kind, tag, attributes, value_class = outline.fields[place]
+            if not issubclass(kind, Property):
+                if place >= outline.bare or not (place in outline.slots or self._hows.get(tag) is None):
+                    return None
+                continue
+            how = self._hows.get(attributes.get("name", "") if tag in _BY_NAME else tag)
             if how is None:
                 continue
-            value = item.value
-            if how is _How.AMOUNT:
-                exact = _amount(value)
-                if exact is None:
-                    return False
-                shape.values.append(exact)
-                shape.texts.append(str(value) if value.__class__ is int else format(value, "f"))
-                shape.lasted = shape.lasted or tag == "Duration"
-                parts.append(tag)
-                parts.append(value.__class__)
-            elif how is _How.TEXT:
-                parts += tag, str(value) if value.__class__ is Decimal else value, value.__class__
-            elif how is _How.APART or not isinstance(value, int) or value != seconds(value) or tag in shape.times:
-                return False
-            else:
-                shape.times[tag] = value
+            if how is _How.MOMENT:
+                if not issubclass(value_class, int) or tag in times:
+                    return None
+                times[tag] = place
                 continue
-            if item.attributes:
-                parts.append(tuple(item.attributes.items()))
-        return True
+            if how is _How.APART or (how is _How.AMOUNT and value_class not in (int, Decimal)):
+                return None
+            (amounts if how is _How.AMOUNT else texts).append(place)
+            parts.append((how, tag, value_class, *attributes.items()))
+        if len(amounts) > _MOST_OPEN or not any([outline.fields[place].tag == "Duration" for place in amounts]):
+            return None
+        return _Fields(self._parts.setdefault(tuple(parts), object()), tuple(amounts), tuple(texts),
+                       tuple(times.items()))
 
     def _moment(self, times: dict[str, int]) -> tuple[int, ...] | None:
         """What of the times of a job decides about its price: which of them are said, and which price list holds. None
@@ -298,7 +325,7 @@ class Plans:
         lookups = Lookups()
         opened = self._opened(job)
         example = charge(opened, self._without_minimum, running=self._running, lookups=lookups)
-        opened_shape = self._shape(opened)
+        opened_shape = self._shape(opened, None)
         if not self._covers(lookups) or opened_shape is None or opened_shape.key != shape.key:
             return
         if isinstance(example, Uncharged):

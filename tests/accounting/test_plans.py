@@ -212,7 +212,7 @@ def test_entries_of_odd_columns_are_those_of_the_pricing(name: str, tmp_path: Pa
     """With the plans and without any of them, to the last hash; ``verify`` prices each job once more."""
     data, rates = odd_log(random.Random(name), 80), rate_set(RATES[name])
     by_plans = entries(tmp_path / "plans.db", data, rates)
-    monkeypatch.setattr(Plans, "priced", lambda plans, job: by_pricing(job, rates))
+    monkeypatch.setattr(Plans, "priced", lambda plans, job, outlined: by_pricing(job, rates))
     assert entries(tmp_path / "pricing.db", data, rates) == by_plans
     assert all(row[12] == json.dumps(json.loads(row[12]), sort_keys=True, separators=(",", ":")) for row in by_plans)
 

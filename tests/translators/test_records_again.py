@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import patch
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.document.model import Job
+from sssjob.document.element import Property, Value
+from sssjob.document.model import Document, Job
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings
 from sssjob.translators import get
@@ -23,7 +25,7 @@ from sssjob.translators.records._packed import packing
 from sssjob.translators.records._sss import PlainJobs
 from sssjob.translators.records.base import RecordTranslator
 from sssjob.xml.writer import write_document
-from tests.strategies import examples
+from tests.strategies import documents, examples
 from tests.translators.test_records_hostile import NASTY, SEEDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -244,6 +246,28 @@ def test_plain_jobs_are_written_as_documents_are(name: str, data: st.DataObject)
     for job in reader.stream(BytesIO(bytes(text)), ReadContext(options={"timezone": "UTC"})):
         plain, written, findings = both(job)
         assert plain is None or (plain, 0) == (written, findings)
+
+
+@given(documents())
+@settings(max_examples=examples(30), deadline=None)
+def test_jobs_of_any_document_are_written_as_documents_are(document: Document) -> None:
+    """Each once more, when the text of its outline is there."""
+    plain_jobs = PlainJobs()
+    for job, _ in list(document.jobs()) * 2:
+        plain, (of_one, written, findings) = plain_jobs.text(job), both(job)
+        assert plain == of_one and (plain is None or (plain, 0) == (written, findings))
+
+
+@pytest.mark.parametrize("value", ["100 % & <more>", "%s", "a\x07", "\xe9", "\ud800", True, Decimal("1E+3"),
+                                   Decimal("1E-10")])
+def test_odd_values_are_written_as_documents_are(value: Value) -> None:
+    """Behind one whose value is a plain text or number."""
+    plain_jobs = PlainJobs()
+    for name in ("a", 1, value):
+        job = Job([Property("Name", name), Property("Extension", "x", {"name": "100%"})])
+        plain, (_, written, findings) = plain_jobs.text(job), both(job)
+        assert plain is None or (plain, 0) == (written, findings)
+        assert plain is not None or (isinstance(value, str) and not value.isprintable())
 
 
 def test_most_jobs_are_plain() -> None:

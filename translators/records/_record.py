@@ -21,8 +21,14 @@ _class: Final = CLASSES.get
 
 
 def leaf(tag: str, value: Value, attributes: dict[str, str] = NO_ATTRIBUTES) -> Property:
-    """A property of the class that belongs to the name."""
-    return _class(tag, Property)(tag, value, attributes)
+    """A property of the class that belongs to the name. Equal attributes are one object, so that jobs of a log have few
+    outlines."""
+    return _class(tag, Property)(tag, value, _attributed(tuple(attributes.items())) if attributes else NO_ATTRIBUTES)
+
+
+@lru_cache(maxsize=1 << 12)
+def _attributed(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return dict(attributes)
 
 
 @lru_cache(maxsize=1 << 13, typed=True)
