@@ -19,7 +19,6 @@ from typing import Any, Final
 import psij
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._scripts import ScriptSubmission, script_submission, submit_script
-from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError, UsageError
 from sssjob.run.leavings import Difference, Leavings, differences
@@ -215,8 +214,7 @@ class Verification:
             raise
         finally:
             for side in self.sides:
-                if watcher := watcher_of(side.executor):
-                    watcher.forget(side.job)
+                side.executor.leave(side.job)
 
     def _cancel(self, side: Side) -> None:
         try:

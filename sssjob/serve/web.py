@@ -38,6 +38,7 @@ from sssjob.serve.operations import Answer, Call, Operation, RequestError
 __all__ = ["Server", "application"]
 
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
+_FOLLOW_S: Final = 15.0     # that resource managers have to say how jobs stand; longer than accounting may be late
 _ANYBODY: Final = User("", frozenset())
 _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
 
@@ -106,7 +107,7 @@ class Server:
             await self.happenings.look()
 
     async def _follow(self) -> None:
-        await self.workers.do("follow", lambda desk: desk.follow(min(self.follow_s, 5.0)))
+        await self.workers.do("follow", lambda desk: desk.follow(_FOLLOW_S))
 
 
 class _JSON(JSONResponse):
