@@ -324,7 +324,7 @@ def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str
 def _details(refusal: Response, request: Request) -> Response:
     """A refusal as problem details of RFC 9457."""
     refused = json.loads(bytes(refusal.body))
-    causes = "; ".join(str(finding["message"]) for finding in refused["findings"])
+    causes = "; ".join(str(finding["message"]) for finding in refused["findings"] if finding["severity"] == "error")
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or refused["message"],
                    request.url.path)
     kept = {name: refusal.headers[name] for name in ("connection", "allow") if name in refusal.headers}
