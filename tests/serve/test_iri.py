@@ -146,8 +146,9 @@ def test_what_everybody_may_ask(serving: Serving) -> None:
     asked = [("GET", path, 200) for path in ("/facility", "/facility/sites/here", "/status/resources")]
     asked += [("GET", path, 200) for path in ("/status/events", "/compute/resources", "/account/capabilities")]
     asked += [("GET", "/status/resources/slurm", 404), ("GET", "/status/resources?colour=red", 400)]
-    closed = [("GET", "/task"), ("GET", "/compute/status/local/@1.1"), ("PUT", "/facility"),
-              ("GET", "/account/projects"), ("POST", "/compute/job/local"), ("GET", "/facility/../../v1/jobs"), ("GET", "/nothing")]
+    closed = [("GET", path) for path in ("/task", "/account/projects", "/compute/status/local/@1.1", "/nothing",
+                                         "/facility/../../v1/jobs")]
+    closed += [("PUT", "/facility"), ("POST", "/compute/job/local")]
     with serving(public=True) as place:
         for method, path, status in asked:
             assert place.call(None, method, f"/api/v2{path}").status == status, path
