@@ -124,6 +124,14 @@ class Adopting:
         elif job.doomed is not None:
             self.engine.end_natively(job)
 
+    def leave(self) -> None:
+        """Have no executor follow what nobody listens to any more: who goes on attaches to all of it anew."""
+        for job in self.engine.jobs:
+            backend = job.of.executor() if any(job.parts) else None
+            if isinstance(backend, BatchSchedulerExecutor):
+                for psij_job in filter(None, job.parts):
+                    backend.leave(psij_job)
+
     def look_for(self, job: Running, part: int) -> None:
         """Have a part asked for by its tag, unless it is known: it is there and followed, or certainly is not and
         starts anew, or the question comes again."""

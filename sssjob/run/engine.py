@@ -170,6 +170,7 @@ class Engine:
         for event in kept:
             self.events.put(event)
         self.recording.write()
+        self.adopting.leave()
 
     @property
     def in_time(self) -> bool:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 import psij
 from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.executors.batch._scripts import ScriptSubmission, fetch_files, script_submission, submit_script
-from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
@@ -326,8 +325,7 @@ class Verification:
             raise
         finally:
             for side in self.sides:
-                if watcher := watcher_of(side.executor):
-                    watcher.forget(side.job)
+                side.executor.leave(side.job)
 
     def _cancel(self, side: Side) -> None:
         try:

@@ -1,5 +1,5 @@
 """What the IRI Facility API tells of a facility beside its jobs: the facility, its one site, its resources, which are
-the executors of this server, and the incidents, events and tasks that there are none of.
+the executors of this server, and the incidents, events, capabilities, projects and tasks that there are none of.
 
 Source: the contract of the DOE IRI Facility API as its reference server has it, August 2026; v1 and v2 differ in the
 prefix, in how a resource says its type, and in links.
@@ -39,6 +39,13 @@ _OF_INCIDENTS: Final = ("name", "description", "status", "type", "from", "to", "
                         "resolution", "resource_uris", "event_uris")
 _OF_EVENTS: Final = ("incident_id", "resource_id", "name", "description", "status", "from", "to", "time",
                      "modified_since")
+#: What there is none of: one, several, where, filters, whether everybody may ask.
+_NONE: Final = (
+    ("Incident", "Incidents", "/status/incidents", _OF_INCIDENTS, True),
+    ("Event", "Events", "/status/events", _OF_EVENTS, True),
+    ("Capability", "Capabilities", "/account/capabilities", ("name", "modified_since"), True),
+    ("Project", "Projects", "/account/projects", (), False),
+    ("Task", "Tasks", "/task", (), False))
 
 
 def pages(default: int = 100) -> tuple[Parameter, Parameter]:
@@ -169,7 +176,8 @@ def _described(name: str, version: str) -> Plain:
 # --- what this server has none of
 
 def _none(desk: Desk, call: Call) -> Answer:
-    """There are no incidents and no tasks here: jobs are submitted within the request, and nobody writes incidents."""
+    """There are no incidents and no tasks here: jobs are submitted within the request, and nobody writes incidents. The
+    account of a job is any that its executor takes, so that there are no projects to choose from."""
     return 200, []
 
 
@@ -207,10 +215,9 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
     if version == "v2":
         yield operation("getComputeResources", "/compute/resources", "The executors of this server.",
                         _resources(version), (), {200: "the resources"})
-    for kind, path, filters in (("Incident", "/status/incidents", _OF_INCIDENTS),
-                                ("Event", "/status/events", _OF_EVENTS), ("Task", "/task", ())):
-        yield operation(f"get{kind}s", path, "There are none here.", _none,
+    for kind, kinds, path, filters, is_public in _NONE:
+        yield operation(f"get{kinds}", path, "There are none here.", _none,
                         (*(Parameter(filter_, "only those") for filter_ in filters), *pages()), {200: "an empty list"},
-                        is_public=kind != "Task")
+                        is_public=is_public)
         yield operation(f"get{kind}", f"{path}/{{name}}", "There is none here.", _no_such,
-                        (Parameter("name", "its id", "path"),), {404: "there is none"}, is_public=kind != "Task")
+                        (Parameter("name", "its id", "path"),), {404: "there is none"}, is_public=is_public)

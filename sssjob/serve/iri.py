@@ -9,6 +9,7 @@ the prefix alone.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -36,6 +37,9 @@ _STATES: Final = {"Idle": "queued", "Hold": "held", "Running": "active", "Suspen
 _OUTCOMES: Final = {"done": "completed", "kept": "completed", "failed": "failed", "canceled": "canceled",
                     "skipped": "canceled"}
 _FILTERS: Final = {"state": tuple(dict.fromkeys((*_STATES.values(), *_OUTCOMES.values()))), "name": ()}
+
+#: What tells commands of a shell from the path of a script.
+_COMMANDS: Final = re.compile(r"[\s;|&<>$`]")
 
 _Text = Annotated[str, Field(min_length=1)]
 _Count = Annotated[int, Field(ge=1)]
@@ -114,13 +118,19 @@ def _launched(submitted: Submitted) -> Answer:
 
 
 def _stated(call: Call) -> JobSpec:
-    """The JobSpec of a body. Raises RequestError, which names each wrong member."""
+    """The JobSpec of a body; custom attributes without a prefix are the resource's own, and get its. Raises
+    RequestError, which names each wrong member."""
     members = call.json_object()
     try:
-        return JobSpec.model_validate(members)
+        spec = JobSpec.model_validate(members)
     except ValidationError as error:
         shown = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:20])
         raise RequestError(422, f"the body is no JobSpec: {escape(shown, 1000)}") from None
+    if spec.attributes is not None and spec.attributes.custom_attributes:
+        resource = call.text("resource_id").lower()
+        spec.attributes.custom_attributes = {name if "." in name else f"{resource}.{name}": text
+                                             for name, text in spec.attributes.custom_attributes.items()}
+    return spec
 
 
 def _spec_of(call: Call) -> Plain:
@@ -130,6 +140,9 @@ def _spec_of(call: Call) -> Plain:
         raise RequestError(422, "container is not supported here")
     if spec.executable is None:
         raise RequestError(422, "executable: a job has to say what runs")
+    for member in ("pre_launch", "post_launch"):
+        if _COMMANDS.search(getattr(spec, member) or ""):
+            raise RequestError(422, f"{member}: commands are not supported here; it names a script, which is sourced")
     stated: Plain = spec.model_dump(exclude_unset=True, exclude_none=True)
     if spec.resources is not None:      # where nothing is said, nodes are exclusive; in PSI/J they are not
         stated["resources"]["exclusive_node_use"] = spec.resources.exclusive_node_use
@@ -141,7 +154,9 @@ def _status(desk: Desk, call: Call) -> Answer:
     row = _found(desk, call)
     if call.text("historical", "true") == "false" and row.outcome is not None:
         raise UnknownJobError(f"{row.key} has ended, and historical is false")
-    return 200, _job_of(row, _spec(desk, row) if call.text("include_spec") == "true" else None)
+    standing = next(standing for standing in desk.listed(call.user, Filter(ended=True, group=f"@{row.submission}"))
+                    if standing.row.job == row.job)
+    return 200, _job_of(row, _spec(desk, row) if call.text("include_spec") == "true" else None, standing)
 
 
 def _statuses(desk: Desk, call: Call) -> Answer:

@@ -38,6 +38,7 @@ from sssjob.serve.operations import Answer, Call, Operation, RequestError
 __all__ = ["Server", "application"]
 
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
+_FOLLOW_S: Final = 15.0     # that resource managers have to say how jobs stand; longer than accounting may be late
 _ANYBODY: Final = User("", frozenset())
 _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
 
@@ -106,7 +107,7 @@ class Server:
             await self.happenings.look()
 
     async def _follow(self) -> None:
-        await self.workers.do("follow", lambda desk: desk.follow(min(self.follow_s, 5.0)))
+        await self.workers.do("follow", lambda desk: desk.follow(_FOLLOW_S))
 
 
 class _JSON(JSONResponse):
@@ -164,8 +165,9 @@ class _Application:
         except HTTPException as error:
             request, user = Request(scope), scope["sssjob.user"]
             asked = f"{scope['method']} {scope['path']}"
-            response = _problem(error.status_code, f"{asked} is nothing that can be asked here", headers=error.headers)
-            if scope["path"].startswith("/api/"):
+            headers = {"Allow": self._methods(scope["path"])} if error.status_code == 405 else error.headers
+            response = _problem(error.status_code, f"{asked} is nothing that can be asked here", headers=headers)
+            if _is_iri(scope):
                 response = _details(response, request)
             self.server.audit.note(user=user.name or None, address=_address(request), status=error.status_code,
                                    operation="none")
@@ -177,6 +179,11 @@ class _Application:
             await send({"type": "lifespan.startup.complete"})
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _methods(self, path: str) -> str:
+        """All that can be done at a place, of which each route knows one thing."""
+        return ", ".join(sorted({method for route in self.router.routes if isinstance(route, Route)
+                                 and route.path_regex.match(path) for method in route.methods or ()}))
 
     def _stranger(self, scope: Scope) -> Response | None:
         """The answer to who may not ask, or not now; None: the user stands in the scope."""
@@ -199,7 +206,8 @@ class _Application:
         wait = self.server.pace.wait(user.name)
         if wait:
             self.server.audit.note(user=user.name, address=address, status=429, operation="none")
-            return _problem(429, "too many requests", headers={"Retry-After": str(int(wait) + 1)})
+            response = _problem(429, "too many requests", headers={"Retry-After": str(int(wait) + 1)})
+            return _details(response, request) if _is_iri(scope) else response
         scope["sssjob.user"] = user
         return None
 
@@ -320,11 +328,16 @@ def _problem(status: int, message: str, findings: Any = (), headers: Mapping[str
                         None if headers is None else dict(headers))
 
 
+def _is_iri(scope: Scope) -> bool:
+    """Whether something is asked of the IRI Facility API, whose errors are problem details."""
+    return str(scope["path"]).startswith("/api/")
+
+
 def _details(refusal: Response, request: Request) -> Response:
     """A refusal as problem details of RFC 9457."""
     refused = json.loads(bytes(refusal.body))
-    causes = "; ".join(str(finding["message"]) for finding in refused["findings"])
+    causes = "; ".join(str(finding["message"]) for finding in refused["findings"] if finding["severity"] == "error")
     body = problem(refusal.status_code, HTTPStatus(refusal.status_code).phrase, causes or refused["message"],
                    request.url.path)
-    kept = {name: refusal.headers[name] for name in ("connection", "allow") if name in refusal.headers}
+    kept = {name: refusal.headers[name] for name in ("connection", "allow", "retry-after") if name in refusal.headers}
     return _JSON(body, refusal.status_code, kept, media_type="application/problem+json")

@@ -30,6 +30,15 @@ def test_no_minute_has_more_than_it_may(monkeypatch: pytest.MonkeyPatch, a_minut
     assert len(asked) >= 0.65 * a_minute * 5
 
 
+def test_what_was_spent_while_nobody_counted_is_not_owed() -> None:
+    budget = Budget()
+    for _ in range(1000):
+        budget.spend()
+    assert budget.wait_s(20.0) > 60
+    budget.forgive()
+    assert budget.wait_s(20.0) == 0
+
+
 @pytest.mark.parametrize(("variable", "setting", "default"), [
     ("SSSJOB_POLLING_INTERVAL", "queue_polling_interval", 30), ("SSSJOB_QUESTIONS_A_MINUTE", "questions_a_minute", 20)])
 def test_settings_by_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, setting: str,

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from psij import Job, JobState, JobStatus
+from psij.executors.batch._watch import watcher_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.cli._journal import heard
 from sssjob.run import facts
 from sssjob.run.engine import _Callback
@@ -234,3 +236,20 @@ _AGAIN = {"start_time": 200.0, "sources": {"start_time": "start-record"}}
 def test_which_status_is_news(before: list[JobStatus], then: JobStatus, news: bool, state: str) -> None:
     job = _running(*before)
     assert (job.take(0, then, 0.0), facts._state(job.seen)) == (news, state)
+
+
+def test_who_looks_again_and_again_leaves_nothing_behind(desk: Desk) -> None:
+    """A server does, for as long as it runs: were the jobs of each look followed for ever, there would soon be more of
+    them than the resource manager may be asked about, and no end would be seen any more."""
+    for name in "ab":
+        desk.submit(shell("until [ -e go ]; do sleep 0.05; done", name=name))
+    client = desk.client()
+    entries = [client.journal.entry(number) for number in client.journal.unclosed()]
+    for _ in range(3):
+        submissions, answered = client.look(entries)
+        backend = submissions[0].executor()
+        assert answered and isinstance(backend, BatchSchedulerExecutor)
+        watcher = watcher_of(backend)
+        assert watcher is not None and not watcher.all_followed()
+    (desk.folder / "go").touch()
+    until(lambda: all(submission.ended for submission in client.look(entries)[0]))

@@ -28,6 +28,7 @@ def call(place: Place, method: str, path: str, body: object = None, user: str = 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_job_from_its_launch_to_its_end(place: Place, version: str) -> None:
     """queued or active, then failed with its exit code; the JobSpec comes back in the form in which it was sent."""
+    begun = time.time() - 1
     launched = call(place, "POST", "/compute/job/local", SPEC, version=version)
     assert launched.status == 200 and launched.body["status"]["state"] in ("queued", "active", "failed")
     assert "job_spec" not in launched.body
@@ -37,6 +38,7 @@ def test_a_job_from_its_launch_to_its_end(place: Place, version: str) -> None:
         assert time.monotonic() < end
         time.sleep(0.05)
     assert (job["status"]["state"], job["status"]["exit_code"]) == ("failed", 3)
+    assert begun <= job["status"]["time"] <= time.time()
     spec = call(place, "GET", f"{path}?include_spec=true", version=version).body["job_spec"]
     assert {name: spec[name] for name in ("executable", "arguments", "environment", "name")} == {
         name: SPEC[name] for name in ("executable", "arguments", "environment", "name")}
@@ -77,7 +79,9 @@ def test_a_job_is_launched_once(quiet: Place) -> None:
     ({"executable": None}, "executable"), ({"arguments": "a b"}, "arguments"), ({"environment": {"A": 1}}, "A"),
     ({"environment": {"A=B": "c"}}, "A=B"), ({"resources": {"node_count": -1}}, "node_count"),
     ({"resources": {"node_count": 10**30}}, ""), ({"launcher": ""}, "launcher"),
-    ({"name": "a\u0000b"}, ""), ({"attributes": {"custom_attributes": {"slurm.x": 1}}}, "custom_attributes")])
+    ({"name": "a\u0000b"}, ""), ({"pre_launch": "module load cuda"}, "pre_launch: commands are not supported here"),
+    ({"post_launch": "rm x;"}, "post_launch: commands"),
+    ({"attributes": {"custom_attributes": {"slurm.x": 1}}}, "custom_attributes")])
 def test_what_is_not_taken_is_named(quiet: Place, change: dict[str, Any], why: str) -> None:
     """As problem details, and nothing is submitted."""
     before = quiet.call("root", "GET", "/v1/jobs?ended=true").body["total"]
@@ -140,10 +144,11 @@ def test_the_facility_has_one_site_with_all_resources(place: Place, version: str
 def test_what_everybody_may_ask(serving: Serving) -> None:
     """Where the server is public, of the facility without a token; not with a wrong one, and not of jobs."""
     asked = [("GET", path, 200) for path in ("/facility", "/facility/sites/here", "/status/resources")]
-    asked += [("GET", "/status/events", 200), ("GET", "/compute/resources", 200),
-              ("GET", "/status/resources/slurm", 404), ("GET", "/status/resources?colour=red", 400)]
-    closed = [("GET", "/task"), ("GET", "/compute/status/local/@1.1"), ("PUT", "/facility"),
-              ("POST", "/compute/job/local"), ("GET", "/facility/../../v1/jobs"), ("GET", "/nothing")]
+    asked += [("GET", path, 200) for path in ("/status/events", "/compute/resources", "/account/capabilities")]
+    asked += [("GET", "/status/resources/slurm", 404), ("GET", "/status/resources?colour=red", 400)]
+    closed = [("GET", path) for path in ("/task", "/account/projects", "/compute/status/local/@1.1", "/nothing",
+                                         "/facility/../../v1/jobs")]
+    closed += [("PUT", "/facility"), ("POST", "/compute/job/local")]
     with serving(public=True) as place:
         for method, path, status in asked:
             assert place.call(None, method, f"/api/v2{path}").status == status, path
@@ -208,8 +213,22 @@ def test_whether_a_key_was_used_is_in_the_head(quiet: Place, version: str) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_there_is_none_of(quiet: Place, version: str) -> None:
-    for path in ("/status/incidents?resource_id=local&resolution=pending&limit=5", "/status/events?status=up", "/task"):
+    for path in ("/status/incidents?resource_id=local&resolution=pending&limit=5", "/status/events?status=up", "/task",
+                 "/account/capabilities?name=x", "/account/projects"):
         assert call(quiet, "GET", path, version=version)[:2] == (200, [])
-    for path in ("/status/incidents/7", "/status/events/7", "/task/7"):
-        assert call(quiet, "GET", path, version=version).status == 404
+    for path in ("/status/incidents", "/status/events", "/task", "/account/capabilities", "/account/projects"):
+        assert call(quiet, "GET", f"{path}/7", version=version).status == 404
     assert call(quiet, "GET", "/task?colour=red", version=version).status == 400
+
+
+def test_options_of_the_resource_need_no_prefix(quiet: Place) -> None:
+    """As in the examples of the contract, where PSI/J has them with one; options of another resource are refused."""
+    body = {"executable": "/bin/true", "attributes": {"custom_attributes": {"nice": "5"}}}
+    id_ = call(quiet, "POST", "/compute/job/local", body).body["id"]
+    spec = call(quiet, "GET", f"/compute/status/local/{id_}?include_spec=true").body["job_spec"]
+    assert spec["attributes"]["custom_attributes"] == {"local.nice": "5"}
+    assert call(quiet, "PUT", f"/compute/job/local/{id_}", body).status == 200
+    refused = call(quiet, "POST", "/compute/job/local", {
+        "executable": "/bin/true", "attributes": {"custom_attributes": {"slurm.constraint": "gpu"}}})
+    assert (refused.status, refused.body["detail"]) == (
+        422, "Extension constraint: the executor local does not honour it")

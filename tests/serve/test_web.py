@@ -288,6 +288,15 @@ def test_wrong_requests_are_refused_by_name(place: Place, method: str, path: str
     assert "Traceback" not in str(reply.body)
 
 
+@pytest.mark.parametrize(("path", "methods"), [
+    ("/v1/jobs", "GET, HEAD, POST"), ("/v1/jobs/@1.1/cancel", "POST"), ("/api/v1/compute/job/local/@1.1", "PUT"),
+    ("/api/v2/compute/status/local", "POST")])
+def test_what_can_be_done_at_a_place_is_told_whole(quiet: Place, path: str, methods: str) -> None:
+    """Though each operation is a route of its own."""
+    reply = quiet.call("amy", "DELETE", path)
+    assert (reply.status, reply.headers["allow"]) == (405, methods)
+
+
 def test_sizes_and_times_are_limited(serving: Serving, small: Limits) -> None:
     """A giant body, a slow one, one that ends early, a giant head; all others are served meanwhile."""
     with serving(limits=small) as place:
@@ -315,6 +324,9 @@ def test_requests_are_limited_in_their_rate(serving: Serving) -> None:
         assert place.call("bob", "GET", "/v1/jobs").status == 200
         assert [place.call(None, "GET", "/v1/jobs").status for _ in range(3)] == [401, 401, 429]
         assert int(place.call("amy", "GET", "/v1/jobs").headers["retry-after"]) > 50
+        facility = place.call("amy", "GET", "/api/v2/facility")
+        assert (facility.status, facility.headers["content-type"]) == (429, "application/problem+json")
+        assert int(facility.headers["retry-after"]) > 50
 
 
 def test_connections_are_limited(serving: Serving) -> None:

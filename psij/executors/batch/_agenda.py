@@ -166,6 +166,7 @@ class Agenda(ABC):
     def _budget_s(self) -> float:
         """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once."""
         if len(self._followed) <= _FEW:
+            self._budget.forgive()
             return 0.0
         config = next(iter(self._followed.values())).executor.config
         return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)))

@@ -29,6 +29,10 @@ class Budget:
         over = self._spent + 1 - max(a_minute * _AT_ONCE, 1.0)
         return over / regained_a_second if over > 0 else 0.0
 
+    def forgive(self) -> None:
+        """What was spent while nobody counted is not owed."""
+        self._spent = 0.0
+
     def spend(self) -> None:
         """A question is asked."""
         self._spent += 1

@@ -331,6 +331,11 @@ class BatchSchedulerExecutor(BatchOrders):
         takes_over: its end was asked for before, so that one that was killed was canceled."""
         self._expected[job.id] = identity, takes_over
 
+    def leave(self, job: Job) -> None:
+        """Follow a job no more; it goes on, and can be attached to again."""
+        if watcher := watcher_of(self):
+            watcher.forget(job)
+
     def list(self) -> _Words:
         """Native ids of the user's jobs. Raises SubmitException when the resource manager does not say."""
         try:
