@@ -94,13 +94,13 @@ class Outlines:
         attributes = [*map(_attributes, flat)]
         what = (len(bare), *sizes, *map(type, flat), *map(_tag, flat), *map(type, values))
         key = what, *map(id, attributes)
-        known = self._by_identity.get(key)
-        if known is None:
-            known = self._outline(what, bare, flat, values, attributes, sizes), attributes
+        kept = self._by_identity.get(key)
+        if kept is None:
+            kept = self._outline(what, bare, flat, values, attributes, sizes), attributes
             if len(self._by_identity) >= _MOST:
                 self._by_identity.clear()
-            self._by_identity[key] = known
-        return None if known[0] is None else OutlinedJob(known[0], flat, values)
+            self._by_identity[key] = kept
+        return None if kept[0] is None else OutlinedJob(kept[0], flat, values)
 
     def _outline(self, what: tuple[Any, ...], bare: Sequence[Any], flat: Sequence[Any], values: Sequence[Any],
                  attributes: Sequence[dict[str, str]], sizes: Sequence[int]) -> Outline | None:
