@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from itertools import count
@@ -25,6 +26,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "explore")
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+# Folders that tests make themselves, as for each example of a property, lie where those that pytest makes do: in memory
+# (``tests/place.py``), where a journal that is flushed for each example waits for no disk.
+tempfile.tempdir = os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.tempdir)
 
 
 #: Seconds after which a test that runs is a failure (the others: ``timeout`` in pyproject.toml): of those on real
