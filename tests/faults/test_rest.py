@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from psij import InvalidJobException, JobState
-from psij.executors.batch import _watch
+from psij.executors.batch import _agenda, _watch
 from psij.executors.batch.slurm import SlurmJobExecutor
 from tests.fakes import slurm
 from tests.faults.test_status import EVER, asked, rest
@@ -101,7 +101,9 @@ def test_asleep_for_hours(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None
     stand.lab.fault("scontrol", **EVER, edit=[[r"(?s).+", ""]])
     rest(0.3)
     slept = [0.0]
-    monkeypatch.setattr(_watch, "time", SimpleNamespace(time=time.time, monotonic=lambda: time.monotonic() + slept[0]))
+    for module in (_agenda, _watch):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=time.time,
+                                                            monotonic=lambda: time.monotonic() + slept[0]))
     before = asked(stand, "squeue")
     slept[0] = 8 * 3600.0
     rest(0.4)
