@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -205,7 +206,7 @@ class _One:
         if self.proof is not None:
             self.proof.prepare(session, how, reader, (self.name, data), document, policy)
         if directory is not None:
-            return self._each(document, policy, directory, findings_read if by_line else None)
+            return self._each(document, policy, directory, (context.findings, gate) if by_line else None)
         findings = Findings(document.path)
         try:
             text = self._blob(document, policy) or self._text(document, policy, output, findings)
@@ -274,11 +275,13 @@ class _One:
 
         explain(self.how, document, as_json=self.session.as_json)
 
-    def _each(self, document: Document, policy: Policy | None, directory: str, of_script: list[Finding] | None) -> int:
-        """All jobs are translated before the first file is written: under Reject there is none. of_script: what is to
-        be shown of a script with all that its jobs add, each cause once; None: findings are shown job by job."""
+    def _each(self, document: Document, policy: Policy | None, directory: str,
+              of_script: tuple[Findings, Findings] | None) -> int:
+        """All jobs are translated before the first file is written: under Reject there is none. of_script: what
+        reading a script has found, which is shown with all that its jobs add, each cause once, but for what writing
+        them withdraws; None: findings are shown job by job."""
         session, how = self.session, self.how
-        shown = list(of_script or ())
+        shown: list[Finding] = []
 
         def report(findings: Findings) -> None:
             """Report findings at once, or with all others of a script."""
@@ -298,13 +301,15 @@ class _One:
         texts: dict[str, str] = {}
         try:
             for name, single in singles(document):
+                if of_script is not None:
+                    single.findings = document.findings
                 findings = Findings(document.path)
                 texts |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
                 report(findings)
                 if self.explain:
                     self._explained(single)
         finally:
-            session.report_once(shown, again=True)
+            session.report_once([*itertools.chain(*(of_script or ())), *shown], again=True)
         if session.errors:
             return 1
         how.options.check(how.target)

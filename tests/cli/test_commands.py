@@ -617,3 +617,13 @@ def test_completion_answers() -> None:
     environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob che", "COMP_CWORD": "1"}
     made = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
     assert (made.returncode, made.stdout) == (0, "plain,check\n")
+
+
+@pytest.mark.parametrize(("body", "stays"), [("translate", 0), ("shim", 1)])
+def test_out_does_not_tell_of_directives_that_were_converted_with_their_call(place: Path, sssjob: Command, body: str,
+                                                                             stays: int) -> None:
+    """As without it: what reading has found is told when the job was written."""
+    (place / "drive.sh").write_text("#!/bin/bash\n#SBATCH -J drive\nsbatch <<E\n#!/bin/sh\n#SBATCH -J job$i\n./a\nE\n")
+    for more in ([], ["--out", "new"]):
+        done = sssjob("convert", "-f", "slurm", "-t", "pbspro", "--body", body, "drive.sh", *more)
+        assert (done.code, done.err.count("SSS506")) == (0, stays), done.err

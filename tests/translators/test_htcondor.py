@@ -340,3 +340,24 @@ def test_several_queue_statements_are_told() -> None:
     assert [f.message for f in context.findings] == [
         "3 queue statements, one for each job: condor_submit takes them all, Submit of the Python bindings the first "
         "alone"]
+
+
+@pytest.mark.parametrize(("source", "directive", "line", "told"), [
+    ("lsf", "#BSUB -cwd /scratch/$USER/run", "initialdir = /scratch/$ENV(USER)/run", 1),
+    ("sge", "#$ -wd /s/$HOME/$WORK", "initialdir = /s/$ENV(HOME)/$ENV(WORK)", 1),
+    ("sge", "#$ -wd /s/$USER/$JOB_NAME", "initialdir = /s/$USER/$JOB_NAME", 0),         # a name of the job's own
+    ("slurm", "#SBATCH -D /scratch/$USER/run", "initialdir = /scratch/$USER/run", 0)])     # taken as it stands
+def test_a_directory_with_variables_that_the_source_fills_in(source: str, directive: str, line: str, told: int) -> None:
+    document = get(source).read(f"#!/bin/sh\n{directive}\n./a\n".encode(), ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    assert line in str(get("htcondor").write(document, context)).splitlines()
+    assert sum("condor_submit fills in the variables" in f.message for f in context.findings) == told
+    assert any("takes $JOB_NAME as it stands" in f.message for f in context.findings) == ("JOB_NAME" in directive)
+
+
+def test_macros_in_paths_that_no_other_manager_replaces_are_told() -> None:
+    document = get("htcondor").read(b"executable = a\ninitialdir = /s/$ENV(USER)\noutput = $ENV(HOME)/o.$(Process)\n"
+                                    b"error = e.$(Cluster)\nqueue\n", ReadContext())
+    assert [f.message for f in document.findings or () if f.rule == "SSS504"] == [
+        f"{option}: has macros that only HTCondor replaces; they stay as text"
+        for option in ("initialdir /s/$ENV(USER)", "output $ENV(HOME)/o.$(Process)")]

@@ -342,9 +342,14 @@ def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
         except ValueError as error:
             reading.misfit(words, str(error), 'words, or "words with \'quotes\'"')
             return
-        if _CALLS.search(words.value):
-            reading.tell(SITE, words, "has macros that only HTCondor replaces; they stay as text")
+        tell_of_macros(reading, words)
         reading.put("Arguments", shlex.join(arguments), words)
+
+
+def tell_of_macros(reading: Reading, option: Option) -> None:
+    """The finding for ``$ENV(HOME)`` and others in a value, whose result nothing here knows."""
+    if _CALLS.search(option.value or ""):
+        reading.tell(SITE, option, "has macros that only HTCondor replaces; they stay as text")
 
 
 def _local(reading: Reading, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from sssjob.document.failures import RETRY, FailurePolicyError, Retry
 from sssjob.lrm.idset import one_range
+from sssjob.lrm.variables import FACTS
 from sssjob.templates.quoting import condor_string
 from sssjob.translators.scripts._condor_job import (
     kept_as_it_is,
@@ -23,6 +24,7 @@ from sssjob.translators.scripts._condor_job import (
     read_layout,
     read_machines,
     read_variables,
+    tell_of_macros,
     write_command,
     write_layout,
     write_machines,
@@ -37,7 +39,7 @@ from sssjob.translators.scripts.base import (
     Row,
     Special,
 )
-from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, mail, read_mail
+from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option
@@ -79,10 +81,32 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name)
         if option is None or not option.value:
             continue
+        tell_of_macros(reading, option)
         if name == "error" and output is not None and output.value == option.value:
             reading.put(tag, "", option, redirectList="Merge")      # the same file: HTCondor merges the streams
         else:
             reading.put(tag, _path(option.value), option)
+
+
+def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
+    tell_of_macros(reading, options["initialdir"])
+    reading.row(_DIRECTORY, options["initialdir"])
+
+
+def _write_directory(asking: Asking) -> Written:
+    """The directory; variables that the source fills in are those of who submits, by ``$ENV`` (condor_submit(1))."""
+    entry = asking.one("InitialWorkingDirectory")
+    if entry is None or not expands(asking, entry.text):
+        return asking.row(_DIRECTORY)
+    own = [name for name in re.findall(r"\$(\w+)", entry.text) if name in FACTS[asking.source].variables]
+    if own:
+        asking.note(SITE, entry, f"{asking.dialect.title} takes ${own[0]} as it stands, and there is no such directory")
+        return asking.row(_DIRECTORY)
+    asking.note(APPROXIMATED, entry, "condor_submit fills in the variables, from the environment that it is called in")
+    return [("initialdir", re.sub(r"\$(\w+)", r"$ENV(\1)", entry.text))]
+
+
+_DIRECTORY: Final = Row("initialdir", "InitialWorkingDirectory")
 
 
 def _write_files(asking: Asking) -> Written:
@@ -395,7 +419,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("batch_name", "Name"),
     Special(("executable", "arguments"), read_command, write_command, of=("Executable", "Arguments")),
     Special(("environment", "getenv"), read_variables, write_variables),
-    Row("initialdir", "InitialWorkingDirectory"),
+    Special(("initialdir",), _read_directory, _write_directory, of=("InitialWorkingDirectory",)),
     Special(("input", "output", "error"), _read_files, _write_files, of=OF_FILES),
     Special(("transfer_input_files", "transfer_output_files", "transfer_output_remaps"), _read_staging,
             _write_staging, of=("Extension[name=StageIn,type=PSIJ]", "Extension[name=StageOut,type=PSIJ]")),
