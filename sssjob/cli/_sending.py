@@ -195,7 +195,9 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
 
     seen = set()
     texts: dict[int, str] = {}          # by identity of the document, which several places share
-    words: dict[tuple[Any, ...], tuple[str, tuple[str | None, ...]]] = {}       # of places that are as good
+    shown_before: tuple[Any, ...] = ()          # what the words of the place before go by
+    why = ""
+    prices: tuple[str | None, ...] = ()
     now = time.time()
     for rank, place in enumerate(places, 1):
         site, queue, executor = place.site.name, place.queue, choice.executor(place)
@@ -203,13 +205,13 @@ def candidates(places: list[Place], choice: Choice) -> Iterator[Candidate]:
             seen.add((site, queue))
             if (text := texts.get(id(place.wanted))) is None:
                 text = texts[id(place.wanted)] = write_document(place.wanted, findings=Findings())
-            alike = (id(place.verdict.score), id(place.value), id(place.prices), place.failures, place.start,
-                     place.why_no_start, place.turn)
-            if (shown := words.get(alike)) is None:
-                shown = words[alike] = ", ".join(place.known(now)), tuple(
-                    None if price is None else money(price, place.currency) for price in place.prices)
+            shown = (id(place.prices), place.currency, place.why, place.value, place.verdict.score, place.failures,
+                     place.start, place.why_no_start, place.turn)
+            if shown != shown_before:       # queues of a site are often as good as each other
+                shown_before, why = shown, ", ".join(place.known(now))
+                prices = tuple([None if price is None else money(price, place.currency) for price in place.prices])
             yield Candidate(site, choice.path(place), executor, queue, text,
-                            f"rank {rank} of {len(places)}, {shown[0]}", shown[1])
+                            f"rank {rank} of {len(places)}, {why}", prices)
 
 
 def _told(session: Session, client: Client, tokens: Sequence[str], submissions: Sequence[Submission]) -> int:

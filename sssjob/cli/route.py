@@ -34,9 +34,10 @@ def command(session: Session, file: str, sites: str, offer_files: tuple[str, ...
 
     Those that meet are ranked by value (the share of the preferences that they meet, less what performanceFactor takes
     off for a later start), then by what the site refused of late, then by price (of the rates that the profile names;
-    only where all prices are in one currency; without a price after those with one), then by start, then in the order
-    given, those of --sites and --site last. Nothing is submitted. Exit status 0: one of them meets (of each part), 1:
-    none does, 4: none does, and a manager gave no answer.
+    only where all prices are in one currency; without a price after those with one), then, of parts of a group, by the
+    room beside those before, then by start, then in the order given, those of --sites and --site last. Nothing is
+    submitted. Exit status 0: one of them meets (of each part), 1: none does, 4: none does, and a manager gave no
+    answer.
     """
     session.source = source
     if timeout is not None and not (sites or asked):

@@ -111,7 +111,7 @@ class Offers:
         kinds = self._kinds.get(columns)
         if kinds is None:
             statements: Iterable[object] = (
-                (self._said(number, tag) for number in self.plain) if len(columns) == 1 else
+                self._statements(tag) if len(columns) == 1 else
                 zip(*(self.kinds(column).of for column in columns), strict=True))
             of, first, keys = _numbered(statements, self.plain)
             kinds = self._kinds[columns] = _Kinds(of, first, keys, self._families(columns, first, keys))
@@ -125,18 +125,28 @@ class Offers:
             return (Property("NodeCount", int(nodes)),)
         return properties
 
-    def _said(self, number: int, column: str) -> object:
-        """All that one offer says under a name, or how many it has, as what can be compared."""
-        offer = self.offers[number]
+    def _statements(self, column: str) -> list[object]:
+        """All that each plain offer says under a name, or how many it has, as what can be compared."""
         if column[0] == _COUNT:
-            return offer.total(column[1:])
-        properties = self.stated(number, column)
-        if len(properties) == 1:
-            p = properties[0]
-            if not p.attributes and (type(p.value) is str or (type(p.value) is int and column not in offer.used)):
-                return p.value
-            return column in offer.used, type(p.value), p.text, *p.attributes.items()
-        return column in offer.used, *((type(p.value), p.text, *p.attributes.items()) for p in properties)
+            return [self.offers[number].total(column[1:]) for number in self.plain]
+        statements: list[object] = []
+        absent = (False,), (True,)
+        for number in self.plain:
+            offer = self.offers[number]
+            properties = offer.properties.get(column) or (column == "NodeCount" and self.stated(number, column))
+            used = column in offer.used
+            if not properties:
+                statements.append(absent[used])
+            elif len(properties) == 1:
+                p = properties[0]
+                kind = type(p.value)
+                whole = kind is str or kind is int
+                value = p.value if whole else p.text
+                bare = whole and not used and not p.attributes
+                statements.append(value if bare else (used, kind, value, *p.attributes.items()))
+            else:
+                statements.append((used, *((type(p.value), p.text, *p.attributes.items()) for p in properties)))
+        return statements
 
     def _families(self, columns: tuple[str, ...], first: list[int], keys: list[Any]) -> list[list[int]]:
         """Kinds, numbered as in ``first``, that differ only in the amount; or, where that leaves fewer families, only
@@ -197,14 +207,9 @@ class Offers:
 def _numbered(keys: Iterable[object], offers: list[int]) -> tuple[list[int], list[int], list[object]]:
     """The number of each key, those that are equal having one; the first offer of each number; and its key."""
     numbers: dict[object, int] = {}
-    first: list[int] = []
-    of: list[int] = []
-    for offer, key in zip(offers, keys, strict=True):
-        kind = numbers.setdefault(key, len(first))
-        if kind == len(first):
-            first.append(offer)
-        of.append(kind)
-    return of, first, list(numbers)
+    of = [numbers.setdefault(key, len(numbers)) for key in keys]
+    first = dict(zip(reversed(of), reversed(offers), strict=True))
+    return of, [first[kind] for kind in range(len(numbers))], list(numbers)
 
 
 def _ordered(beside: list[object], numbers: list[Decimal | None]) -> list[list[int]]:

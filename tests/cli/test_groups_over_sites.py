@@ -225,6 +225,26 @@ def test_what_a_part_takes_is_not_free_for_the_next_one(sssjob: Command, sites: 
         assert last.startswith("1. alpha, ") and last.endswith("room in turn 3 of the group")
 
 
+@pytest.mark.parametrize(("factor", "places"), [("", "alpha alpha"), (' performanceFactor="0.5"', "alpha beta")])
+def test_a_part_goes_to_a_dearer_place_where_its_factor_says_so(sssjob: Command, sites: Sites, factor: str,
+                                                                places: str) -> None:
+    """The example of docs/sites.md: an hour of waiting takes off half of the value of the cheap place."""
+    for name, rate in (("alpha", "1"), ("beta", "2")):
+        (sites.folder / f"{name}-rates.toml").write_text(RATES.format("r", "EUR", rate))
+        profile = sites.folder / f"{name}.toml"
+        profile.write_text(f"rates = '{name}-rates.toml'\n{profile.read_text()}")
+        (sites.folder / f"{name}.xml").write_text(
+            "<Job><Id>q</Id><Queue>q</Queue><Processors>4</Processors><Duration>7200</Duration>"
+            '<Extension type="Scheduler" name="EstimatedWait">0</Extension></Job>')
+    jobs = "".join(f"<Job><Id>{name}</Id><Executable>/bin/true</Executable><Requested><Processors{factor}>4"
+                   "</Processors><Duration>3600</Duration></Requested></Job>" for name in "ab")
+    (sites.folder / "g.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
+    told = [json.loads(line) for line in sssjob("route", "-q", "g.xml", *BOTH, "--starts", "--json").out.splitlines()]
+    assert " ".join(one["site"] for one in told if one["rank"] == 1) == places
+    assert [(one["turn"], one["value"], one["starts_in"]) for one in told if one["site"] == "alpha"] == [
+        (0, 1, 0), (1, 0.5 if factor else 1, 3600)]
+
+
 def test_the_parts_of_a_group_are_one_line_of_top(sssjob: Command, sites: Sites) -> None:
     """Also when one of them has ended, and whatever is wished for is for all of them."""
     (sites.folder / "g.xml").write_text(GROUP.replace("echo b", "sleep 30; echo b"))
