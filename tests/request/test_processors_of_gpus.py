@@ -11,7 +11,8 @@ from sssjob.document.model import Document
 from sssjob.request import Offer, match
 from sssjob.translators import ReadContext, get
 from tests.laws.documents import job_of, request_in
-from tests.laws.test_amounts import written
+from tests.laws.readers import READERS
+from tests.laws.test_amounts import subject_words, written
 
 
 def script(*lines: str) -> Document:
@@ -47,3 +48,17 @@ def test_slurm_gets_the_option_again(lines: tuple[str, ...], processors: int) ->
     assert f"#SBATCH {lines[-1]}\n" in output
     assert not any(f.subject.startswith("Extension CpusPerGPU") for f in findings)
     assert request_in(get("slurm").read(output.encode(), ReadContext())).totals.processors is not None
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@pytest.mark.parametrize(("lines", "processors"), CASES)
+def test_other_managers_are_asked_for_as_many(name: str, lines: tuple[str, ...], processors: int) -> None:
+    """Each of them dropped the option with a finding and asked for one, or for one a task."""
+    output, findings = written(name, script(*lines))
+    refused = any("CpusPerGPU" in subject_words(f) and f.rule == "SSS501" for f in findings)
+    assert refused == (name in ("psij", "jsdl"))
+    about = {"Processors", "NodeCount", "TaskCount", "Resource", "CpusPerGPU"}
+    if not refused and name != "cobalt":        # which gives whole nodes
+        asked = READERS[name](output).processors
+        assert asked == processors or (asked < processors and any(about & subject_words(f) for f in findings
+                                                                  if f.severity != "info")), output
