@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "request_in", "request_of",
-           "requests_in"]
+__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "processors_of_gpu",
+           "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -127,9 +127,10 @@ class Request:
             return False
         view = self.view
         if view is None or not view.divided:
-            return view is None or (view.first("TaskDistribution") is None and chunks_of(view) is None)
+            return view is None or (view.first("TaskDistribution") is None and chunks_of(view) is None
+                                    and processors_of_gpu(view) is None)
         return not any([group.described or group.value("TaskCount") or group.first("TaskDistribution")
-                        or chunks_of(group) for group in view.task_groups()])
+                        or chunks_of(group) or processors_of_gpu(group) for group in view.task_groups()])
 
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
@@ -216,6 +217,15 @@ def chunks_of(view: View[Any]) -> Property | None:
     for extension in view.get("Extension"):
         if counts_chunks(extension):
             return extension if whole(extension.text) else None
+    return None
+
+
+def processors_of_gpu(view: View[Any]) -> int | None:
+    """How many processors a job or a task group asks for beside each GPU, by the Extension CpusPerGPU, which is Slurm's
+    ``--cpus-per-gpu``; None where it says no number of them."""
+    for extension in view.get("Extension"):
+        if extension.attributes.get("name") == "CpusPerGPU" and extension.attributes.get("type") == "Scheduler":
+            return whole(extension.text) or None
     return None
 
 

@@ -22,7 +22,7 @@ from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
-from sssjob.request.levels import Request, chunks_of
+from sssjob.request.levels import Request, chunks_of, processors_of_gpu
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of, properties_of, range_of
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
@@ -260,6 +260,9 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
         why_not = None if distribution is None else spread(layout, distribution)
     processors, certain = _stated(properties, "Processors", layout)
     layout.processors = _greatest(processors, _stated(beside, "Processors", layout)[0])
+    if (of_gpu := processors_of_gpu(group)) is not None:
+        gpus = sum((total.value for total in _gpus([*properties, *beside], tasks, layout).values()), Fraction(0))
+        layout.processors = _greatest(layout.processors, int(of_gpu * gpus) or None)
     if layout.processors is None and uneven:
         layout.processors = sum(count_of_task or 1 for count_of_task in each)
     if distribution is not None and (why := why_not or layout.doubt(distribution_of(distribution)[0])):

@@ -121,7 +121,8 @@ def _slurm_part(said: dict[str, str]) -> tuple[Native, int]:
     gpus = None
     for name, factor in (("--gpus", 1), ("--gpus-per-node", nodes or 1), ("--gpus-per-task", tasks)):
         if name in said:
-            gpus = Fraction(int(said[name].rpartition(":")[2]) * factor)
+            gpus = Fraction(sum(int(kind.rpartition(":")[2]) for kind in said[name].split(",")) * factor)
+    processors = max(processors, int(said.get("--cpus-per-gpu", 0)) * int(gpus or 0))
     memory = None
     for name, by in (("--mem", nodes or 1), ("--mem-per-cpu", processors), ("--mem-per-gpu", gpus or 0)):
         if name in said:

@@ -102,6 +102,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     _distribution(asking, part)
     if of_each is not None:
         _in_all(asking, part, of_each, processors)
+    if asking.says("CpusPerGPU"):
+        _beside_gpus(asking, part)
     if part.shares_processors and not ranks:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
                     f"{asking.dialect.title} is asked for {part.slots} tasks, for it gives each one of its own")
@@ -179,6 +181,17 @@ def _levels(asking: Asking) -> tuple[str, ...]:
 def _of_all(asking: Asking, entry: Entry) -> bool:
     """Whether an amount is that of the whole job, of which the group asked for is a part."""
     return asking.group is not None and entry.level == JOB and entry.attributes.get("metric", "Total") == "Total"
+
+
+def _beside_gpus(asking: Asking, part: Part) -> None:
+    """The processors that each GPU has beside it as those of all of them, where the target counts no others."""
+    if "--cpus-per-gpu" in asking.dialect.places or asking.group is not None or len(asking.groups) > 1:
+        return
+    total, of_each = totals_in(asking).processors, asking.extension("CpusPerGPU")
+    if total is None or of_each is None:
+        return
+    part.processors, part.sources["processors"] = int(total.value), of_each
+    asking.note(APPROXIMATED, of_each, f"{total.value} processors in all, {of_each.text} beside each GPU", "info")
 
 
 def _span(asking: Asking, part: Part, tag: str, name: str) -> tuple[int | None, int | None]:

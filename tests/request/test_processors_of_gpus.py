@@ -1,0 +1,64 @@
+"""Processors that are asked for beside each GPU (``--cpus-per-gpu``) are processors of the job at every door."""
+
+from __future__ import annotations
+
+import pytest
+
+from sssjob.accounting.asked import AskedAmounts
+from sssjob.document.element import new_property
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document
+from sssjob.request import Offer, match
+from sssjob.translators import ReadContext, get
+from tests.laws.documents import job_of, request_in
+from tests.laws.readers import READERS
+from tests.laws.test_amounts import subject_words, written
+
+
+def script(*lines: str) -> Document:
+    """A script of Slurm with these directives."""
+    text = "".join(f"#SBATCH {line}\n" for line in lines)
+    return get("slurm").read(f"#!/bin/sh\n{text}srun ./a\n".encode(), ReadContext())
+
+
+CASES = [
+    (("--gpus=4", "--cpus-per-gpu=6"), 24), (("-N 2", "--gpus-per-node=4", "--cpus-per-gpu=6"), 48),
+    (("-n 2", "--gpus-per-task=2", "--cpus-per-gpu=3"), 12), (("-n 8", "--gpus=2", "--cpus-per-gpu=1"), 8),
+    (("--gpus=a100:2,v100:1", "--cpus-per-gpu=2"), 6), (("-n 3", "--cpus-per-gpu=2"), 3)]
+
+
+@pytest.mark.parametrize(("lines", "processors"), CASES)
+def test_processors_are_those_of_all_gpus(lines: tuple[str, ...], processors: int) -> None:
+    """They were none, so that a job of 48 processors met an offer of one, and was quoted without them."""
+    document = script(*lines)
+    request = request_in(document)
+    assert request.totals.processors is not None and request.totals.processors.value == processors
+    (amount,) = AskedAmounts(effective(job_of(document)), request).entire.amounts("Processors") or (None,)
+    assert amount is not None and amount.value == processors
+    gpus = [new_property("Resource", 8, {"name": "GPU", **kind}) for kind in ({}, {"type": "a100"}, {"type": "v100"})]
+    for offered, met in ((processors, True), (processors - 1, False)):
+        offer = Offer.of([new_property("Processors", offered), new_property("NodeCount", 2), *gpus])
+        assert match(request, offer).met is met
+
+
+@pytest.mark.parametrize(("lines", "processors"), CASES)
+def test_slurm_gets_the_option_again(lines: tuple[str, ...], processors: int) -> None:
+    """And no count of tasks that Slurm would add to it."""
+    output, findings = written("slurm", script(*lines))
+    assert f"#SBATCH {lines[-1]}\n" in output
+    assert not any(f.subject.startswith("Extension CpusPerGPU") for f in findings)
+    assert request_in(get("slurm").read(output.encode(), ReadContext())).totals.processors is not None
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@pytest.mark.parametrize(("lines", "processors"), CASES)
+def test_other_managers_are_asked_for_as_many(name: str, lines: tuple[str, ...], processors: int) -> None:
+    """Each of them dropped the option with a finding and asked for one, or for one a task."""
+    output, findings = written(name, script(*lines))
+    refused = any("CpusPerGPU" in subject_words(f) and f.rule == "SSS501" for f in findings)
+    assert refused == (name in ("psij", "jsdl"))
+    about = {"Processors", "NodeCount", "TaskCount", "Resource", "CpusPerGPU"}
+    if not refused and name != "cobalt":        # which gives whole nodes
+        asked = READERS[name](output).processors
+        assert asked == processors or (asked < processors and any(about & subject_words(f) for f in findings
+                                                                  if f.severity != "info")), output
