@@ -12,7 +12,7 @@ from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.facts import Note
 from sssjob.accounting.rates import Rate
 
-__all__ = ["Charge", "Item", "Uncharged"]
+__all__ = ["Charge", "Item", "Uncharged", "amount_name", "unsaid_sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,19 @@ class Charge:
         return {"charge": plain(self.amount), "currency": self.currency, "rates": self.rates,
                 "arithmetic": self.arithmetic, "exact": plain(self.exact), "rounding": self.rounding,
                 "items": [i.record() for i in self.items]}
+
+
+def unsaid_sentence(label: str, count: int, charged: int, what: str = "charged") -> str:
+    """That so many jobs of those charged (what: or quoted) do not say the amount that a rate prices. label: of the
+    rate, as ``Charge.unsaid`` has it."""
+    name = amount_name(label)
+    return (f"{name} is not said by {count} of {charged} {what} job{'s' * (charged != 1)}, to which {label} charges "
+            "nothing (required = true charges no such job)")
+
+
+def amount_name(label: str) -> str:
+    """The name of the amount that a rate with this label prices."""
+    return label.partition(" ")[2].partition(",")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ SSS job object 3.1.0, sections 5.1 (Charge, Quote) and 7; Gold's objects Quotati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, localcontext
 from difflib import get_close_matches
 from typing import Final, Self
@@ -250,8 +250,10 @@ class Ledger(Charging):
 
     # -- jobs
     def quote(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
-              expires: int | None = None, start: int | None = None) -> tuple[Entry, Charge]:
-        """Promise today's rates to a job; the entry's ``quote-N`` is what its Quote is to say. Raises LedgerError."""
+              expires: int | None = None, start: int | None = None,
+              agreed: Callable[[Charge], object] = lambda _: None) -> tuple[Entry, Charge]:
+        """Promise today's rates to a job; the entry's ``quote-N`` is what its Quote is to say. agreed: is asked before
+        anything is posted; what it raises leaves nothing behind. Raises LedgerError."""
         quoted = quote(job, rates, defaults, start=start)
         if isinstance(quoted, Uncharged):
             raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
@@ -260,6 +262,7 @@ class Ledger(Charging):
             why = self.settings(account, quoted.currency).refuses(account, whole_of(job, defaults))
             if why:
                 raise LedgerError(f"no quote: {why}")
+            agreed(quoted)
             self._keep(rates)
             entry = self._post(Entry(0, 0, "quote", account, quoted.currency, bounded(quoted.amount), document={
                 "rates": rates.digest, "expires": expires, "charge": quoted.record(),
@@ -267,10 +270,10 @@ class Ledger(Charging):
         return entry, quoted
 
     def hold(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
-             start: int | None = None, force: bool = False, expires: int | None = None,
-             dry_run: bool = False) -> tuple[Entry, Charge]:
+             start: int | None = None, force: bool = False, expires: int | None = None, dry_run: bool = False,
+             agreed: Callable[[Charge], object] = lambda _: None) -> tuple[Entry, Charge]:
         """Set aside what a job will cost if it gets what it requests, until it is charged. expires: in epoch seconds,
-        when it ends by itself; dry_run: nothing is held, the entry has the number 0.
+        when it ends by itself; dry_run: nothing is held, the entry has the number 0; agreed: as of ``quote``.
 
         Raises LedgerError when the account does not have it, or its user has used up a limit (force: hold it all the
         same), when the job may not use the account, or when there is a hold.
@@ -295,6 +298,7 @@ class Ledger(Charging):
                 self._slip(account, quoted.currency)
                 raise LedgerError(f"account {escape(account, 60)} has {plain(there.available)} left, "
                                   f"{plain(quoted.amount)} are asked for")
+            agreed(quoted)
             until = {} if expires is None else {"expires": expires}
             stated_array = array_of(job, defaults)
             elements = {} if stated_array is None else {

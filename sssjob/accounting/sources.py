@@ -25,7 +25,7 @@ from sssjob.errors import AccessError
 from sssjob.findings import escape
 from sssjob.translators.records._packed import PackedError, Pieces, packing, unpacked
 
-__all__ = ["Source", "whole_lines"]
+__all__ = ["Source", "files_of", "whole_lines"]
 
 _HEAD: Final = 4096         # bytes that a log is known by
 _PIECE: Final = 1 << 20
@@ -104,7 +104,7 @@ class Source:
             return [(self.path, 0)]
         if _is(self.path, state):
             return [(self.path, state.offset)]
-        beside = [p for p in _files(self.path.parent) if p != self.path]
+        beside = [p for p in files_of(self.path.parent) if p != self.path]
         old = next((p for p in beside if _is(p, state)), None)
         if old is None:
             self.lost.append(f"{escape(self.name)} is another file than the last time, and the old one is not beside "
@@ -123,7 +123,7 @@ class Source:
     def _folder(self) -> list[tuple[Path, int]]:
         state = self._known
         stem = _stem(state.name)
-        files = [p for p in _files(self.path) if _stem(p.name) >= stem]
+        files = [p for p in files_of(self.path) if _stem(p.name) >= stem]
         if files and state.name and _stem(files[0].name) == stem:
             if _is(files[0], state):
                 return [(files[0], state.offset), *((p, 0) for p in files[1:])]
@@ -239,7 +239,7 @@ def _is(path: Path, state: _ReadBefore) -> bool:
     return False
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     """The regular files of a folder by name, hidden ones left out. Raises OSError."""
     files = []
     with os.scandir(folder) as entries:

@@ -154,6 +154,26 @@ def once(names: Sequence[str]) -> None:
         raise UsageError("standard input (-) can be read only once")
 
 
+def logs_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, and in place of a folder its files in the order in which ``ledger charge --resume`` reads them. Raises
+    AccessError for one that cannot be read or has none."""
+    from sssjob.accounting.sources import files_of
+
+    logs = list[str]()
+    for name in names:
+        if "\0" in name or not os.path.isdir(name):
+            logs.append(name)
+            continue
+        try:
+            of_folder = [str(path) for path in files_of(Path(name))]
+        except OSError as error:
+            raise AccessError(escape(name), error.strerror or str(error)) from None
+        if not of_folder:
+            raise AccessError(escape(name), "the folder has no files")
+        logs += of_folder
+    return tuple(logs)
+
+
 def _bounded(file: IO[bytes], name: str, limits: Limits) -> bytes:
     """In pieces: one read of the limit would take that much memory for the smallest file."""
     pieces, length = [], 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
 from sssjob.cli._log_findings import LogFindings
@@ -114,6 +114,7 @@ def charge(session: Session, names: tuple[str, ...], rates_file: str, options: t
     replaces its charge, one that says less does not. Of records that contradict each other the first stays charged, and
     the status is 1, as where a record could not be taken.
     """
+    names = names if resume else logs_of(names)
     once([*names, rates_file])
     with closing(Looked()) as looked:
         source = session.source

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -33,7 +34,7 @@ from sssjob.cli._ledger import (
 )
 from sssjob.cli._ledger_accounts import expires, term
 from sssjob.cli._options import Session, common, output_option, reading
-from sssjob.errors import UsageError
+from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 
     A job that names the Quote is charged by these rates, whatever the rates are then.
     """
+    from sssjob.cli._prices import tell_quoted
     from sssjob.xml.writer import write_document
 
     document_and_rates = _priced(session, file, rates_file)
@@ -270,7 +272,8 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
     with opened_ledger(place) as ledger, _about(file):
         entry, quoted = ledger.quote(job, defaults, rates, owner=owner,
                                      expires=moment_of(expires, timezone, "--expires"),
-                                     start=moment_of(start, timezone, "--start"))
+                                     start=moment_of(start, timezone, "--start"),
+                                     agreed=partial(tell_quoted, session, file, document, job))
     job.set_as_is("Quote", f"quote-{entry.number}")
     findings = Findings(file)
     text = write_document(document, findings=findings)
@@ -295,6 +298,8 @@ def quote(session: Session, file: str, rates_file: str, owner: str, expires: str
 def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, expires: str | None,
          start: str | None, timezone: str | None, place: str | None) -> int:
     """Set aside what the job of FILE will cost at most, until it is charged."""
+    from sssjob.cli._prices import tell_quoted
+
     document_and_rates = _priced(session, file, rates_file)
     if document_and_rates is None:
         return 1
@@ -302,8 +307,9 @@ def hold(session: Session, file: str, rates_file: str, owner: str, force: bool, 
     job, defaults = _only(document, file)
     with opened_ledger(place) as ledger, _about(file):
         entry, _ = ledger.hold(job, defaults, rates, owner=owner, start=moment_of(start, timezone, "--start"),
-                               force=force, expires=moment_of(expires, timezone, "--expires"))
-    return told(entry, session.as_json)
+                               force=force, expires=moment_of(expires, timezone, "--expires"),
+                               agreed=partial(tell_quoted, session, file, document, job))
+    return told(entry, session.as_json) or session.status()
 
 
 @click.command("gate")
@@ -323,6 +329,7 @@ def gate(session: Session, file: str, rates_file: str, owner: str, user: str | N
     """Answer a submit filter whether the job of FILE may be submitted: hold what it will cost at most, and print one
     line. Exit status 0 where it may be; else 1 where the account refuses it, which the line says."""
     from sssjob.accounting.ledger import LedgerError
+    from sssjob.cli._prices import tell_quoted
 
     document_and_rates = _priced(session, file, rates_file, anew=True)
     if document_and_rates is None:
@@ -337,10 +344,12 @@ def gate(session: Session, file: str, rates_file: str, owner: str, user: str | N
     with opened_ledger(place, create=False) as ledger:
         try:
             held = ledger.hold(job, defaults, rates, owner=owner, start=at,
-                               expires=moment_of(expires, timezone, "--expires"), dry_run=dry_run)[0]
-        except LedgerError as error:
-            answer = {"type": "gate", "accepted": False, "why": str(error)}
-            emit(json.dumps(answer) + "\n" if session.as_json else f"refused: {error}\n")
+                               expires=moment_of(expires, timezone, "--expires"), dry_run=dry_run,
+                               agreed=partial(tell_quoted, session, file, document, job))[0]
+        except (LedgerError, RejectedError) as error:
+            why = error.findings[-1].message if isinstance(error, RejectedError) else str(error)
+            answer = {"type": "gate", "accepted": False, "why": why}
+            emit(json.dumps(answer) + "\n" if session.as_json else f"refused: {why}\n")
             return 1
         available = ledger.standing(held.account, held.currency).available
     if session.as_json:

@@ -19,6 +19,7 @@ import click
 from sssjob.accounting import Charge, RatesError, RateSet, Uncharged, read_rates
 from sssjob.accounting.amounts import Reason
 from sssjob.accounting.arithmetic import plain, rounded
+from sssjob.accounting.charges import amount_name, unsaid_sentence
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
@@ -29,7 +30,7 @@ from sssjob.findings import Findings, Locator, Policy, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting.pricing import Quotation
-    from sssjob.document.model import Job
+    from sssjob.document.model import Document, Job
     from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
@@ -132,12 +133,7 @@ class PricedJobs:
         """Count a job, tell what was assumed and why it has no charge; its record."""
         self.jobs += 1
         name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
-        findings = Findings(self.file)
-        findings.places = self.places
-        for note in result.notes:
-            findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
-                         policy=self.session.policy or Policy.WARN)
-        self.session.report(findings, again=False)
+        self.session.report(_assumed(self.session, self.file, name, job, result, self.places), again=False)
         if isinstance(result, Charge):
             self.done += 1
             self.total += Fraction(result.amount)
@@ -174,12 +170,36 @@ def tell_unsaid(session: Session, file: str, unsaid: Mapping[str, int], charged:
     though each job has some. unsaid: by the rate's label; charged: jobs in all; file: where these are; what: charged or
     quoted."""
     findings = Findings(file)
-    for label, count in sorted(unsaid.items()):
-        name = label.partition(" ")[2].partition(",")[0]
-        findings.add("SSS504", name, f"{name} is not said by {count} of {charged} {what} job{'s' * (charged != 1)}, "
-                     f"to which {label} charges nothing (required = true charges no such job)",
-                     consequence="costs", policy=session.policy or Policy.WARN)
+    _add_unsaid(findings, session, unsaid, charged, what)
     session.report(findings, again=False)
+
+
+def _add_unsaid(findings: Findings, session: Session, unsaid: Mapping[str, int], charged: int, what: str) -> None:
+    for label, count in sorted(unsaid.items()):
+        findings.add("SSS504", amount_name(label), unsaid_sentence(label, count, charged, what), consequence="costs",
+                     policy=session.policy or Policy.WARN)
+
+
+def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | Uncharged, places: Locator | None
+             ) -> Findings:
+    """What was assumed for the price of a job."""
+    findings = Findings(file)
+    findings.places = places
+    for note in price.notes:
+        findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
+                     policy=session.policy or Policy.WARN)
+    return findings
+
+
+def tell_quoted(session: Session, file: str, document: Document, job: Job, price: Charge) -> None:
+    """Tell what the quote of one job assumes and leaves out, before anything is posted by it. Raises RejectedError
+    where that makes the exit status 1."""
+    name = str(job.value("Id") or job.value("Name") or "job-1")
+    findings = _assumed(session, file, name, job, price, document.places)
+    _add_unsaid(findings, session, dict.fromkeys(price.unsaid, 1), 1, "quoted")
+    session.report(findings)
+    if len(findings) and (session.errors or session.flawed):
+        raise RejectedError(list(findings))
 
 
 def money(amount: Decimal, currency: str) -> str:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, width
 from sssjob.cli._jobs import jobs_of
 from sssjob.cli._options import Session, bounded, common, format_option, pairs, zone_of
@@ -85,6 +85,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.translators.records.sums import Summary
     from sssjob.translators.registry import get
 
+    names = logs_of(names)
     once([*names, *filter(None, (rates_file, privacy_file, capacity_file))])
     read_options = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
     rates = load(session, rates_file) if rates_file else None

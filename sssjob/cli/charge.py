@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._files import Results, Source, once
+from sssjob.cli._files import Results, Source, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option, tell_unsaid
@@ -57,6 +57,7 @@ def command(session: Session, names: tuple[str, ...], rates_file: str | None, si
     if sites and rates_file is not None:
         raise UsageError("--rates and --sites both say by which rates jobs are charged")
     paths = _rates_of_sites(sites) if sites else {_ANY: rates_of(session, rates_file)}
+    names = logs_of(names)
     once([*names, *dict.fromkeys(paths.values()), *([] if privacy_file is None else [privacy_file])])
     privacy = load_privacy(privacy_file)
     with closing(Looked()) as looked:

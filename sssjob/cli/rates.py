@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sssjob.cli._complete import files
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._jobs import jobs_of
 from sssjob.cli._options import Session, bounded, common, format_option, pairs, reading
@@ -48,6 +48,7 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
     from sssjob.translators.records.sums import Summary
     from sssjob.translators.registry import get
 
+    logs = logs_of(logs)
     once([rates_file, *logs])
     rates = load(session, rates_file, doubts=False)
     if rates is None:

@@ -9,14 +9,15 @@ taken from the document. Source: recordings of Gold 2.2; SSSRMAP message format 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
 from lxml import etree
 
-from sssjob.accounting import RateSet, Uncharged, quote
+from sssjob.accounting import Charge, RateSet, Uncharged, quote
+from sssjob.accounting.charges import unsaid_sentence
 from sssjob.accounting.entries import Entry, LedgerError
 from sssjob.accounting.ledger import Ledger
 from sssjob.document.model import Document, Job
@@ -132,12 +133,12 @@ class _Desk:
                 f"not understood: {', '.join(unknown)}" if unknown else str(error), 1000)) from None
         return next(job for job, _ in document.jobs())
 
-    def priced(self, job: Job) -> Decimal:
+    def priced(self, job: Job) -> Charge:
         """What a job would cost now. Raises MessageError."""
         price = quote(job, self._rates())
         if isinstance(price, Uncharged):
             raise MessageError("314", f"The job cannot be priced: {price.reason} ({price.detail})")
-        return price.amount
+        return price
 
     def _rates(self) -> RateSet:
         if self.rates is None:
@@ -221,21 +222,24 @@ class _Desk:
         if self.truth("CostOnly") and self.truth("Guarantee"):
             raise MessageError("313", "Unsupported base action: (Quote)")
         job = self.job("quote", "quotation")
-        amount = self.priced(job)
+        price = self.priced(job)
+        amount = price.amount
         if not self.truth("CostOnly") and amount > self.free(job):
             raise MessageError("782", "Insufficient balance to satisfy quotation")
         number, named = "", ""
         if self.truth("Guarantee"):
             entry = self.ledger.quote(job, None, self._rates())[0]
             number, named = f"<Id>{entry.number}</Id>", f" with quote id {entry.number}"
-        return self.answered(f"Successfully quoted {_shown(amount)} credits{named}", amount,
+        unsaid = _left_out(price.unsaid, "quoted")
+        return self.answered(f"Successfully quoted {_shown(amount)} credits{named}{unsaid}", amount,
                              f"<Job><Quotation>{number}<Amount>{_shown(amount)}</Amount></Quotation></Job>")
 
     def reserve(self) -> Response:
         """Hold what a job will cost. With Replace an earlier hold ends."""
         job = self.job("reservation", "reservation")
         name = _name(job)
-        free, amount = self.free(job), self.priced(job)
+        free, price = self.free(job), self.priced(job)
+        amount = price.amount
         earlier = [held for held in self.ledger.holds() if held.job == name and held.machine == str(
             job.value("Machine"))]
         if earlier and self.truth("Replace"):
@@ -244,11 +248,12 @@ class _Desk:
             for held in earlier:
                 self.ledger.release(held.number)
         elif earlier and earlier[0].amount == amount:       # sent again
-            return self._reserved(earlier[0], "")
+            return self._reserved(earlier[0], _left_out(price.unsaid, "quoted"))
         elif not earlier and amount > free:
             raise MessageError("782", f"Insufficient balance to reserve job (JobId {name})")
-        entry, _ = self.ledger.hold(job, None, self._rates())
-        return self._reserved(entry, f"\n{len(earlier)} reservations were removed" if earlier else "")
+        entry, price = self.ledger.hold(job, None, self._rates())
+        removed = f"\n{len(earlier)} reservations were removed" if earlier else ""
+        return self._reserved(entry, removed + _left_out(price.unsaid, "quoted"))
 
     def _reserved(self, entry: Entry, more: str) -> Response:
         return self.answered(
@@ -267,7 +272,8 @@ class _Desk:
             raise MessageError("740", escape(f"Job {name} was not charged: {detail}", 1000))
         amount = posted.entry.amount
         removed = f"\n{held} reservations were removed" if held else ""
-        return self.answered(f"Successfully charged job {name} for {_shown(amount)} credits{removed}", amount,
+        return self.answered(f"Successfully charged job {name} for {_shown(amount)} credits{removed}"
+                             f"{_left_out(posted.unsaid, 'charged')}", amount,
                              f"<Job><Id>{posted.entry.number}</Id><Charge><Amount>{_shown(amount)}</Amount></Charge></Job>")
 
     def refund(self) -> Response:
@@ -333,6 +339,11 @@ def _name(job: Job) -> str:
     if name is None:
         raise MessageError("314", "A job id must be specified")
     return str(name)
+
+
+def _left_out(unsaid: Iterable[str], what: str) -> str:
+    """A line for each rate whose amount a job does not say. what: charged or quoted."""
+    return "".join([f"\n{unsaid_sentence(label, 1, 1, what)}" for label in unsaid])
 
 
 def _shown(amount: Decimal) -> str:

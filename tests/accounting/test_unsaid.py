@@ -95,3 +95,44 @@ def test_a_quote_tells_it(sssjob: Command, tmp_path: Path, monkeypatch: pytest.M
     answer = sssjob("quote", "job.sh", "--rates", "rates.toml")
     assert (answer.code, answer.out) == (0, "job-1: 2.00 credits\n")
     assert answer.err.count(TOLD.replace("2 of 3 charged jobs", "1 of 1 quoted job")) == 1
+
+
+QUOTED = ("SSS504 warning [costs] Memory is not said by 1 of 1 quoted job, to which VBR Memory charges nothing ("
+          "required = true charges no such job)\n")
+SENTENCE = QUOTED.partition("] ")[2]
+
+
+@pytest.fixture
+def submitted(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A ledger with some money, and a job that asks for processors alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSSJOB_LEDGER", "l.db")
+    Path("rates.toml").write_text(RATES)
+    Path("job.xml").write_text("<Job><Id>7</Id><Machine>m</Machine><Project>p</Project><User>amy</User><Requested>"
+                               "<Processors>2</Processors><Duration>3600</Duration></Requested></Job>")
+    assert sssjob("ledger", "deposit", "p", "100").code == 0
+    return sssjob
+
+
+@pytest.mark.parametrize("command", ["quote", "hold", "gate"])
+def test_what_is_promised_and_held_tells_it(submitted: Command, command: str) -> None:
+    answer = submitted("ledger", command, "job.xml", "--rates", "rates.toml")
+    assert (answer.code, answer.err.count(f"job.xml: {QUOTED}")) == (0, 1), answer
+    assert "2" in answer.out
+
+
+@pytest.mark.parametrize("command", ["quote", "hold", "gate"])
+def test_nothing_is_posted_where_it_rejects(submitted: Command, command: str) -> None:
+    answer = submitted("ledger", command, "job.xml", "--rates", "rates.toml", "--strict")
+    assert (answer.code, answer.err.count(f"job.xml: {QUOTED}")) == (1, 1), answer
+    assert answer.out == (f"refused: {SENTENCE}" if command == "gate" else "")
+    assert submitted("ledger", "list", "--json").out.count('"kind"') == 1
+
+
+@pytest.mark.parametrize("command", ["quote", "hold", "gate"])
+def test_what_a_quote_assumes_is_told_by_the_ledger_too(submitted: Command, command: str) -> None:
+    text = Path("job.xml").read_text()
+    Path("job.xml").write_text(text.replace("<Dur", '<Memory metric="PerNode" units="GB">4</Memory><Dur'))
+    price, posted = (submitted(*words, "job.xml", "--rates", "rates.toml") for words in (
+        ("quote",), ("ledger", command)))
+    assert "7: Memory is PerNode, and NodeCount is not said" in price.err and posted.err.startswith(price.err)

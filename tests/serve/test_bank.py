@@ -158,6 +158,18 @@ def test_requests_that_come_again_post_nothing_new(ledger: Ledger) -> None:
     assert list(ledger.verify()) == []
 
 
+def test_an_amount_that_rates_price_and_the_job_does_not_say_is_told(ledger: Ledger) -> None:
+    """Behind what Gold says, to whoever asks for a price, a reservation or a charge; where it is said, nothing is."""
+    rates = read_rates((RATES + '[[rate]]\ntype = "VBU"\nname = "Memory"\nrate = 0\nunits = "MB"\n').encode())
+    for action, what in (("Quote", "quoted"), ("Reserve", "quoted"), ("Charge", "charged")):
+        for number, (more, told) in enumerate((
+                ("", f"\nMemory is not said by 1 of 1 {what} job, to which VBU Memory charges nothing (required = true "
+                     "charges no such job)"), ("<Memory>1</Memory>", ""))):
+            content = JOB.replace("j.1", f"{action}.{number}").replace("<Processors>", f"{more}<Processors>")
+            status = answer(ledger, rates, TELLER, job(action, content=content), "3.1").status
+            assert status.code == "000" and (status.message or "").partition("\n")[2] == told.lstrip("\n"), status
+
+
 def test_a_promised_price_is_kept(ledger: Ledger) -> None:
     """The quote of a job is what it is charged, when rates have risen meanwhile."""
     quoted = asked(ledger, job("Quote", Option("Guarantee", "True")))
