@@ -124,11 +124,9 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     _print(session, totals, uncharged, unsaid, names)
-    if session.failures == len(names):          # there is nothing to show
-        return session.status()
-    if report is not None:
+    if report is not None and session.failures < len(names):        # else there is nothing to show
         emit(_page(totals, uncharged, names, source), report)
-    if cube is not None:
+    if cube is not None and session.failures < len(names):
         _write_cube(sums[1], cube)
     return session.status()
 
