@@ -66,6 +66,9 @@ CASES = [
     ("slurm", "lsf", "#SBATCH -b teatime --deadline=23:59:59\n", ["-b 16:00", "-t 23:59"],
      ["--deadline 23:59:59: LSF counts whole minutes"]),
     ("lsf", "torque", "#BSUB -b 7:05\n", ["-a 0705"], []),
+    ("lsf", "slurm", "#BSUB -b 2030:12:01:08:00 -t 20:00\n", ["--begin=2030-12-01T08:00:00"],
+     ["-t 20:00: Extension DeadlineTimeOfDay: dropped, the next time that clocks show it may be before the job may "
+      "begin, which sbatch refuses"]),
     ("pbspro", "sge", "#PBS -a 0000\n", [],
      ["-a 0000: Extension EligibleTimeOfDay: dropped, Grid Engine has no place for it"]),
     ("torque", "slurm", "#PBS -a 012300\n", [], ["-a 012300: dropped, Slurm has no place for it"]),

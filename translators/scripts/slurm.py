@@ -354,12 +354,12 @@ def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_deadline(asking: Asking) -> Written:
-    options: Written = []
-    for name, where in (("--begin", "EligibleTime"), ("--deadline", "DeadlineTime")):
-        text = asking.moment(where, SLURM_TIME)
-        if text is not None:
-            options.append((name, text))
-    return options
+    begin, deadline = (asking.moment(where, SLURM_TIME) for where in ("EligibleTime", "DeadlineTime"))
+    hour = asking.at(OF_DAY.format("DeadlineTime"))
+    if begin is not None and "T" in begin and deadline is not None and "T" not in deadline and hour is not None:
+        asking.dropped(hour, "the next time that clocks show it may be before the job may begin, which sbatch refuses")
+        deadline = None
+    return [(name, text) for name, text in (("--begin", begin), ("--deadline", deadline)) if text is not None]
 
 
 #: Rules of a TaskDistribution -> how srun places tasks on nodes.
