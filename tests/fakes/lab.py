@@ -390,10 +390,17 @@ class Lab:
             return True
 
     def _has_place(self, job: Record) -> bool:
+        """Elements begin in their order, as at real managers, whichever process of the stand-in looks first; one that
+        is held leaves its turn to the next."""
         most = job.get("beside")
-        return most is None or most > sum(
-            (one.get("placed", False) or one["start"] is not None) and one["end"] is None and one["id"] != job["id"]
-            for one in self.jobs() if one.get("array") == job["array"])
+        if most is None:
+            return True
+        others = [one for one in self.jobs() if one.get("array") == job["array"] and one["end"] is None
+                  and one["id"] != job["id"]]
+        begun = [one.get("placed", False) or one["start"] is not None for one in others]
+        first = not any(one["number"] < job["number"] and not one["held"] and not has_begun
+                        for one, has_begun in zip(others, begun, strict=True))
+        return first and most > sum(begun)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
