@@ -21,6 +21,7 @@ from sssjob.findings import Findings, Policy
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
+    from sssjob.run.client import Client
 
 __all__ = ["command"]
 
@@ -95,15 +96,20 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
             if submission is None:
                 return 1
             assert submission.entry is not None
-            rows = client.journal.rows_of(submission.entry.number)
-            emit(lines([r.record() for r in rows]) if session.as_json
-                 else "".join(f"{client.journal.name_of(r)}\n" for r in rows))
+            _print_ids(session, client, submission.entry.number)
             worst = stopped(client, max(worst, ended_badly([submission], session.as_json, token is not None)))
             if client.stopped:
                 problem(f"{client.stopped}: what was not submitted yet is by the next client, unless it is cancelled",
                         as_json=session.as_json, status=worst)
                 break
     return worst or session.status()
+
+
+def _print_ids(session: Session, client: Client, number: int) -> None:
+    """Print the ids of the jobs of a submission, one a line, or their rows as JSON."""
+    rows = client.journal.rows_of(number)
+    emit(lines([row.record() for row in rows]) if session.as_json
+         else "".join(f"{client.journal.name_of(row)}\n" for row in rows))
 
 
 def _check_token(token: str | None, of_several: bool, dry_run: bool) -> None:

@@ -180,10 +180,10 @@ class TestRecycledIds:
         LocalJobExecutor().attach(job, str(stranger))
         assert (status := job.wait(60)) is not None and status.state is JobState.COMPLETED
         job.cancel()
-        found = process(stranger)
-        assert found is not None and found.living
+        still_there = process(stranger)
+        assert still_there is not None and still_there.living
         by_reference, executor = Job(), LocalJobExecutor()
-        executor.attach(by_reference, f"{stranger}@{found.start}@{boot_id()}")
+        executor.attach(by_reference, f"{stranger}@{still_there.start}@{boot_id()}")
         by_reference.cancel()
         assert (status := by_reference.wait(60)) is not None and status.state is JobState.CANCELED
 

@@ -64,9 +64,9 @@ CALLS = [
 
 @pytest.mark.parametrize(("source", "target", "call", "expected"), CALLS)
 def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, expected: str) -> None:
-    lines, told = converted(source, target, call)
+    lines, messages = converted(source, target, call)
     assert lines == expected.split("\n")
-    assert not any("is kept" in message for message in told)
+    assert not any("is kept" in message for message in messages)
 
 
 @pytest.mark.parametrize(("source", "target", "call", "why"), [
@@ -110,9 +110,9 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("lsf", "slurm", "bsub -q q ./a", "bsub runs a command here and no script"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
-    _, told = converted(source, target, call)
-    assert [message for message in told if message.endswith(f"the line is kept: {why}")
-            or message.partition("the line is kept: ")[2].startswith(why)] == told[:1]
+    _, messages = converted(source, target, call)
+    assert [message for message in messages if message.endswith(f"the line is kept: {why}")
+            or message.partition("the line is kept: ")[2].startswith(why)] == messages[:1]
 
 
 @pytest.mark.parametrize(("mode", "lines_told"), [("translate", [10]), ("shim", [6, 10]), ("keep", [6, 10])])
@@ -128,9 +128,9 @@ def test_directives_that_were_converted_with_their_call_are_not_told_to_stay(mod
 
 @pytest.mark.parametrize("body", ["keep", "shim"])
 def test_other_modes_keep_it(body: str) -> None:
-    lines, told = converted("slurm", "pbspro", "sbatch x.sh", body)
+    lines, messages = converted("slurm", "pbspro", "sbatch x.sh", body)
     assert lines[-1] == "sbatch x.sh"
-    assert told == (["sbatch is a command of Slurm; the line is kept: --body translate writes qsub x.sh"]
+    assert messages == (["sbatch is a command of Slurm; the line is kept: --body translate writes qsub x.sh"]
                     if body == "keep" else [])
 
 
@@ -174,8 +174,8 @@ def test_a_shim_makes_the_call_that_is_written_in_its_place(source: str, target:
     """Word for word and with the same input, or the call is kept and what would be written is told."""
     if shutil.which(program) is None:
         pytest.skip(f"no {program}")
-    lines, told = converted(source, target, call, "shim")
-    if any("--body translate writes" in message for message in told):
+    lines, messages = converted(source, target, call, "shim")
+    if any("--body translate writes" in message for message in messages):
         assert lines[-len(call.splitlines()):] == call.splitlines()
         return
     assert calls(commands, program, lines) == calls(commands, program, converted(source, target, call)[0])
@@ -196,15 +196,15 @@ def test_a_function_takes_no_call_that_the_body_does_not_make(call: str, other: 
     ("nohup sbatch x.sh", "qsub x.sh"), ("/usr/bin/sbatch x.sh", "qsub x.sh"),     # no function is called there
     ('sbatch "it\'s $A"', "qsub \"it's $A\"")])
 def test_a_call_that_no_function_can_take_is_kept_and_what_would_be_written_told(call: str, kept: str) -> None:
-    lines, told = converted("slurm", "sge", call, "shim")
-    assert lines == [call] and told == [
+    lines, messages = converted("slurm", "sge", call, "shim")
+    assert lines == [call] and messages == [
         f"sbatch is a command of Slurm; the line is kept: --body translate writes {kept}"]
 
 
 def test_an_array_is_not_waited_for_by_the_number_of_its_job() -> None:
     """PBS knows the array 12 as 12[]."""
-    lines, told = converted("slurm", "pbspro", "#SBATCH -a 1-3\nsbatch -d afterany:$SLURM_ARRAY_JOB_ID x.sh")
-    assert lines[-1].startswith("sbatch -d") and told == [
+    lines, messages = converted("slurm", "pbspro", "#SBATCH -a 1-3\nsbatch -d afterany:$SLURM_ARRAY_JOB_ID x.sh")
+    assert lines[-1].startswith("sbatch -d") and messages == [
         "sbatch is a command of Slurm; the line is kept: an array is not waited for by the number that "
         "SLURM_ARRAY_JOB_ID is"]
 
@@ -212,12 +212,12 @@ def test_an_array_is_not_waited_for_by_the_number_of_its_job() -> None:
 @pytest.mark.parametrize(("target", "expected"), [
     ("slurm", "sbatch --partition=a x.sh"), ("lsf", "bsub -q a < x.sh"), ("torque", "qsub -q a -S /bin/bash x.sh")])
 def test_the_shell_of_a_script_is_left_to_its_first_line(target: str, expected: str) -> None:
-    lines, told = converted("sge", target, "qsub -S /bin/bash -q a x.sh")
+    lines, messages = converted("sge", target, "qsub -S /bin/bash -q a x.sh")
     assert lines[-1] == expected
-    assert [message for message in told if "shell" in message] == ([] if target == "torque" else [
+    assert [message for message in messages if "shell" in message] == ([] if target == "torque" else [
         f"qsub became {expected}; the first line of the script is to say that its shell is /bin/bash"])
-    _, told = converted("sge", "slurm", "qsub -S /usr/bin/python3 x.py")
-    assert told == ["qsub is a command of Grid Engine; the line is kept: Slurm has no option for Shell"]
+    _, messages = converted("sge", "slurm", "qsub -S /usr/bin/python3 x.py")
+    assert messages == ["qsub is a command of Grid Engine; the line is kept: Slurm has no option for Shell"]
 
 
 @pytest.mark.parametrize("call", [
@@ -239,9 +239,9 @@ def test_a_directive_in_a_here_document_is_one_of_another_script() -> None:
 def test_the_shell_makes_the_same_words_of_the_values() -> None:
     """Names with blanks, quotes and variables arrive as one word, expanded."""
     lines, _ = converted("slurm", "flux", "sbatch -J \"it's $X\" x.sh")
-    told = subprocess.run(["bash", "-c", f'X="1  2"; flux() {{ printf "<%s>" "$@"; }}; {lines[0]}'],
+    shown = subprocess.run(["bash", "-c", f'X="1  2"; flux() {{ printf "<%s>" "$@"; }}; {lines[0]}'],
                           capture_output=True, text=True, check=True)
-    assert "<--job-name=it's 1  2>" in told.stdout and told.stdout.endswith("<x.sh>")
+    assert "<--job-name=it's 1  2>" in shown.stdout and shown.stdout.endswith("<x.sh>")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

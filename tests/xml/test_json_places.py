@@ -122,11 +122,11 @@ def test_every_value_of_any_text_is_found() -> None:
         place = places.at(0, steps)
         assert place is not None
         at = sum(len(line) for line in text.splitlines(keepends=True)[:place[0] - 1]) + place[1] - 1
-        found, end = decoder.raw_decode(text, at)
+        decoded, end = decoder.raw_decode(text, at)
         if steps and not steps[-1].isdigit():
-            assert found == steps[-1]
-            found, _ = decoder.raw_decode(text, text.index(":", end) + 1 + len(" "))
-        assert found == inner
+            assert decoded == steps[-1]
+            decoded, _ = decoder.raw_decode(text, text.index(":", end) + 1 + len(" "))
+        assert decoded == inner
         members = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
         for key, member in members:
             walk(places, text, member, (*steps, str(key)))
