@@ -70,7 +70,7 @@ def test_what_it_asks_for() -> None:
 
 @pytest.mark.parametrize(("inside", "counts", "back"), [
     ("<NumberOfSlots>1</NumberOfSlots>", [1], ""),
-    ("<NumberOfSlots>8</NumberOfSlots><SlotsPerHost>4</SlotsPerHost>", [8, 2], "4"),
+    ("<NumberOfSlots>8</NumberOfSlots><SlotsPerHost>4</SlotsPerHost>", [4, 2], "4"),   # Processors PerNode
     ("<NumberOfSlots>10</NumberOfSlots><SlotsPerHost>4</SlotsPerHost>", [10, 3], "4"),
     ("<NumberOfSlots>10</NumberOfSlots><SlotsPerHost>9</SlotsPerHost>", [10, 2], "9"),
     ("<NumberOfSlots>3</NumberOfSlots><SlotsPerHost>16</SlotsPerHost>", [3, 1], "16"),

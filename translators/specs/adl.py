@@ -268,17 +268,22 @@ class ActivityReader(ElementReader):
         if not slots:
             self.refuse(part, "NumberOfSlots has to say how many slots, one at least")
             return
-        self.reading.put("Requested/Processors", slots, self.option(nodes["NumberOfSlots"]))
         self.several_slots = slots > 1
         host = nodes.get("SlotsPerHost")
+        each = slots
         if host is not None:
             self.attributes(host, "useNumberOfSlots")
-            on_one = host.get("useNumberOfSlots", "") in ("true", "1")
-            each = slots if on_one else self.number_of(host)
+            if host.get("useNumberOfSlots", "") not in ("true", "1"):
+                each = self.number_of(host) or 0
             if not each:
                 self.refuse(host, "a host has one slot at least")
                 return
-            hosts = -(-slots // each)
+        hosts = -(-slots // each)
+        if hosts > 1 and slots == hosts * each:
+            self.reading.put("Requested/Processors", each, self.option(nodes["NumberOfSlots"]), metric="PerNode")
+        else:
+            self.reading.put("Requested/Processors", slots, self.option(nodes["NumberOfSlots"]))
+        if host is not None:
             self.reading.put("Requested/NodeCount", hosts, self.option(host))
             if each != -(-slots // hosts):
                 self.reading.put("Extension", str(each), self.option(host), type=self.kind, name="SlotsPerHost")
