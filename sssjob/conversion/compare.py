@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
@@ -24,14 +24,17 @@ from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import from_bytes, to_bytes
 from sssjob.document.vocabulary import ELEMENTS, SILENT
 from sssjob.lrm.idset import ranges
-from sssjob.lrm.usage import whole
+from sssjob.request import Total, request_of
+from sssjob.request.geometry import distribution_of
+from sssjob.request.totals import COUNTED, Identity, Part, is_gpu, number_shown
+from sssjob.request.tree import identity_of, number_of, range_of
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
 _BYTES: Final = ("Memory", "Disk", "Swap")
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
-#: Properties of the layout, which are compared by what follows from them.
-_LAYOUT: Final = frozenset(("NodeCount", "TaskCount", "TaskDistribution", "Processors", "Memory"))
+#: Properties of the layout, which are compared by what follows from them, as amounts are.
+_LAYOUT: Final = frozenset(("NodeCount", "TaskCount", "TaskDistribution", "Processors"))
 #: Attributes that part one property from another of the same name.
 _NAMES: Final = ("type", "name", "metric", "context", "condition", "designator", "code", "aggregation")
 #: What says where a document comes from, and nothing of the job.
@@ -45,7 +48,6 @@ _NAME: Final = re.compile(r"(?<!\{)\{name\}(?!\})")
 #: What stands for the successor of a job of another system (decisions 21).
 _SUCCESSOR: Final = re.compile(r"@JOBID:([^@]*)@")
 _LATEST: Final = 250_000_000_000        # seconds, in the year 9892
-_PER: Final = {"": "job", "Total": "job", "PerSlot": "PerProcessor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +156,13 @@ def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozen
     parts: list[tuple[str, list[Container]]] = [(scope, [job, *groups])] if len(groups) < 2 else [
         (f"{scope}, task group {n}", [g]) for n, g in enumerate(groups, 1)]
     handled = frozenset[int]()
-    for where, scopes in parts:
-        layout = _Layout.of(scopes)
-        if layout is not None:
-            handled |= layout.taken
-            yield from (Fact(where, name, value) for name, value in layout.said())
+    totals = request_of(job, bare=True).totals
+    for (where, scopes), part in zip(parts, totals.parts, strict=True):
+        stated = None if part.misfits or not part.known else _counted(scopes)
+        if stated:
+            handled |= {id(p) for p in stated}
+            amounts = totals.amounts if len(groups) < 2 else part.amounts
+            yield from (Fact(where, name, value) for name, value in _comes_to(part, amounts, stated))
     yield from _of_scope(job, scope, handled, [] if len(groups) < 2 else groups)
     for where, scopes in parts if len(groups) > 1 else []:
         yield from _of_scope(scopes[0], where, handled)
@@ -260,124 +264,75 @@ def _array(text: str) -> str:
     return ",".join(part for _, part in sorted(parts)) + percent + throttle
 
 
-# -- layouts
-@dataclass(slots=True)
-class _Layout:
-    """The numbers of one part, stated and what follows from them; taken: identities of the properties they are from."""
-
-    nodes: int | None = None
-    most: int | None = None
-    tasks: int | None = None
-    per_node: int | None = None
-    cpus: int | None = None
-    processors: int | None = None
-    chunks: int | None = None
-    memory: tuple[int, str] | None = None
-    gpus: dict[str, tuple[int, str]] = field(default_factory=dict)
-    taken: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, scopes: list[Container]) -> _Layout | None:
-        """The layout of a job and its one group, or of one of several groups; None: it is no plain demand."""
-        layout, taken = cls(), set[int]()
-        for scope in scopes:
-            for p, level in _asked(scope):
-                gpu = p.tag == "Resource" and p.attributes.get("name") == "GPU"
-                chunks = p.tag == "Extension" and p.attributes.get("name") == "ChunkCount"
-                if p.tag not in _LAYOUT and not gpu and not chunks:
-                    continue
-                if not layout._take(p, level):
-                    return None
-                taken.add(id(p))
-        layout.taken = frozenset(taken)
-        layout._follow()
-        return layout
-
-    def _take(self, p: Property, level: str) -> bool:
-        """Note one property; False for a condition, or for the second of its kind."""
-        choices = _CHOICE & p.attributes.keys()
-        if p.tag == "NodeCount" and choices == {"op"} and p.attributes["op"] in ("GE", "LE"):
-            name = "nodes" if p.attributes["op"] == "GE" else "most"
-        elif choices and _condition(p):
-            return False
-        elif p.tag == "Memory":
-            return self._amount(p, level)
-        elif p.tag == "Resource":
-            kind = p.attributes.get("type", "")
-            new = kind not in self.gpus
-            self.gpus[kind] = (int(Decimal(p.text)), level or _per(p))
-            return new
-        else:
-            name = _COUNTS.get((p.tag, level), _COUNTS.get((p.tag, ""), ""))
-            if p.tag == "TaskDistribution":
-                name = {"TasksPerNode": "per_node", "ProcessorsPerTask": "cpus"}.get(
-                    p.attributes.get("type", "TasksPerNode"), "")
-        number = whole(p.text)
-        if not name or number is None or getattr(self, name) is not None:
-            return False
-        setattr(self, name, number)
-        return True
-
-    def _amount(self, p: Property, level: str) -> bool:
-        try:
-            amount = int(to_bytes(Decimal(p.text), p.get("units")))
-        except (LexicalError, ArithmeticError):
-            return False
-        if self.memory is not None:
-            return False
-        self.memory = (amount, level or _per(p))
-        return True
-
-    def _follow(self) -> None:
-        """Fill in what follows (decisions 7 and 8)."""
-        if self.tasks is None and self.per_node is not None and self.nodes is not None and self.most is None:
-            self.tasks = self.per_node * self.nodes
-        if self.tasks is None and self.processors is not None:
-            self.tasks = self.processors // (self.cpus or 1)
-        if self.nodes is None and self.per_node and self.tasks and not self.tasks % self.per_node:
-            self.nodes = self.tasks // self.per_node
-        if self.tasks is None and self.nodes is None and self.cpus is not None:
-            self.tasks = 1
-        if self.processors is None and self.tasks is not None:
-            self.processors = self.tasks * (self.cpus or 1)
-        if self.per_node is None and self.nodes and self.tasks and not self.tasks % self.nodes and self.most is None:
-            self.per_node = self.tasks // self.nodes
-        if self.nodes == self.most:
-            self.most = None
-
-    def said(self) -> Iterator[tuple[str, str]]:
-        """Name and value of everything that is known."""
-        if self.nodes is not None or self.most is not None:
-            yield "nodes", f"{self.nodes or 1}{f' to {self.most}' if self.most is not None else ''}"
-        for name, value in (("tasks", self.tasks), ("tasks a node", self.per_node), ("processors", self.processors)):
-            if value is not None:
-                yield name, str(value)
-        if self.memory is not None:
-            amount, per = self._total(*self.memory)
-            number, units = from_bytes(amount)
-            yield "memory", f"{number:f} {units}{_WORDS.get(per, f' {per}')}"
-        for kind, gpus in self.gpus.items():
-            amount, per = self._total(*gpus)
-            yield f"GPUs {kind}".rstrip(), f"{amount}{_WORDS.get(per, f' {per}')}"
-
-    def _total(self, amount: int, per: str) -> tuple[int, str]:
-        """An amount of the whole part, where the factor is known; else as it was said."""
-        factors: Mapping[str, int | None] = {
-            "job": 1, "PerNode": self.nodes if self.most is None else None, "task": self.tasks,
-            "PerProcessor": self.processors, "PerChunk": self.chunks}
-        factor = factors.get(per)
-        return (amount, per) if factor is None else (amount * factor, "job")
+# -- what follows from counts and amounts
+def _comes_to(part: Part, amounts: Mapping[Identity, Total], stated: list[Property]) -> Iterator[tuple[str, str]]:
+    """Name and value of what a task group, or a job with one at most, comes to. stated: what it is from."""
+    layout = part.layout
+    nodes = layout.node_total
+    span = range_of(p for p in stated if p.tag == "NodeCount")
+    most = layout.nodes_most or (span[1] if span is not None else None)
+    most = None if most == nodes else most
+    if nodes is not None:
+        yield "nodes", f"{nodes}{f' to {most}' if most is not None else ''}"
+    processors = layout.processor_total
+    if processors is not None:
+        tasks = replace(layout, chunks=None).tasks_assumed      # a chunk is a place for tasks, however many
+        yield "tasks", str(tasks)
+        if len(set(layout.geometry)) > 1:
+            yield "tasks of each node", ", ".join(map(str, layout.geometry))
+        elif layout.per_node or (nodes and most is None and not tasks % nodes):
+            yield "tasks a node", str(layout.per_node or tasks // (nodes or 1))
+        yield "processors", str(processors)
+    for identity in dict.fromkeys(identity_of(p) for p in stated if p.tag in COUNTED):
+        total = amounts.get(identity)
+        if total is not None:
+            metric = next(p.attributes.get("metric", "") for p in stated if identity_of(p) == identity)
+            yield _amount_name(identity), f"{_amount(total)}{_WORDS['' if total.known else metric]}"
 
 
-_COUNTS: Final = {("NodeCount", ""): "nodes", ("TaskCount", ""): "tasks", ("Processors", "task"): "cpus",
-                  ("Processors", ""): "processors", ("Extension", ""): "chunks"}
-_WORDS: Final = {"job": " in all", "PerNode": " a node", "task": " a task", "PerProcessor": " a processor",
-                 "PerChunk": " a chunk", "PerGPU": " a GPU"}
+_WORDS: Final = {"": " in all", "Total": " in all", "PerNode": " a node", "PerProcessor": " a processor",
+                 "PerSlot": " a processor", "PerChunk": " a chunk", "PerGPU": " a GPU"}
 
 
-def _per(p: Property) -> str:
-    metric = p.attributes.get("metric", "")
-    return _PER.get(metric, metric)
+def _amount_name(identity: Identity) -> str:
+    """``memory``, ``GPUs a100``, ``Resource License matlab``."""
+    tag, *names = identity
+    if is_gpu(identity):
+        tag, names = "GPUs", names[1:]
+    return " ".join((tag.lower() if tag in _BYTES else tag, *filter(None, names)))
+
+
+def _amount(total: Total) -> str:
+    """``4 GB``: bytes in the largest exact unit."""
+    units, value = total.units, number_shown(total.value)
+    if units == "B" and total.value.denominator == 1:
+        number, units = from_bytes(total.value.numerator)
+        value = f"{number:f}"
+    return f"{value} {units}" if units else value
+
+
+def _counted(scopes: list[Container]) -> list[Property] | None:
+    """The properties that counts and amounts follow from, of a job and its one group, or of one of several groups; None
+    where one is a condition, or stands twice in a scope, so that they are compared as they stand."""
+    stated: list[Property] = []
+    for scope in scopes:
+        keys = set[tuple[Identity, str]]()
+        for p, level in _asked(scope):
+            chunks = p.tag == "Extension" and p.attributes.get("name") == "ChunkCount"
+            if p.tag not in _LAYOUT and p.tag not in COUNTED and not chunks:
+                continue
+            if number_of(p.value) is None if p.tag != "TaskDistribution" else distribution_of(p)[0] == "Rule":
+                continue                # words, which are compared as they stand
+            bound = p.attributes.get("op", "") if p.tag == "NodeCount" and not level else ""
+            if _condition(p) and _condition(p) != f"[{bound}] ":
+                return None
+            key = (identity_of(p), f"{level} {bound}")
+            if key in keys:
+                return None
+            keys.add(key)
+            stated.append(p)
+    bounds = {p.op for p in stated if p.tag == "NodeCount" and _condition(p)}
+    return stated if not bounds or range_of(p for p in stated if p.tag == "NodeCount") is not None else None
 
 
 def _asked(scope: Container, level: str = "") -> Iterator[tuple[Property, str]]:
