@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from typing import Final, Self
 
 from sssjob.accounting.times import seconds
@@ -15,9 +18,11 @@ from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.request import request_of
+from sssjob.request.tree import per_of
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "size_class", "value_of",
-           "wait_class"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "in_all", "number",
+           "processors_asked", "size_class", "value_of", "wait_class"]
 
 ABSENT: Final = "-"
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
@@ -59,6 +64,42 @@ def delivered(job: Job, tag: str) -> Property | None:
     return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
 
 
+def number(amount: Property | None) -> Fraction | None:
+    """The value of a property as an amount, None where it is none."""
+    if amount is None or not isinstance(amount.value, int | Decimal) or isinstance(amount.value, bool):
+        return None
+    return Fraction(amount.value) if amount.value >= 0 else None
+
+
+#: What an amount can be per here -> the property that says how many of those there are.
+_COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors"}
+
+
+def in_all(job: Job, amount: Property | None) -> Fraction | None:
+    """An amount of what a job held in all: one of each node or processor times those that were delivered; None where it
+    is no number, or nothing says of how many it is."""
+    value = number(amount)
+    what = None if amount is None or value is None else per_of(amount.attributes.get("metric"))
+    if what is None or value is None:
+        return value
+    tag = _COUNTED_BY.get(what)
+    counted = None if tag is None else delivered(job, tag)
+    if counted is None or counted is amount:
+        return None
+    count = in_all(job, counted) if per_of(counted.attributes.get("metric")) == "nodes" else number(counted)
+    return None if count is None else value * count
+
+
+def processors_asked(job: Job) -> Fraction | None:
+    """The processors that a job asks for, those of its tasks too; None where it says nothing of them."""
+    asked = job.requested
+    stated = None if asked is None else asked.first("Processors")
+    if not job.task_groups and (stated is None or not stated.attributes):
+        return number(stated)
+    total = request_of(job, bare=False).totals.processors
+    return None if total is None else total.value
+
+
 def all_delivered(job: Job) -> dict[str, Property]:
     """By name what ``delivered`` gives."""
     scopes = [item.items for item in job.items if item.tag == "Delivered" and isinstance(item, Container)]
@@ -78,9 +119,9 @@ def _failure(job: Job) -> str:
 
 def _size(job: Job) -> str:
     """The class of its number of processors, as ``0005-0016``, so that they sort."""
-    stated = delivered(job, "Processors") or (job.requested.first("Processors") if job.requested else None)
-    count = None if stated is None else stated.value
-    return size_class(count if isinstance(count, int) else 0)
+    stated = delivered(job, "Processors")
+    count = processors_asked(job) if stated is None else in_all(job, stated)
+    return size_class(0 if count is None else ceil(count))
 
 
 def size_class(count: int) -> str:

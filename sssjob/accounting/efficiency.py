@@ -14,15 +14,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Self
 
-from sssjob.accounting.dimensions import delivered
+from sssjob.accounting.dimensions import delivered, in_all, number
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
+from sssjob.request.tree import per_of
 
-__all__ = ["Efficiency", "at_most", "number", "of_gpus", "of_memory", "percent", "resource"]
+__all__ = ["Efficiency", "at_most", "of_gpus", "of_memory", "percent", "resource"]
 
-#: What a metric of memory is per: the property that counts those on one node; None: it is that of the job.
-_PER: Final = {"": None, "Total": None, "PerNode": None, "PerProcessor": "Processors"}
+#: Metrics of memory that say what there was of it, not how much of it was used.
+_WHOLE: Final = ("", "Total", "PerNode", "PerProcessor", "PerSlot")
 
 
 @dataclass(slots=True)
@@ -101,9 +102,8 @@ def _there(slot: Container, job: Job) -> Fraction | None:
     """The bytes of memory that a slot states for a job on one node."""
     for p in slot.all("Memory"):
         metric = p.get("metric") or ""
-        if metric in _PER and p.get("context") in (None, "Dedicated", "Limit", "Configured") and (size := _bytes(p)):
-            per = _PER[metric]
-            count = Fraction(1) if per is None else number(delivered(job, per))
+        if metric in _WHOLE and p.get("context") in (None, "Dedicated", "Limit", "Configured") and (size := _bytes(p)):
+            count = in_all(job, delivered(job, "Processors")) if per_of(metric) == "processors" else Fraction(1)
             return None if count is None else size * count
     return None
 
@@ -121,17 +121,10 @@ def _bytes(p: Property) -> Fraction | None:
     return None
 
 
-def number(amount: Property | None) -> Fraction | None:
-    """The value of a property as an amount, None where it is none."""
-    if amount is None or not isinstance(amount.value, int | Decimal) or isinstance(amount.value, bool):
-        return None
-    return Fraction(amount.value) if amount.value >= 0 else None
-
-
 def resource(job: Job, name: str) -> Fraction:
     """How much of a Resource was delivered, else stands bare; 0 where none is said."""
     for container in filter(None, (job.delivered, job)):
-        amounts = [number(p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
+        amounts = [in_all(job, p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
         if amounts:
             return sum(amounts, Fraction(0))
     return Fraction(0)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any, Final
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import delivered, dimension, value_of
+from sssjob.accounting.dimensions import delivered, dimension, in_all, value_of
 from sssjob.accounting.entries import ABOUT_RUNS, EXACT, Entry, LedgerError, job_of
 from sssjob.accounting.ledger import Ledger
 from sssjob.document.model import Job
@@ -132,6 +133,6 @@ def _take(lines: dict[tuple[str, ...], Line], first: Entry, entry: Entry, names:
 
 
 def _number(job: Job, tag: str) -> Decimal:
-    """An amount that was delivered to a job; 0 where none is stated."""
-    stated = delivered(job, tag)
-    return Decimal(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else Decimal(0)
+    """An amount that was delivered to a job in all; 0 where none is stated."""
+    amount = in_all(job, delivered(job, tag)) or Fraction(0)
+    return Decimal(amount.numerator) / amount.denominator

@@ -16,6 +16,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sssjob.accounting.amounts import Reason
+from sssjob.accounting.dimensions import in_all
 from sssjob.accounting.plans import Plans
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
@@ -40,7 +41,7 @@ COLUMNS: Final[dict[str, str]] = {
     "reason": "why it is not charged",
 }
 _TEXTS: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "reason")
-_DELIVERED: Final = {"wall_s": "Duration", "processors": "Processors", "nodes": "NodeCount"}
+_DELIVERED: Final = {"wall_s": "Duration", "nodes": "NodeCount"}
 _OWN: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "start", "end")
 _BATCH: Final = 10_000
 _WORD: Final = 2 ** 63          # the integers of Arrow are below
@@ -191,7 +192,8 @@ def row(job: Job, plans: Plans, tally: Tally) -> tuple[Any, ...]:
     delivered = job.delivered
     values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
     values |= {name: None if delivered is None else delivered.value(tag) for name, tag in _DELIVERED.items()}
-    values["processors"] = None if values["processors"] is None else float(values["processors"])
+    processors = None if delivered is None else in_all(job, delivered.first("Processors"))
+    values["processors"] = None if processors is None else float(processors)
     wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
     values.update(dict.fromkeys(wide))
     amount, reason = None, None

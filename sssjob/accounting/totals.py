@@ -20,8 +20,8 @@ from math import exp, log
 from typing import Any, Final, Literal
 
 from sssjob.accounting.capacity import Capacity
-from sssjob.accounting.dimensions import Condition, delivered, dimension, value_of
-from sssjob.accounting.efficiency import Efficiency, at_most, number, of_gpus, of_memory, resource
+from sssjob.accounting.dimensions import Condition, delivered, dimension, in_all, number, processors_asked, value_of
+from sssjob.accounting.efficiency import Efficiency, at_most, of_gpus, of_memory, resource
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Property
 from sssjob.document.endings import failed
@@ -344,11 +344,11 @@ class Totals:
 
     # -- one job
     def _sums(self, job: Job, wall: Fraction) -> Sums:
-        processors = number(delivered(job, "Processors"))
+        processors = in_all(job, delivered(job, "Processors"))
         cpu = number(job.first("CpuDuration"))
         asked = job.requested
         wanted_wall = number(None if asked is None else asked.first("Duration"))
-        wanted_processors = number(None if asked is None else asked.first("Processors")) or processors
+        wanted_processors = processors_asked(job) or processors
         sums = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
                     gpus=resource(job, "GPU") * wall, nodes=(number(delivered(job, "NodeCount")) or 0) * wall,
                     energy=resource(job, "Energy"))

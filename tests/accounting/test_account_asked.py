@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sssjob.accounting.dimensions import value_of
 from sssjob.accounting.totals import OTHER, Sums, Totals
 from sssjob.errors import UsageError
+from sssjob.xml.reader import read_document
 from tests.accounting.conftest import Command
 from tests.accounting.test_account import job
 
@@ -139,3 +140,30 @@ def test_the_command(account: Command) -> None:
     for wrong in ("--sort size", "--top 0", "--where x", "--since never"):
         answer = account(f"-f pbs-acct log {wrong}")
         assert (answer.code, answer.out) == (2, ""), wrong
+
+
+@pytest.mark.parametrize(("asked", "held", "figures"), [
+    # amounts of each node, of which there are two
+    ("<Processors metric='PerNode'>4</Processors><NodeCount>2</NodeCount>",
+     "<Processors metric='PerNode'>3</Processors><NodeCount>2</NodeCount>"
+     "<Resource name='GPU' metric='PerNode'>2</Resource>", ("0005-0016", 6, 8, 4)),
+    # of each processor
+    ("<Processors>4</Processors>", "<Processors>4</Processors><Resource name='GPU' metric='PerProcessor'>2</Resource>",
+     ("0002-0004", 4, 4, 8)),
+    # nothing says on how many nodes
+    ("<Processors>4</Processors>", "<Processors metric='PerNode'>4</Processors>", ("-", 0, 0, 0)),
+    # processors that are asked for by tasks
+    ("<NodeCount>2</NodeCount></Requested><TaskGroup><TaskDistribution>8</TaskDistribution></TaskGroup><Requested>",
+     "<Processors>12</Processors>", ("0005-0016", 12, 16, 0)),
+])
+def test_amounts_are_those_of_the_whole_job(asked: str, held: str, figures: tuple[str, int, int, int]) -> None:
+    """As they are priced, and as ``quote`` and ``match`` count what is asked for."""
+    text = (f"<Job><Id>1</Id><State>Completed</State><EndTime>{START}</EndTime>"
+            f"<Requested>{asked}<Duration>10</Duration></Requested>"
+            f"<Delivered>{held}<Duration>10</Duration></Delivered></Job>")
+    one = next(iter(read_document(text.encode()).jobs()))[0]
+    totals = Totals()
+    totals.add(one)
+    sums = totals.whole()
+    assert (value_of(one, "Size"), sums.processors, sums.requested, sums.gpus) == (figures[0], *(
+        10 * figure for figure in figures[1:]))
