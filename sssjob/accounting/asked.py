@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from sssjob.accounting.amounts import Amount, NotChargeable, Reason, decimal, seconds_of
+from sssjob.accounting.amounts import COUNTED_BY, Amount, NotChargeable, Reason, decimal, seconds_of
 from sssjob.document.element import Property
 from sssjob.document.inherit import Effective
 from sssjob.document.units import byte_factor
@@ -33,8 +33,6 @@ _Place = tuple[int | None, int | None]
 _JOB: Final[_Place] = (None, None)
 _COUNTS: Final = ("Processors", "NodeCount")
 _TAGS: Final = frozenset((*_COUNTS, *COUNTED)) - {"Resource"}
-#: What an amount is per -> the property that says how many there are.
-_COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": "GPU", "chunks": "ChunkCount"}
 
 
 class AskedAmounts:
@@ -173,7 +171,7 @@ def _missing(name: str, properties: Iterable[Property], total: Total) -> str:
         metric = p.attributes.get("metric")
         counted_by = per_of(metric)
         if counted_by is not None:
-            return f"{name} is {metric}, and {_COUNTED_BY[counted_by]} is not said"
+            return f"{name} is {metric}, and {COUNTED_BY[counted_by]} is not said"
     return f"{name} cannot be added up: {total.origin}"
 
 

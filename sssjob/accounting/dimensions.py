@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, Self
 
+from sssjob.accounting.amounts import COUNTED_BY
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
 from sssjob.document.endings import FAILURE, NO_FAILURE, failed, why_word
@@ -18,10 +19,9 @@ from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.request import request_of
 from sssjob.request.tree import per_of
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "in_all", "number",
+__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "held", "in_all", "number",
            "processors_asked", "size_class", "value_of", "wait_class"]
 
 ABSENT: Final = "-"
@@ -58,7 +58,7 @@ def value_of(job: Job, name: str) -> str:
     return ABSENT
 
 
-def delivered(job: Job, tag: str) -> Property | None:
+def delivered(job: Container, tag: str) -> Property | None:
     """What was delivered to a job of a property, else what stands bare."""
     scopes = (*job.containers("Delivered"), job)
     return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
@@ -71,19 +71,39 @@ def number(amount: Property | None) -> Fraction | None:
     return Fraction(amount.value) if amount.value >= 0 else None
 
 
-#: What an amount can be per here -> the property that says how many of those there are.
-_COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors"}
+def held(job: Job, tag: str, name: str | None = None) -> Fraction | None:
+    """How much a job held in all of a property, or of a Resource of this name whatever its type; None: nothing says so.
+
+    Where the job itself says nothing, what its task groups say, and of a task group without one what its tasks say, as
+    a charge has it (``pricing``).
+    """
+    own = _held_by(job, tag, name)
+    if own is not None or not job.task_groups:
+        return own
+    amounts = [_held_by(part, tag, name) for group in job.task_groups for part in (
+        (group,) if _held_by(group, tag, name) is not None else group.tasks)]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Fraction(0)) if known else None
 
 
-def in_all(job: Job, amount: Property | None) -> Fraction | None:
+def _held_by(holder: Container, tag: str, name: str | None) -> Fraction | None:
+    if name is None:
+        return in_all(holder, delivered(holder, tag))
+    for scope in (*holder.containers("Delivered"), holder):
+        amounts = [in_all(holder, p) or Fraction(0) for p in scope.all(tag) if p.get("name") == name]
+        if amounts:
+            return sum(amounts, Fraction(0))
+    return None
+
+
+def in_all(job: Container, amount: Property | None) -> Fraction | None:
     """An amount of what a job held in all: one of each node or processor times those that were delivered; None where it
     is no number, or nothing says of how many it is."""
     value = number(amount)
     what = None if amount is None or value is None else per_of(amount.attributes.get("metric"))
     if what is None or value is None:
         return value
-    tag = _COUNTED_BY.get(what)
-    counted = None if tag is None else delivered(job, tag)
+    counted = delivered(job, COUNTED_BY[what])
     if counted is None or counted is amount:
         return None
     count = in_all(job, counted) if per_of(counted.attributes.get("metric")) == "nodes" else number(counted)
@@ -96,6 +116,8 @@ def processors_asked(job: Job) -> Fraction | None:
     stated = None if asked is None else asked.first("Processors")
     if not job.task_groups and (stated is None or not stated.attributes):
         return number(stated)
+    from sssjob.request import request_of
+
     total = request_of(job, bare=False).totals.processors
     return None if total is None else total.value
 
@@ -119,8 +141,9 @@ def _failure(job: Job) -> str:
 
 def _size(job: Job) -> str:
     """The class of its number of processors, as ``0005-0016``, so that they sort."""
-    stated = delivered(job, "Processors")
-    count = processors_asked(job) if stated is None else in_all(job, stated)
+    count = held(job, "Processors")
+    if count is None and delivered(job, "Processors") is None:
+        count = processors_asked(job)
     return size_class(0 if count is None else ceil(count))
 
 

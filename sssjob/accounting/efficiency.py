@@ -14,13 +14,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Self
 
-from sssjob.accounting.dimensions import delivered, in_all, number
+from sssjob.accounting.dimensions import delivered, held, number
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
 from sssjob.request.tree import per_of
 
-__all__ = ["Efficiency", "at_most", "of_gpus", "of_memory", "percent", "resource"]
+__all__ = ["Efficiency", "at_most", "of_gpus", "of_memory", "percent"]
 
 #: Metrics of memory that say what there was of it, not how much of it was used.
 _WHOLE: Final = ("", "Total", "PerNode", "PerProcessor", "PerSlot")
@@ -79,18 +79,18 @@ def at_most(counts: Mapping[int, int], share: Fraction) -> int | None:
 
 def of_memory(job: Job, wall: Fraction) -> Efficiency | None:
     """The peak of memory of a job that ran for so many seconds; None where the log does not tell."""
-    held, asked = job.delivered, job.requested
+    slot, asked = job.delivered, job.requested
     nodes = number(delivered(job, "NodeCount"))
-    if held is None or not wall or (nodes is not None and nodes > 1) or "," in _nodes(held):
+    if slot is None or not wall or (nodes is not None and nodes > 1) or "," in _nodes(slot):
         return None
-    peak = next((size for p in held.all("Memory") if p.get("metric") == "Max" and (size := _bytes(p))), None)
-    available = _there(held, job) or (None if asked is None else _there(asked, job))
+    peak = next((size for p in slot.all("Memory") if p.get("metric") == "Max" and (size := _bytes(p))), None)
+    available = _there(slot, job) or (None if asked is None else _there(asked, job))
     return None if peak is None or not available else Efficiency.of(peak, available, wall)
 
 
 def of_gpus(job: Job, wall: Fraction) -> Efficiency | None:
     """How long the GPUs of a job worked that ran for so many seconds; None where the log does not tell."""
-    gpus = resource(job, "GPU") * wall
+    gpus = (held(job, "Resource", "GPU") or 0) * wall
     worked = next((p.text for p in job.all("Extension")
                    if p.get("name") == "GpuDuration" and p.get("type") == "LRM"), "")
     if not gpus or not (worked.isascii() and worked.isdecimal()):
@@ -103,13 +103,13 @@ def _there(slot: Container, job: Job) -> Fraction | None:
     for p in slot.all("Memory"):
         metric = p.get("metric") or ""
         if metric in _WHOLE and p.get("context") in (None, "Dedicated", "Limit", "Configured") and (size := _bytes(p)):
-            count = in_all(job, delivered(job, "Processors")) if per_of(metric) == "processors" else Fraction(1)
+            count = held(job, "Processors") if per_of(metric) == "processors" else Fraction(1)
             return None if count is None else size * count
     return None
 
 
-def _nodes(held: Container) -> str:
-    node = held.first("Node")
+def _nodes(slot: Container) -> str:
+    node = slot.first("Node")
     return "" if node is None else node.text
 
 
@@ -119,12 +119,3 @@ def _bytes(p: Property) -> Fraction | None:
     with suppress(LookupError, ValueError):     # units that nobody knows
         return Fraction(to_bytes(Decimal(p.value), p.get("units")))
     return None
-
-
-def resource(job: Job, name: str) -> Fraction:
-    """How much of a Resource was delivered, else stands bare; 0 where none is said."""
-    for container in filter(None, (job.delivered, job)):
-        amounts = [in_all(job, p) or Fraction(0) for p in container.all("Resource") if p.get("name") == name]
-        if amounts:
-            return sum(amounts, Fraction(0))
-    return Fraction(0)

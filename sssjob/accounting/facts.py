@@ -15,12 +15,23 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, OfOne, Reason, converted, decimal, seconds_of
+from sssjob.accounting.amounts import (
+    BYTES,
+    COUNTED_BY,
+    Amount,
+    NotChargeable,
+    OfOne,
+    Reason,
+    converted,
+    decimal,
+    seconds_of,
+)
 from sssjob.accounting.arithmetic import Figure, number
 from sssjob.accounting.rates import Rate
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Property, Raw, Value
 from sssjob.document.inherit import Effective, TaskGroupView, View
+from sssjob.request.tree import PER, per_of
 
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import AskedAmounts
@@ -42,11 +53,8 @@ class Note(NamedTuple):
     item: Property | None = None
 
 
-#: What a metric of requests is per: the property that counts those.
-_PER: Final = {"PerNode": "NodeCount", "PerProcessor": "Processors", "PerSlot": "Processors", "PerGPU": "GPU",
-               "PerChunk": "ChunkCount"}
 _BY_NAME: Final = ("Resource", "Extension")
-_WHOLE: Final = (None, "Total", *_PER)
+_WHOLE: Final = (None, "Total", *PER)
 #: Of several amounts of a name, where the rate states no metric: the first of these that one of them has. What a job
 #: held at its peak has to be there for it, whatever it used on average or at least.
 _METRICS: Final = (_WHOLE, ("Max",))
@@ -244,7 +252,7 @@ class Facts:
         value = decimal(name, item.value if isinstance(item, Property) else item.text)
         attributes = item.attributes
         rate, duration = attributes.get("consumptionRate"), attributes.get("duration")
-        per = _PER.get(attributes.get("metric", ""))
+        per = COUNTED_BY.get(per_of(attributes.get("metric")) or "")
         units = attributes.get("units") or None
         if units is None and isinstance(item, Property):
             units = BYTES.get(item.tag)

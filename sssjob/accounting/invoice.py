@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import delivered, dimension, in_all, value_of
+from sssjob.accounting.dimensions import dimension, held, value_of
 from sssjob.accounting.entries import ABOUT_RUNS, EXACT, Entry, LedgerError, job_of
 from sssjob.accounting.ledger import Ledger
 from sssjob.document.model import Job
@@ -134,5 +134,5 @@ def _take(lines: dict[tuple[str, ...], Line], first: Entry, entry: Entry, names:
 
 def _number(job: Job, tag: str) -> Decimal:
     """An amount that was delivered to a job in all; 0 where none is stated."""
-    amount = in_all(job, delivered(job, tag)) or Fraction(0)
+    amount = held(job, tag) or Fraction(0)
     return Decimal(amount.numerator) / amount.denominator

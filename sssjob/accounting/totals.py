@@ -20,8 +20,8 @@ from math import exp, log
 from typing import Any, Final, Literal
 
 from sssjob.accounting.capacity import Capacity
-from sssjob.accounting.dimensions import Condition, delivered, dimension, in_all, number, processors_asked, value_of
-from sssjob.accounting.efficiency import Efficiency, at_most, of_gpus, of_memory, resource
+from sssjob.accounting.dimensions import Condition, delivered, dimension, held, number, processors_asked, value_of
+from sssjob.accounting.efficiency import Efficiency, at_most, of_gpus, of_memory
 from sssjob.accounting.times import seconds
 from sssjob.document.element import Property
 from sssjob.document.endings import failed
@@ -344,14 +344,14 @@ class Totals:
 
     # -- one job
     def _sums(self, job: Job, wall: Fraction) -> Sums:
-        processors = in_all(job, delivered(job, "Processors"))
+        processors = held(job, "Processors")
         cpu = number(job.first("CpuDuration"))
         asked = job.requested
         wanted_wall = number(None if asked is None else asked.first("Duration"))
         wanted_processors = processors_asked(job) or processors
         sums = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
-                    gpus=resource(job, "GPU") * wall, nodes=(number(delivered(job, "NodeCount")) or 0) * wall,
-                    energy=resource(job, "Energy"))
+                    gpus=(held(job, "Resource", "GPU") or 0) * wall, nodes=(held(job, "NodeCount") or 0) * wall,
+                    energy=held(job, "Resource", "Energy") or Fraction(0))
         if cpu is not None and processors:
             sums.cpu_basis, sums.cpu_paired = sums.processors, cpu
         if wanted_wall and wanted_processors and processors:

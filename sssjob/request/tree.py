@@ -32,8 +32,8 @@ SIGNS: Final = {"EQ": "=", "NE": "!=", "LT": "<", "GT": ">", "LE": "<=", "GE": "
 #: The condition that holds where another one does not.
 NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 #: What an amount with a metric is multiplied with: nodes, processors, chunks or GPUs. A slot is a processor.
-_PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
-               "PerGPU": "GPUs"}
+PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
+              "PerGPU": "GPUs"}
 #: Amounts that are looked at together: what one level asks for has to fit.
 AMOUNTS: Final = frozenset(("Processors", "NodeCount", "Duration", "Memory", "Disk", "Swap", "Network", "Resource",
                             "TaskCount"))
@@ -139,7 +139,7 @@ def range_of(properties: Iterable[Property]) -> tuple[int, int] | None:
 
 def per_of(metric: str | None) -> str | None:
     """What an amount with this metric is per: nodes, processors, chunks or GPUs; None: it is a total."""
-    return _PER.get(metric or "")
+    return PER.get(metric or "")
 
 
 def identity_of(p: Property) -> tuple[str, str | None, str | None]:

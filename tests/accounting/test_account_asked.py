@@ -152,6 +152,11 @@ def test_the_command(account: Command) -> None:
      ("0002-0004", 4, 4, 8)),
     # nothing says on how many nodes
     ("<Processors>4</Processors>", "<Processors metric='PerNode'>4</Processors>", ("-", 0, 0, 0)),
+    # of task groups, and of the tasks of one
+    ("</Requested><TaskGroup><Delivered><Processors>8</Processors></Delivered></TaskGroup><TaskGroup>"
+     "<Task><Delivered><Processors>3</Processors></Delivered></Task>"
+     "<Task><Delivered><Processors>1</Processors></Delivered></Task></TaskGroup><Requested><Processors>6</Processors>",
+     "", ("0005-0016", 12, 6, 0)),
     # processors that are asked for by tasks
     ("<NodeCount>2</NodeCount></Requested><TaskGroup><TaskDistribution>8</TaskDistribution></TaskGroup><Requested>",
      "<Processors>12</Processors>", ("0005-0016", 12, 16, 0)),
