@@ -111,6 +111,14 @@ def test_details_are_the_facts_of_the_document(executor: str, tmp_path: Path, mo
         assert second.row.message == "dependency: OnSuccess a does not hold" and second.row.outcome == "skipped"
 
 
+def test_nodes_that_follow_from_the_tasks_are_listed_while_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                    ) -> None:
+    spread = "<TaskGroup><TaskCount>7</TaskCount><TaskDistribution>2</TaskDistribution></TaskGroup>"
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        desk.submit(group(shell("true", f"<Hold>User</Hold>{spread}")))
+        assert [line.details.nodes for line in listed(desk.client().journal, Filter())] == [4]
+
+
 @pytest.mark.parametrize("executor", ["slurm", "sge"])
 def test_where_a_job_runs_is_listed_while_it_runs(executor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                                   ) -> None:
