@@ -111,32 +111,28 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return said.removeprefix("Skipped: ")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def settings_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No settings but those of a test; where processes that start local jobs keep how these end: they outlive it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSIJ_RUN_DIRECTORY", str(tmp_path_factory.getbasetemp() / "psij-run"))
+        for name in ("SSSJOB_CONFIG", "XDG_CONFIG_DIRS", "PSIJ_CONFIG"):
+            patch.setenv(name, os.devnull)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def built_in_formats() -> Iterator[None]:
-    """Formats of third parties that a test installs are gone after it: a name is looked up among packages once."""
-    yield
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the journal of this test is; nothing is made there unless a command does. Formats of third parties that a
+    test installs are gone after it: a name is looked up among packages once.
+
+    One fixture and no other that it asks for: what each test pays is paid thousands of times.
+    """
+    path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
+    os.environ["SSSJOB_JOURNAL"] = str(path)
+    os.environ["SSSJOB_LEDGER"] = str(path.with_suffix(".ledger"))
+    yield path
     registry = sys.modules.get("sssjob.translators.registry")
     if registry is not None:
         for name in registry._loaded.keys() - registry.BUILT_IN.keys():
             del registry._loaded[name]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where processes that start local jobs keep how these end; they outlive a test."""
-    folder = tmp_path_factory.getbasetemp() / "psij-run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PSIJ_RUN_DIRECTORY", str(folder))
-        yield folder
-
-
-@pytest.fixture(autouse=True)
-def journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the journal of this test is; nothing is made there unless a command does."""
-    path = tmp_path_factory.getbasetemp() / f"{os.urandom(8).hex()}.db"
-    monkeypatch.setenv("SSSJOB_CONFIG", os.devnull)
-    monkeypatch.setenv("XDG_CONFIG_DIRS", os.devnull)
-    monkeypatch.setenv("PSIJ_CONFIG", os.devnull)
-    monkeypatch.setenv("SSSJOB_JOURNAL", str(path))
-    monkeypatch.setenv("SSSJOB_LEDGER", str(path.with_suffix(".ledger")))
-    return path

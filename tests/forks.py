@@ -6,8 +6,9 @@ as an interpreter ends. What the start itself shows (which modules a command imp
 limit of a shell on all it starts) needs a real one. Four kinds of programs are known: ``sssjob``; what looks after
 local jobs (``keeper``, whose standard input is the pipe on which it says that it is ready); the commands of
 the stand-ins (``tests.fakes``), whose files (``program``) ask the server and become what it answers; and the ``main``
-of any module, which the server imports when it is first asked for it. Stand-ins are called thousands of times, and a
-copy of a small process costs two thirds of one that has imported the product: they have a server of their own.
+of any module, which the server imports when it is first asked for it. Stand-ins are called thousands of times, and the
+copy of a process costs more than they do: a server of their own answers for them itself, and forks only for an answer
+that takes time.
 
 A request is the three streams and a length (``sendmsg``), then as many bytes of ``marshal``: the words of the program
 (``sssjob``, or ``keeper``, or ``stand-in``, module, command, state directory, or ``module`` and its name; then its
@@ -35,6 +36,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,12 +45,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sssjob.query._worker import Worker
+    from tests.fakes.lab import Answer
 
 __all__ = ["Child", "Command", "Forked", "address", "command", "fork_keepers", "fork_queries", "program", "shared"]
 
 _ROOT = Path(__file__).parents[1]
 _OF_ANOTHER = "SSSJOB_TEST_FORKS"
 _NUMBER = 8                     # bytes of a number on the wire
+_AT_ONCE = 4096                 # bytes that a pipe takes at once, or none of them
 _INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
 _IMPORTED = ("_strptime", "encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
@@ -357,6 +361,7 @@ class _Server:
         self.listening = listening
         _own_address.append(listening.getsockname())
         self.running: dict[int, socket.socket] = {}
+        self.answer: Answer | None = None       # of the stand-in that was asked last
         self.waiting = selectors.DefaultSelector()
         self.woken, self.wake = os.pipe()
         for end in (self.woken, self.wake):
@@ -376,7 +381,7 @@ class _Server:
                     os.read(self.woken, 4096)
                     self._reap()
                 elif key.fileobj is self.listening:
-                    words = self._answer(self.listening.accept()[0])
+                    words = self._serve_one(self.listening.accept()[0])
                     if words is not None:
                         return words
                 elif key.data in self.running:
@@ -393,7 +398,7 @@ class _Server:
                     connection.sendall(ended[1].to_bytes(_NUMBER))
                 connection.close()
 
-    def _answer(self, connection: socket.socket) -> list[str] | None:
+    def _serve_one(self, connection: socket.socket) -> list[str] | None:
         try:
             length, streams, *_ = socket.recv_fds(connection, _NUMBER, 3)
             words, cwd, environment, umask, caller, limits = marshal.loads(
@@ -402,10 +407,14 @@ class _Server:
             connection.close()
             return None
         words = [os.fsdecode(word) for word in words]
-        if words[0] in ("module", "stand-in"):
+        if words[0] == "module":
             with suppress(ImportError):         # told where it is called
                 for name in (words[1], *_OF_MAIN.get(words[1], ())):
                     importlib.import_module(name)
+        elif words[0] == "stand-in":
+            self.answer = self._answer(words[1:], streams[0], cwd, environment, umask, caller)
+            if _said_at_once(self.answer, connection, streams):
+                return None
         pid = os.fork()
         if pid:
             for stream in streams:
@@ -416,10 +425,25 @@ class _Server:
                 connection.sendall(pid.to_bytes(_NUMBER))
             return None
         self._become(connection, streams, cwd, environment, umask, limits)
-        if words[0] == "stand-in":
-            words.insert(1, str(caller))
         result: list[str] = words
         return result
+
+    def _answer(self, words: Sequence[str], read: int, cwd: str | bytes, environment: Mapping[bytes, bytes],
+                umask: int, caller: int) -> Answer:
+        """What a command of a stand-in answers. It runs in this process, which is as that of the caller meanwhile."""
+        from tests.fakes.lab import Answer, Lab
+
+        module, name, state, *arguments = words
+        os.chdir(cwd)
+        os.umask(umask)
+        os.environb.clear()
+        os.environb.update(environment)
+        try:
+            command = importlib.import_module(module).COMMANDS[name]
+            answer: Answer = Lab(Path(state), caller, Path(f"/proc/self/fd/{read}")).answer(name, command, arguments)
+        except Exception:
+            return Answer(1, "", traceback.format_exc())
+        return answer
 
     def _become(self, connection: socket.socket, streams: Sequence[int], cwd: str | bytes,
                 environment: Mapping[bytes, bytes], umask: int, limits: Mapping[int, int]) -> None:
@@ -442,6 +466,24 @@ class _Server:
             resource.setrlimit(kind, (most, most))
 
 
+def _said_at_once(answer: Answer, connection: socket.socket, streams: Sequence[int]) -> bool:
+    """Put out the answer, unless that might keep others waiting: it takes time, or more than a pipe holds."""
+    texts = [text.encode("utf-8", "surrogateescape") for text in (answer.stdout, answer.stderr)]
+    if answer.seconds or max(map(len, texts)) > _AT_ONCE:
+        return False
+    for stream, text in zip(streams[1:], texts, strict=True):
+        with suppress(OSError):
+            if text:
+                os.write(stream, text)
+    for stream in streams:
+        os.close(stream)
+    with suppress(OSError):
+        for number in (os.getpid(), answer.exit_code << 8):
+            connection.sendall(number.to_bytes(_NUMBER))
+    connection.close()
+    return True
+
+
 def _move_home() -> None:
     """Have the work directory, which is settled by an import, below the home directory of the environment of now."""
     if "psij" not in sys.modules:       # in the server of stand-ins
@@ -455,8 +497,8 @@ def _move_home() -> None:
         config.DEFAULT.work_directory = default
 
 
-def _main(words: list[str]) -> int:
-    """Be a program."""
+def _main(words: list[str], answer: Answer | None) -> int:
+    """Be a program. answer: of a stand-in."""
     if words[0] == "sssjob":
         from sssjob.cli import main
 
@@ -477,11 +519,8 @@ def _main(words: list[str]) -> int:
         sys.argv = words[1:]
         importlib.import_module(words[1]).main()
         return 0
-    from tests.fakes.lab import Lab
-
-    _, caller, module, name, state, *arguments = words
-    command = importlib.import_module(module).COMMANDS[name]
-    return Lab(Path(state), int(caller)).call(name, command, arguments)
+    assert answer is not None
+    return answer.given()
 
 
 def _end(code: int) -> None:
@@ -505,4 +544,5 @@ if __name__ == "__main__":
         importlib.import_module("sssjob.templates").environment().get_template(_template)
     gc.collect()
     gc.freeze()
-    _end(_main(_Server(socket.socket(fileno=int(sys.argv[1]))).serve()))
+    _server = _Server(socket.socket(fileno=int(sys.argv[1])))
+    _end(_main(_server.serve(), _server.answer))

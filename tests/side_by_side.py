@@ -141,19 +141,18 @@ class _Run:
         if what == "warning":
             self.hook.pytest_warning_recorded.call_historic(kwargs=content)
             return
-        number = process.running.popleft()
-        assert number is not None
+        process.running.popleft()
         self.give(process)
-        self.tell(number, [report if isinstance(report, pytest.TestReport) else
-                           self.hook.pytest_report_from_serializable(config=self.session.config, data=report)
-                           for report in content])
+        self.tell([report if isinstance(report, pytest.TestReport) else
+                   self.hook.pytest_report_from_serializable(config=self.session.config, data=report)
+                   for report in content])
 
-    def tell(self, number: int, reports: Sequence[pytest.TestReport]) -> None:
-        item = self.session.items[number]
-        self.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    def tell(self, reports: Sequence[pytest.TestReport]) -> None:
+        nodeid, location = reports[0].nodeid, reports[0].location       # an item would work its location out anew
+        self.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
         for report in reports:
             self.hook.pytest_runtest_logreport(report=report)
-        self.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        self.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
     def bury(self, process: _Process) -> None:
         """A process has ended: because there are no more tests, or it has died in the midst of one."""
@@ -164,8 +163,8 @@ class _Run:
         if not numbers:
             return
         item = self.session.items[numbers[0]]
-        self.tell(numbers[0], [pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed",
-                                              f"the process that ran it has ended with status {status}", "call")])
+        self.tell([pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed",
+                                     f"the process that ran it has ended with status {status}", "call")])
         for number in numbers[1:]:
             self.shares.put_back(process.share, number)
         self.start(process.share)
@@ -219,10 +218,13 @@ def _become(config: pytest.Config, folder: Path) -> None:
 
 
 class _Sender:
-    """Keeps the reports of a test until it has ended."""
+    """Keeps the reports of a test until it has ended. Of one that passed only that of its call goes out, unless more
+    than results is shown: those of its fixtures would take as long as the rest of what is told."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._whole = config.option.durations is not None or bool(config.option.xmlpath) or "P" in (
+            config.option.reportchars)
         self.send: Callable[[Any], None] = lambda _: None
         self._reports: list[Any] = []
 
@@ -237,4 +239,6 @@ class _Sender:
 
     def send_reports(self) -> None:
         reports, self._reports = self._reports, []
+        if not self._whole and all(isinstance(report, pytest.TestReport) for report in reports):    # they passed
+            reports = [report for report in reports if report.when == "call"] or reports
         self.send(("reports", reports))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.validation import check
 from sssjob.xml.profiles import PROFILES
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 from tests.strategies import FIXED, examples
 
 NAMES = st.sampled_from(["a", "b", "c", "n1", "n2"])
@@ -99,20 +99,16 @@ def again(name: str, profile: str, document: Document) -> Document | None:
 DOORS = [("sss", profile) for profile in PROFILES] + [("sss-json", "3.1")]
 
 
-@pytest.mark.parametrize(("name", "profile"), DOORS)
 @settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), offers())
-def test_a_written_request_asks_for_the_same(name: str, profile: str, request: Document, offer: Document) -> None:
-    read = again(name, profile, request)
-    assert read is None or verdict(read, offer) == verdict(request, offer)
-
-
-@pytest.mark.parametrize(("name", "profile"), DOORS)
-@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(requests(), offers())
-def test_a_written_offer_offers_the_same(name: str, profile: str, request: Document, offer: Document) -> None:
-    read = again(name, profile, offer)
-    assert read is None or verdict(request, read) == verdict(request, offer)
+def test_a_written_request_asks_for_the_same_and_a_written_offer_offers_it(request: Document, offer: Document) -> None:
+    with Cases() as case:
+        for name, profile in DOORS:
+            with case(f"{name} {profile}"):
+                read = again(name, profile, request)
+                assert read is None or verdict(read, offer) == verdict(request, offer)
+                read = again(name, profile, offer)
+                assert read is None or verdict(request, read) == verdict(request, offer)
 
 
 @settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])

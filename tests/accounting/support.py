@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from sssjob.accounting import Charge, RateSet, Uncharged, charge, quote, read_rates
+from sssjob.accounting.rates import Type
 from sssjob.document.model import Document
 from sssjob.xml.reader import read_document
 
@@ -17,7 +20,7 @@ def rate_set(text: str) -> RateSet:
     made = ['name = "test"', 'version = "1"']
     tables = []
     for line in map(str.strip, text.strip().splitlines()):
-        if line[:3] in ("VBR", "VBU", "VBM", "VBF", "NBR", "NBU", "NBM", "NBF"):
+        if line[:3] in get_args(Type):
             kind, name, amount, *more = line.split(" ", 3)
             name, _, instance = name.partition("=")
             of = f', instance = "{instance}"' if instance else ""

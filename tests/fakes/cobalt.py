@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,16 +34,16 @@ def _log(job: Record, text: str) -> None:
 def qsub(lab: Lab, arguments: list[str]) -> int:
     script = Path(arguments[-1].replace(" ", ""))
     if not script.stat().st_mode & 0o100:
-        sys.stderr.write(f"command {script} is not executable\n")
+        lab.err.write(f"command {script} is not executable\n")
         return 1
     options = directives(script)
     if options.get("queue") == "nosuch":
-        sys.stderr.write("QueueError: Queue 'nosuch' does not exist\n")
+        lab.err.write("QueueError: Queue 'nosuch' does not exist\n")
         return 1
     job = lab.submit(script, str, _environment, name=options["jobname"], options=options,
                      output=options["output"].replace("$jobid", "%j"), held="held" in options)
     _log(job, f"submitted with cwd set to: {options['cwd']}")
-    print(job["id"])
+    lab.say(job["id"])
     return 0
 
 
@@ -77,10 +76,10 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
                   "Procs": "1", "StartTime": _stamp(job["start"]) if job["start"] else "N/A",
                   "SubmitTime": _stamp(job["submit"]), "Envs": job["options"]["env"]}
         width = max(map(len, columns)) + 1
-        print(f"JobID: {values['JobID']}")
+        lab.say(f"JobID: {values['JobID']}")
         for name in columns[1:]:
-            print(f"    {name:<{width}}: {values[name]}")
-        print()
+            lab.say(f"    {name:<{width}}: {values[name]}")
+        lab.say()
     return 0
 
 
@@ -88,10 +87,10 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
-        print(f"qdel: Job {arguments[-1]} not found")
+        lab.say(f"qdel: Job {arguments[-1]} not found")
         return 0
     lab.cancel(job)
-    print(f"      Deleted Jobs\nJobID  User\n============\n{job['id']}  alice")
+    lab.say(f"      Deleted Jobs\nJobID  User\n============\n{job['id']}  alice")
     return 0
 
 

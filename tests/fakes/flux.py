@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,12 +44,12 @@ def batch(lab: Lab, arguments: list[str]) -> int:
     script = Path(arguments[-1])
     options = directives(script)
     if options.get("queue") == "nosuch":
-        sys.stderr.write("flux-batch: ERROR: [Errno 22] Invalid queue 'nosuch' specified\n")
+        lab.err.write("flux-batch: ERROR: [Errno 22] Invalid queue 'nosuch' specified\n")
         return 1
     job = lab.submit(script, str, _environment, name=options["job-name"], options=options,
                      tag=options["setattr=user.sssjob.id"], output=options["output"].replace("{{id.dec}}", "%j"),
                      held=options.get("urgency") == "hold")
-    print(f58(job["number"]))
+    lab.say(f58(job["number"]))
     return 0
 
 
@@ -88,35 +87,35 @@ def jobs(lab: Lab, arguments: list[str]) -> int:
     if ids:
         found = [job for job in lab.accounted() if job["id"] in ids]
         for one in set(ids) - {job["id"] for job in found}:
-            sys.stderr.write(f"JobID {one} unknown\n")
+            lab.err.write(f"JobID {one} unknown\n")
         if len(ids) > 1 or found:
-            print(json.dumps(_shown(found[0]) if len(ids) == 1 else {"jobs": [_shown(job) for job in found]}))
+            lab.say(json.dumps(_shown(found[0]) if len(ids) == 1 else {"jobs": [_shown(job) for job in found]}))
         return 0
     since = any(word.startswith("--since") for word in arguments)
     listed = [job for job in lab.queued() if job["end"] is None or since]
     if "--json" in arguments:
-        print(json.dumps({"jobs": [_shown(job) for job in listed]}))
+        lab.say(json.dumps({"jobs": [_shown(job) for job in listed]}))
     else:
-        print("".join(f"{job['id']}\n" for job in listed), end="")
+        lab.say("".join(f"{job['id']}\n" for job in listed), end="")
     return 0
 
 
 def job(lab: Lab, arguments: list[str]) -> int:
     if arguments[0] == "id":
-        print(arguments[1])
+        lab.say(arguments[1])
         return 0
     if arguments[0] == "urgency":
         return holding(arguments[2] == "hold", "flux-job: unknown job\n")(lab, arguments[:2])
     found = lab.job(arguments[1])
     if found is None:
-        sys.stderr.write(f"flux-job: job {arguments[1]} not found\n")
+        lab.err.write(f"flux-job: job {arguments[1]} not found\n")
         return 1
-    print(json.dumps({"attributes": {"system": {}, "user": {"sssjob": {"id": found["tag"]}}}, "version": 1}), end="")
+    lab.say(json.dumps({"attributes": {"system": {}, "user": {"sssjob": {"id": found["tag"]}}}, "version": 1}), end="")
     return 0
 
 
 def getattr_(lab: Lab, arguments: list[str]) -> int:
-    print(os.environ["FAKE_FLUX_JOB"])
+    lab.say(os.environ["FAKE_FLUX_JOB"])
     return 0
 
 
@@ -124,7 +123,7 @@ def run(lab: Lab, arguments: list[str]) -> int:
     values = dict(word.lstrip("-").split("=") for word in arguments if word.startswith("--"))
     tasks, nodes = int(values["ntasks"]), int(values.get("nodes", 1))
     for task in range(tasks):
-        print(f"node{task // (tasks // nodes) + 1}")
+        lab.say(f"node{task // (tasks // nodes) + 1}")
     return 0
 
 
@@ -133,7 +132,7 @@ def cancel(lab: Lab, arguments: list[str]) -> int:
     found = lab.job(arguments[-1])
     if found is None or found["end"] is not None:
         why = "unknown job id" if found is None else "job is inactive"
-        sys.stderr.write(f"flux-cancel: ERROR: {f58(int(arguments[-1]))}: {why}\n")
+        lab.err.write(f"flux-cancel: ERROR: {f58(int(arguments[-1]))}: {why}\n")
         return 1
     lab.cancel(found)
     return 0

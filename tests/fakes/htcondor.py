@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ def condor_submit(lab: Lab, arguments: list[str]) -> int:
     path = Path(arguments[-1])
     given = description(path)
     if given.get("accounting_group") == "nosuch":
-        sys.stderr.write("\nERROR: Invalid accounting_group: nosuch\n")
+        lab.err.write("\nERROR: Invalid accounting_group: nosuch\n")
         return 1
     words = [quoted.replace("''", "'") or plain
              for quoted, plain in _WORD.findall(given["arguments"][1:-1].replace('""', '"'))]
@@ -40,7 +39,7 @@ def condor_submit(lab: Lab, arguments: list[str]) -> int:
                      output=given["output"],
                      held=given.get("hold") == "true")
     wrapper.unlink()
-    print(f"{job['id']} - {job['id']}")
+    lab.say(f"{job['id']} - {job['id']}")
     return 0
 
 
@@ -75,7 +74,7 @@ def _ad(job: Record) -> Mapping[str, Any]:
     return ad
 
 
-def _show(jobs: list[Record], arguments: list[str]) -> int:
+def _show(lab: Lab, jobs: list[Record], arguments: list[str]) -> int:
     ads = [_ad(job) for job in jobs]
     if "-constraint" in arguments:
         said = arguments[arguments.index("-constraint") + 1]
@@ -83,31 +82,31 @@ def _show(jobs: list[Record], arguments: list[str]) -> int:
         ads = [ad for ad in ads if ad["SssjobId"] in tags or said == "SssjobId isnt undefined"]
     names = arguments[arguments.index("-attributes") + 1].split(",")
     if ads:     # nothing is printed for none
-        print(json.dumps([{name: ad[name] for name in names if name in ad} for ad in ads]))
+        lab.say(json.dumps([{name: ad[name] for name in names if name in ad} for ad in ads]))
     return 0
 
 
 def condor_q(lab: Lab, arguments: list[str]) -> int:
-    return _show([job for job in lab.jobs() if job["end"] is None], arguments)
+    return _show(lab, [job for job in lab.jobs() if job["end"] is None], arguments)
 
 
 def condor_history(lab: Lab, arguments: list[str]) -> int:
     if not lab.settings["accounting"]:
-        sys.stderr.write("Error: No history file is defined\n")
+        lab.err.write("Error: No history file is defined\n")
         return 1
     ids = [word for word in arguments if re.fullmatch(r"\d+\.\d+", word)]
     jobs = [job for job in lab.accounted() if job["end"] is not None and (job["id"] in ids or not ids)]
-    return _show(jobs, arguments)
+    return _show(lab, jobs, arguments)
 
 
 @each
 def condor_rm(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
-        print(f"Job {arguments[-1]} not found")
+        lab.say(f"Job {arguments[-1]} not found")
         return 1
     lab.cancel(job)
-    print(f"Job {arguments[-1]} marked for removal")
+    lab.say(f"Job {arguments[-1]} marked for removal")
     return 0
 
 

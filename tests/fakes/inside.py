@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +18,6 @@ from psij.executors.batch import _command
 from tests.fakes.lab import Command, Group, Lab
 
 __all__ = ["Inside", "enter"]
-
-_one_at_a_time = threading.Lock()       # what commands print goes through sys.stdout
 
 
 class Inside:
@@ -45,8 +40,7 @@ class Inside:
         self.environments[words[0]] = dict(environment or {})
         one, arguments = self.commands[words[0]], words[1:]
         name, one, arguments = one.named(arguments) if isinstance(one, Group) else (words[0], one, arguments)
-        with _one_at_a_time, _read(script):
-            answer = self.lab.answer(name, one, arguments)
+        answer = Lab(self.lab.root, input=Path(script or os.devnull)).answer(name, one, arguments)
         if merged:
             answer = answer._replace(stdout=answer.stdout + answer.stderr, stderr="")
         time.sleep(min(answer.seconds, timeout_s))
@@ -79,17 +73,6 @@ def _redirected(words: list[str]) -> tuple[list[str], str | None, bool]:
     arguments = words[4:]
     return [match["name"], *(arguments if match["all"] else ())], arguments[0] if match["read"] else None, bool(
         match["merged"])
-
-
-@contextmanager
-def _read(path: str | None) -> Iterator[None]:
-    """Have a file on standard input."""
-    before = sys.stdin
-    with open(path or os.devnull) as sys.stdin:
-        try:
-            yield
-        finally:
-            sys.stdin = before
 
 
 def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:

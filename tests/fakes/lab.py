@@ -29,7 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,7 @@ _SETTINGS: Record = {
     "most": None,           # jobs that may be in the queue at once
     "late": 0.0,            # seconds after its end until the exit record of a virtual job appears
 }
+STANDARD_INPUT = Path("/proc/self/fd/0")
 _LIKE_THE_TRUTH = ("edit", "cut", "flood")
 
 
@@ -63,6 +64,13 @@ class Answer(NamedTuple):        # dataclasses would take as long to import as a
     stdout: str
     stderr: str
     seconds: float = 0.0
+
+    def given(self) -> int:
+        """Take that long, and give the answer as this process; its exit code."""
+        time.sleep(self.seconds)
+        sys.stdout.write(self.stdout)
+        sys.stderr.write(self.stderr)
+        return self.exit_code
 
 
 class Group:
@@ -78,7 +86,11 @@ class Group:
         return name, self.commands[name], arguments[1:]
 
     def __call__(self, lab: Lab, arguments: list[str]) -> int:
-        return lab.call(*self.named(arguments))
+        answer = lab.answer(*self.named(arguments))
+        lab.out.write(answer.stdout)
+        lab.err.write(answer.stderr)
+        lab.seconds += answer.seconds
+        return answer.exit_code
 
 
 def each(command: Command) -> Command:
@@ -90,10 +102,15 @@ def each(command: Command) -> Command:
 
 
 class Lab:
-    """The state directory of a stand-in. caller: the process that called a command, unless it is the parent."""
+    """The state directory of a stand-in; each call of a command has one of its own, for several threads may call.
 
-    def __init__(self, root: Path, caller: int | None = None) -> None:
-        self.root, self.caller = root, caller
+    caller: the process that called, which faults kill, unless it is this one. input: the file that the command reads.
+    out, err: what it says there. seconds: how long it takes beside what it does.
+    """
+
+    def __init__(self, root: Path, caller: int | None = None, input: Path = Path(os.devnull)) -> None:
+        self.root, self.caller, self.input = root, caller, input
+        self.out, self.err, self.seconds = io.StringIO(), io.StringIO(), 0.0
         root.mkdir(parents=True, exist_ok=True)
         (root / "faults").mkdir(exist_ok=True)
 
@@ -214,6 +231,10 @@ class Lab:
 
     # --- what commands use -----------------------------------------------------------------------------------------
 
+    def say(self, text: object = "", end: str = "\n") -> None:
+        """Put out a line."""
+        self.out.write(f"{text}{end}")
+
     @property
     def is_full(self) -> bool:
         """Whether there are as many jobs as may be."""
@@ -282,12 +303,13 @@ class Lab:
                 self._tick()
                 return job
             _write(self.root / f"{number}.json", job)
-        if os.fork() == 0:
+        starter = os.fork()
+        if starter == 0:
             os.setsid()
             if os.fork() == 0:
                 self._run_job(job, environment)
             os._exit(0)
-        os.wait()
+        os.waitpid(starter, 0)
         return job
 
     def submit_array(self, script: Path, elements: Sequence[int], form: str,
@@ -338,9 +360,11 @@ class Lab:
                     self._end(job, self.now(), 0, number)
 
     def _run_job(self, job: Record, environment: Callable[[Record], Mapping[str, str]]) -> None:
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.closerange(0, 1 << 20)           # others may wait for the end of what is open here
+        for mode in (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY):
+            os.open(os.devnull, mode)
         number = job["number"]
         begin = max(job["submit"] + self.settings["wait"], job.get("begin", 0.0))
         while self.now() < begin or self._read(self.root / f"{number}.json")["held"] or not (
@@ -413,33 +437,24 @@ class Lab:
         record: Record = json.loads(path.read_text())
         return record
 
-    def answer(self, name: str, command: Command, arguments: list[str], caller: int | None = None) -> Answer:
-        """Run a command with its faults. caller: the process to be killed where a fault says so, else this one."""
+    def answer(self, name: str, command: Command, arguments: list[str]) -> Answer:
+        """Run a command with its faults."""
         with self._locked(), open(self.root / "calls.jsonl", "a") as log:
             log.write(json.dumps([name, *arguments]) + "\n")
             fault = self._next_fault(name) or {}
         self.tick()
         if fault.get("kill") == "before":
-            os.kill(caller or os.getpid(), signal.SIGKILL)
+            os.kill(self.caller or os.getpid(), signal.SIGKILL)
         true = not fault or "kill" in fault or any(key in fault for key in _LIKE_THE_TRUTH)
-        out, err, code = io.StringIO(), io.StringIO(), 0
+        call, code = Lab(self.root, self.caller, self.input), 0
         if true or fault.get("after"):
-            with redirect_stdout(out), redirect_stderr(err):
-                code = command(self, arguments)
+            code = command(call, arguments)
         if "kill" in fault:
-            os.kill(caller or os.getpid(), signal.SIGKILL)
-        wait = float(fault.get("sleep", 0))
+            os.kill(self.caller or os.getpid(), signal.SIGKILL)
+        wait = float(fault.get("sleep", 0)) + call.seconds
         if true:
-            return Answer(code, _changed(out.getvalue(), fault), err.getvalue(), wait)
+            return Answer(code, _changed(call.out.getvalue(), fault), call.err.getvalue(), wait)
         return Answer(int(fault.get("exit", 0)), fault.get("stdout", ""), fault.get("stderr", ""), wait)
-
-    def call(self, name: str, command: Command, arguments: list[str]) -> int:
-        """The same in a process of its own: its answer goes out; its exit code."""
-        answer = self.answer(name, command, arguments, self.caller or os.getppid())
-        time.sleep(answer.seconds)
-        sys.stdout.write(answer.stdout)
-        sys.stderr.write(answer.stderr)
-        return answer.exit_code
 
     def _next_fault(self, name: str) -> Record | None:
         path = self.root / "faults" / f"{name}.json"
@@ -507,7 +522,7 @@ def holding(held: bool, gone: str) -> Command:
     def command(lab: Lab, arguments: list[str]) -> int:
         job = lab.job(arguments[-1])
         if job is None or job["end"] is not None:
-            sys.stderr.write(gone)
+            lab.err.write(gone)
             return 1
         lab.update(job["number"], held=held)
         return 0
@@ -519,7 +534,7 @@ def rerunning(waits: str) -> Command:
     def command(lab: Lab, arguments: list[str]) -> int:
         job = lab.job(arguments[-1])
         if job is None or job["start"] is None or job["end"] is not None:
-            sys.stderr.write(waits)
+            lab.err.write(waits)
             return 1
         lab.rerun(job)
         return 0
@@ -548,4 +563,4 @@ def install(module: str, commands: Mapping[str, Command], state: Path, bin_direc
 def main(commands: Mapping[str, Command]) -> None:
     """For the programs: ``name state-directory arguments``."""
     name, state, *arguments = sys.argv[1:]
-    sys.exit(Lab(Path(state)).call(name, commands[name], arguments))
+    sys.exit(Lab(Path(state), os.getppid(), STANDARD_INPUT).answer(name, commands[name], arguments).given())

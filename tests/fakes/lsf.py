@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,15 +24,15 @@ def directives(script: Path) -> list[list[str]]:
 
 
 def bsub(lab: Lab, arguments: list[str]) -> int:
-    script = Path(f"/proc/self/fd/{sys.stdin.fileno()}").readlink()
+    script = lab.input.resolve()
     options = directives(script)
     values = {words[0]: words[-1] for words in options}
     if values.get("q") == "nosuch":
-        sys.stderr.write("nosuch: No such queue. Job not submitted.\n")
+        lab.err.write("nosuch: No such queue. Job not submitted.\n")
         return 255
     job = lab.submit(script, str, _environment, name=values["J"], options=options, description=values["Jd"],
                      held="H" in values, queue=values.get("q", "normal"))
-    print(f"Job <{job['id']}> is submitted to {'' if 'q' in values else 'default '}queue <{job['queue']}>.")
+    lab.say(f"Job <{job['id']}> is submitted to {'' if 'q' in values else 'default '}queue <{job['queue']}>.")
     return 0
 
 
@@ -77,23 +76,23 @@ def bjobs(lab: Lab, arguments: list[str]) -> int:
                  "PROJ_NAME": "default"}
         records.append({field: known[field] for field in fields})
     if not records:
-        sys.stderr.write("No job found\n")
+        lab.err.write("No job found\n")
         return 255
-    print(json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}, indent=2))
+    lab.say(json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}, indent=2))
     return 0
 
 
 def bhist(lab: Lab, arguments: list[str]) -> int:
     known = [job for job in lab.accounted() if job["id"] in arguments]
     if not known or not lab.settings["accounting"]:
-        sys.stderr.write("No matching job found\n")
+        lab.err.write("No matching job found\n")
         return 255
     for job in known:
         def event(when: float, text: str) -> None:
             line = time.strftime("%a %b %e %H:%M:%S: ", time.gmtime(when)) + text
-            print("\n                     ".join(line[n:n + 79] for n in range(0, len(line), 79)))
+            lab.say("\n                     ".join(line[n:n + 79] for n in range(0, len(line), 79)))
         user = pwd.getpwuid(os.geteuid()).pw_name
-        print(f"Job <{job['id']}>, Job Name <{job['name']}>, User <{user}>, Project <default>, Command <script>")
+        lab.say(f"Job <{job['id']}>, Job Name <{job['name']}>, User <{user}>, Project <default>, Command <script>")
         event(job["submit"], "Submitted from host <head>, to Queue <normal>, CWD <$HOME>;")
         if job["start"]:
             event(job["start"], "Dispatched 1 Task(s) on Host(s) <hostA>, Allocated 1 Slot(s) on Host(s) <hostA>, "
@@ -106,7 +105,7 @@ def bhist(lab: Lab, arguments: list[str]) -> int:
         elif job["end"]:
             event(job["end"], "Exited by signal 15. The CPU time used is 0.0 seconds;")
             event(job["end"], "Completed <exit>; TERM_OWNER: job killed by owner;")
-        print()
+        lab.say()
     return 0
 
 
@@ -114,12 +113,12 @@ def bhist(lab: Lab, arguments: list[str]) -> int:
 def bkill(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
-        sys.stderr.write(f"Job <{arguments[-1]}>: No matching job found\n")
+        lab.err.write(f"Job <{arguments[-1]}>: No matching job found\n")
         return 255
     if job["end"] is not None:
-        sys.stderr.write(f"Job <{arguments[-1]}>: Job has already finished\n")
+        lab.err.write(f"Job <{arguments[-1]}>: Job has already finished\n")
         return 255
-    print(f"Job <{arguments[-1]}> is being terminated")
+    lab.say(f"Job <{arguments[-1]}> is being terminated")
     lab.cancel(job)
     lab.kill(job, 9)
     return 0

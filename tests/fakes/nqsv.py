@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,11 +25,11 @@ def directives(script: Path) -> list[list[str]]:
 def qsub(lab: Lab, arguments: list[str]) -> int:
     values = dict(directives(Path(arguments[-1])))
     if values.get("q") == "nosuch":
-        sys.stderr.write("qsub: No such queue.\n")
+        lab.err.write("qsub: No such queue.\n")
         return 1
     job = lab.submit(Path(arguments[-1]), str, _environment, name=values["N"], options=list(values.items()),
                      held="h" in values, queue=values.get("q", "gen_S"))
-    print(f"Request {job['id']}.{SERVER} submitted to queue: {job['queue']}.")
+    lab.say(f"Request {job['id']}.{SERVER} submitted to queue: {job['queue']}.")
     return 0
 
 
@@ -47,9 +46,9 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
              for job in lab.jobs() if job["end"] is None}
     for one in ids or shown:
         if one in shown:
-            print(f"{one}.{SERVER}  {shown[one] if 'stt' in fields else ''}".rstrip())
+            lab.say(f"{one}.{SERVER}  {shown[one] if 'stt' in fields else ''}".rstrip())
         else:
-            print(f"Batch Request: {one}.{SERVER} does not exist on {SERVER}.")
+            lab.say(f"Batch Request: {one}.{SERVER} does not exist on {SERVER}.")
     return 0
 
 
@@ -57,11 +56,11 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
-        sys.stderr.write(f"Batch Request: {arguments[-1]}.{SERVER} does not exist on {SERVER}.\n")
+        lab.err.write(f"Batch Request: {arguments[-1]}.{SERVER} does not exist on {SERVER}.\n")
         return 1
     lab.cancel(job)
     lab.kill(job, 9)
-    print(f"Request {job['id']}.{SERVER} was deleted.")
+    lab.say(f"Request {job['id']}.{SERVER} was deleted.")
     return 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 import re
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -40,11 +39,11 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
     options = directives(Path(arguments[-1]))
     values = dict(options)
     if values.get("q") == "nosuch":
-        sys.stderr.write("qsub: Unknown queue\n")
+        lab.err.write("qsub: Unknown queue\n")
         return 170
     job = lab.submit(Path(arguments[-1]), lambda number: f"{number}.{SERVER}", _environment, name=values["N"],
                      options=options, variables=values["v"], held="h" in values, queue=values.get("q", "workq"))
-    print(job["id"])
+    lab.say(job["id"])
     return 0
 
 
@@ -114,24 +113,24 @@ def plain(native_id: str, values: Mapping[str, Any]) -> str:
 def qstat(lab: Lab, arguments: list[str]) -> int:
     ids = [word for word in arguments if word[0].isdigit()]
     if arguments == ["-B"]:
-        print(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        lab.say(f"Server             Max   Tot   Que   Run\n{SERVER}")
         return 0
     history = "-x" in arguments
     if history and not lab.settings["accounting"]:
-        sys.stderr.write("qstat: PBS is not configured to maintain job history\n")
+        lab.err.write("qstat: PBS is not configured to maintain job history\n")
         return 1
     known = [job for job in (lab.accounted() if history else lab.jobs())
              if (history or job["end"] is None) and (not ids or job["id"] in ids)]
     shown = {job["id"]: fields(lab, job) for job in known}
     if "json" in arguments:
         answer = {"timestamp": int(time.time()), "pbs_version": "23.06.06", "pbs_server": SERVER}
-        print(json.dumps({**answer, "Jobs": shown} if shown else answer, indent="\t"))
+        lab.say(json.dumps({**answer, "Jobs": shown} if shown else answer, indent="\t"))
     else:
         for native_id, values in shown.items():
-            print(plain(native_id, values))
+            lab.say(plain(native_id, values))
     for one in ids:
         if one not in shown:
-            sys.stderr.write(f"qstat: Unknown Job Id {one}\n")
+            lab.err.write(f"qstat: Unknown Job Id {one}\n")
     return 153 if set(ids) - shown.keys() else 0
 
 
@@ -140,7 +139,7 @@ def qselect(lab: Lab, arguments: list[str]) -> int:
         return 1
     for job in lab.jobs():
         if job["end"] is None or "-x" in arguments:
-            print(job["id"])
+            lab.say(job["id"])
     return 0
 
 
@@ -148,10 +147,10 @@ def qselect(lab: Lab, arguments: list[str]) -> int:
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
-        sys.stderr.write(f"qdel: Unknown Job Id {arguments[-1]}\n")
+        lab.err.write(f"qdel: Unknown Job Id {arguments[-1]}\n")
         return 153
     if job["end"] is not None:
-        sys.stderr.write(f"qdel: Job has finished {arguments[-1]}\n")
+        lab.err.write(f"qdel: Job has finished {arguments[-1]}\n")
         return 35
     lab.cancel(job)
     lab.kill(job, 9)

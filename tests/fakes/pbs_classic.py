@@ -6,7 +6,6 @@ settings: "xml" (True) whether qstat knows -x. "forget" is keep_completed.
 from __future__ import annotations
 
 import getpass
-import sys
 import time
 from collections.abc import Mapping
 from html import escape
@@ -23,11 +22,11 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
     options = directives(Path(arguments[-1]))
     values = dict(options)
     if values.get("q") == "nosuch":
-        sys.stderr.write("qsub: submit error (Unknown queue MSG=cannot locate queue)\n")
+        lab.err.write("qsub: submit error (Unknown queue MSG=cannot locate queue)\n")
         return 170
     job = lab.submit(Path(arguments[-1]), lambda number: f"{number}.{SERVER}", _environment, name=values["N"],
                      options=options, variables=values["v"], held="h" in values, queue=values.get("q", "batch"))
-    print(job["id"])
+    lab.say(job["id"])
     return 0
 
 
@@ -60,24 +59,24 @@ def _fields(job: Record, moment: Any) -> dict[str, Any]:
 
 def qstat(lab: Lab, arguments: list[str]) -> int:
     if "-B" in arguments:
-        print(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        lab.say(f"Server             Max   Tot   Que   Run\n{SERVER}")
         return 0
     if "-x" in arguments and not lab.settings.get("xml", True):
-        sys.stderr.write("Unknown option: x\nUsage:\n    qstat [-f] [job_id...]\n")
+        lab.err.write("Unknown option: x\nUsage:\n    qstat [-f] [job_id...]\n")
         return 2
     jobs = list(lab.queued())
     if "-x" in arguments:
-        print("<Data>" if jobs else "", end="")
+        lab.say("<Data>" if jobs else "", end="")
         for job in jobs:
             parts = "".join(f"<{name}>{_element(value)}</{name}>"
                             for name, value in _fields(job, lambda value: int(value)).items())
-            print(f"<Job><Job_Id>{job['id']}</Job_Id>{parts}</Job>", end="")
-        print("</Data>" if jobs else "", end="")
+            lab.say(f"<Job><Job_Id>{job['id']}</Job_Id>{parts}</Job>", end="")
+        lab.say("</Data>" if jobs else "", end="")
         return 0
     for job in jobs:
         fields = _fields(job, lambda value: time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(value)))
         fields["Variable_List"] = dict(part.split("=") for part in fields["Variable_List"].split(","))
-        print(plain(job["id"], fields))
+        lab.say(plain(job["id"], fields))
     return 0
 
 
@@ -91,10 +90,10 @@ def _element(value: Any) -> str:
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None:
-        sys.stderr.write(f"qdel: Unknown Job Id {arguments[-1]}\n")
+        lab.err.write(f"qdel: Unknown Job Id {arguments[-1]}\n")
         return 153
     if job["end"] is not None:
-        sys.stderr.write("qdel: Request invalid for state of job MSG=invalid state for job - COMPLETE\n")
+        lab.err.write("qdel: Request invalid for state of job MSG=invalid state for job - COMPLETE\n")
         return 168
     lab.cancel(job)
     lab.kill(job, 9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from html import escape
@@ -28,10 +27,10 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
     options = directives(script)
     values = dict(options)
     if values.get("-q") == "nosuch":
-        sys.stderr.write('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.\n')
+        lab.err.write('Unable to run job: Job was rejected because job requests unknown queue "nosuch"\nExiting.\n')
         return 1
     if lab.is_full:
-        sys.stderr.write("Unable to run job: job rejected: only 2 jobs are allowed per user (current job count: 2)\n"
+        lab.err.write("Unable to run job: job rejected: only 2 jobs are allowed per user (current job count: 2)\n"
                          "Exiting.\n")
         return 1
     about: Record = {"name": values.get("-N", script.name), "options": options, "held": "-h" in values,
@@ -39,12 +38,12 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
              "after": [("any", one) for one in values.get("-hold_jid", "").split(",") if one],
              "slots": int(values.get("-pe", "x 1").split()[-1]), "pe": values.get("-pe", "NONE").split()[0]}
     if "-t" not in values:
-        print(lab.submit(script, str, _environment, **about)["id"])
+        lab.say(lab.submit(script, str, _environment, **about)["id"])
         return 0
     elements = numbers(values["-t"])
     most = int(values["-tc"]) if "-tc" in values else None
     whole = lab.submit_array(script, elements, "{}.{}", _environment, beside=most, **about)
-    print(f"{whole}.{elements[0]}-{elements[-1]}:{elements[1] - elements[0] if len(elements) > 1 else 1}")
+    lab.say(f"{whole}.{elements[0]}-{elements[-1]}:{elements[1] - elements[0] if len(elements) > 1 else 1}")
     return 0
 
 
@@ -83,23 +82,23 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
         wanted = arguments[1].split(",")
         jobs = list({_number(job): job for job in jobs if arguments[1] == "*" or _number(job) in wanted}.values())
         if not jobs:
-            sys.stderr.write(f"Following jobs do not exist: \n{arguments[1]}\n")
+            lab.err.write(f"Following jobs do not exist: \n{arguments[1]}\n")
             return 1
         for job in jobs:
-            print(f"{'=' * 62}\njob_number:                 {_number(job)}\n"
+            lab.say(f"{'=' * 62}\njob_number:                 {_number(job)}\n"
                   f"context:                    {job['context']}")
         return 0
-    print("<?xml version='1.0'?>\n<job_info>\n  <queue_info>")
+    lab.say("<?xml version='1.0'?>\n<job_info>\n  <queue_info>")
     for job, elements in condensed(jobs, _waits):
         tasks = f"<tasks>{','.join(map(str, elements))}</tasks>" if elements else ""
         when = f"<JAT_start_time>{_xml_time(job['start'])}</JAT_start_time>" if job["start"] else \
             f"<JB_submission_time>{_xml_time(job['submit'])}</JB_submission_time>"
         queue = "all.q@head" if job["start"] else ""
-        print(f"    <job_list state=\"{'running' if job['start'] else 'pending'}\"><JB_job_number>{_number(job)}"
+        lab.say(f"    <job_list state=\"{'running' if job['start'] else 'pending'}\"><JB_job_number>{_number(job)}"
               f"</JB_job_number><JB_name>{escape(job['name'], quote=False)}</JB_name>"
               f"<JB_owner>root</JB_owner><state>{_state(job)}</state>{when}"
               f"<queue_name>{queue}</queue_name><slots>{job['slots']}</slots>{tasks}</job_list>")
-    print("  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>")
+    lab.say("  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>")
     return 0
 
 
@@ -111,14 +110,14 @@ def qacct(lab: Lab, arguments: list[str]) -> int:
     jobs = [job for job in lab.accounted() if _number(job) == arguments[-1] and job["end"] is not None
             and job["start"] is not None]
     if not jobs or not lab.settings["accounting"]:
-        sys.stderr.write(f"error: job id {arguments[-1]} not found\n")
+        lab.err.write(f"error: job id {arguments[-1]} not found\n")
         return 1
     for job in jobs:
-        _print_record(job)
+        _print_record(lab, job)
     return 0
 
 
-def _print_record(job: Record) -> None:
+def _print_record(lab: Lab, job: Record) -> None:
     failed = job.get("failed", "100 : assumedly after job" if job["signal"] else "0")
     values = {"qname": "all.q", "hostname": "head", "owner": job.get("owner", "root"), "jobname": job["name"],
               "jobnumber": _number(job), "taskid": str(job.get("element", "undefined")),
@@ -126,18 +125,18 @@ def _print_record(job: Record) -> None:
               "end_time": _acct_time(job["end"]), "granted_pe": job["pe"], "slots": str(job["slots"]),
               "failed": failed, "exit_status": str(128 + job["signal"] if job["signal"] else job["exit"]),
               "ru_wallclock": f"{int(job['end'] - job['start'])}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
-    print("=" * 62)
+    lab.say("=" * 62)
     for name, value in values.items():
-        print(f"{name:<12} {value:<20}")
+        lab.say(f"{name:<12} {value:<20}")
 
 
 @each
 def qdel(lab: Lab, arguments: list[str]) -> int:
     job = lab.job(arguments[-1])
     if job is None or job["end"] is not None:
-        print(f'denied: job "{arguments[-1]}" does not exist')
+        lab.say(f'denied: job "{arguments[-1]}" does not exist')
         return 1
-    print(f"root has {'registered the job' if job['start'] else 'deleted job'} {job['id']}")
+    lab.say(f"root has {'registered the job' if job['start'] else 'deleted job'} {job['id']}")
     lab.cancel(job)
     lab.kill(job, 9)
     return 0
@@ -145,23 +144,23 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 def qmod(lab: Lab, arguments: list[str]) -> int:
     if ["-r", "n"] in (lab.job(arguments[-1]) or {"options": []})["options"]:
-        print(f"The job {arguments[-1]} is not restartable")
+        lab.say(f"The job {arguments[-1]} is not restartable")
     elif rerunning("")(lab, arguments) == 0:
-        print(f"Pushed rescheduling of job {arguments[-1]} on host head")
+        lab.say(f"Pushed rescheduling of job {arguments[-1]} on host head")
     else:
-        print(f'invalid queue or job "{arguments[-1]}"')
+        lab.say(f'invalid queue or job "{arguments[-1]}"')
         return 1
     return 0
 
 
 def qconf(lab: Lab, arguments: list[str]) -> int:
     if arguments == ["-sconf"]:
-        print("#global:\nmax_aj_instances             2000\nmax_aj_tasks                 75000")
+        lab.say("#global:\nmax_aj_instances             2000\nmax_aj_tasks                 75000")
         return 0
     if arguments[-1] not in _RULES:
-        sys.stderr.write(f'parallel environment "{arguments[-1]}" does not exist\n')
+        lab.err.write(f'parallel environment "{arguments[-1]}" does not exist\n')
         return 1
-    print(f"pe_name            {arguments[-1]}\nallocation_rule    {_RULES[arguments[-1]]}")
+    lab.say(f"pe_name            {arguments[-1]}\nallocation_rule    {_RULES[arguments[-1]]}")
     return 0
 
 

@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,10 +36,10 @@ def sbatch(lab: Lab, arguments: list[str]) -> int:
     script = Path(arguments[-1])
     options = directives(script)
     if options.get("partition") == "nosuch":
-        sys.stderr.write("sbatch: error: Batch job submission failed: Invalid partition name specified\n")
+        lab.err.write("sbatch: error: Batch job submission failed: Invalid partition name specified\n")
         return 1
     if lab.is_full:
-        sys.stderr.write(_FULL)
+        lab.err.write(_FULL)
         return 1
     output = options.get("output", "/dev/null")
     about: Record = {"name": options.get("job-name", script.name), "options": options,
@@ -48,19 +47,19 @@ def sbatch(lab: Lab, arguments: list[str]) -> int:
              "after": _after(options.get("dependency", "")),
              "begin": float(options.get("begin", "uts0").removeprefix("uts"))}
     if "array" not in options:
-        print(lab.submit(script, str, _environment, output=output, **about)["id"])
+        lab.say(lab.submit(script, str, _environment, output=output, **about)["id"])
         return 0
     listed, _, most = options["array"].partition("%")
     elements = numbers(listed)
     if elements[-1] >= lab.settings["array_size"]:
-        sys.stderr.write("sbatch: error: Batch job submission failed: Invalid job array specification\n")
+        lab.err.write("sbatch: error: Batch job submission failed: Invalid job array specification\n")
         return 1
     if not lab.takes(len(elements)):
-        sys.stderr.write(_FULL)
+        lab.err.write(_FULL)
         return 1
     for word, known in (("{", "{{"), ("}", "}}"), ("%A", "{whole}"), ("%a", "{n}"), ("%8a", "{n:08d}")):
         output = output.replace(word, known)
-    print(lab.submit_array(script, elements, "{}_{}", _environment, output=output,
+    lab.say(lab.submit_array(script, elements, "{}_{}", _environment, output=output,
                            beside=int(most) if most else None, **about))
     return 0
 
@@ -110,7 +109,7 @@ def _time(value: float | None) -> str:
 def squeue(lab: Lab, arguments: list[str]) -> int:
     form = arguments[arguments.index("-o") + 1]
     if "-h" not in arguments:
-        print(re.sub("%[A-Za-z]", lambda match: _HEADERS[match[0]], form))
+        lab.say(re.sub("%[A-Za-z]", lambda match: _HEADERS[match[0]], form))
     for job, elements in condensed(lab.queued(), lambda one: "-r" not in arguments and _waits(one)):
         if job["end"] is not None and "-t" not in arguments:
             continue
@@ -121,7 +120,7 @@ def squeue(lab: Lab, arguments: list[str]) -> int:
                   "%V": _time(job["submit"]), "%S": _time(job["start"]), "%e": _time(job["end"]), "%C": "1", "%D": "1",
                   "%N": "node1" if ran else "", "%P": "batch", "%k": job["comment"], "%o": job["command"],
                   "%j": job["name"], "%q": "normal"}
-        print(re.sub("%[A-Za-z]", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
+        lab.say(re.sub("%[A-Za-z]", lambda match, values=values: values[match[0]], form))  # type: ignore[misc]
     return 0
 
 
@@ -132,14 +131,14 @@ def _code_of_sacct(code: int) -> int:
 
 def sacct(lab: Lab, arguments: list[str]) -> int:
     if not lab.settings["accounting"]:
-        sys.stderr.write("Slurm accounting storage is disabled\n")
+        lab.err.write("Slurm accounting storage is disabled\n")
         return 1
     if "--json" in arguments:
         return _sacct_json(lab, arguments[arguments.index("-j") + 1].split(","))
     fields = arguments[arguments.index("-o") + 1].split(",")
     ids = arguments[arguments.index("-j") + 1].split(",") if "-j" in arguments else None
     if "-n" not in arguments:
-        print("|".join(fields))
+        lab.say("|".join(fields))
     asked = [job for job in lab.accounted() if ids is None or {job["id"], str(job.get("array"))} & set(ids)]
     for job, elements in condensed(asked, _waits):
         ran = job["start"] is not None
@@ -153,10 +152,10 @@ def sacct(lab: Lab, arguments: list[str]) -> int:
                  "ConsumedEnergyRaw": "0", "Account": "physics", "QOS": "normal", "Cluster": "lab", "Comment": "",
                  "SubmitLine": f"sbatch --parsable {job['command']}",
                  "User": pwd.getpwuid(os.geteuid()).pw_name}
-        print("|".join(known[field] for field in fields))
+        lab.say("|".join(known[field] for field in fields))
         if "MaxRSS" in fields and end is not None and ran:
             step = {**known, "JobID": f"{job['id']}.batch", "MaxRSS": "52424K", "AveRSS": "52424K"}
-            print("|".join(step[field] for field in fields))
+            lab.say("|".join(step[field] for field in fields))
     return 0
 
 
@@ -179,17 +178,17 @@ def _sacct_json(lab: Lab, ids: list[str]) -> int:
     version: dict[str, object] = {"major": major, "minor": minor, "micro": micro}
     if old:
         version = {name: int(str(part)) for name, part in version.items()}
-    print(json.dumps({"meta": {"Slurm" if old else "slurm": {"version": version, "release": release}}, "jobs": jobs}))
+    lab.say(json.dumps({"meta": {"Slurm" if old else "slurm": {"version": version, "release": release}}, "jobs": jobs}))
     return 0
 
 
 def scontrol(lab: Lab, arguments: list[str]) -> int:
     if arguments[:2] == ["show", "hostnames"]:
-        print("\n".join(arguments[2].split(",")))
+        lab.say("\n".join(arguments[2].split(",")))
         return 0
     if arguments == ["show", "config"]:
-        print("Configuration data as of 2026-11-21T20:41:47\nClusterName             = " + str(lab.settings["cluster"])
-              + f"\nMaxArraySize            = {lab.settings['array_size']}"
+        lab.say(f"Configuration data as of 2026-11-21T20:41:47\nClusterName             = {lab.settings['cluster']}"
+                f"\nMaxArraySize            = {lab.settings['array_size']}"
                 "\nSlurmctldHost[0]        = head\nSlurmctldPort           = 6817")
         return 0
     job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
@@ -198,10 +197,10 @@ def scontrol(lab: Lab, arguments: list[str]) -> int:
     if arguments[0] == "requeue":
         return rerunning("Job is pending execution\n")(lab, arguments)
     if job is None:
-        sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
+        lab.err.write("slurm_load_jobs error: Invalid job id specified\n")
         return 1
     of_array = f"ArrayJobId={job['array']} ArrayTaskId={job['element']} " if "array" in job else ""
-    print(f"JobId={job['number']} {of_array}JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
+    lab.say(f"JobId={job['number']} {of_array}JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
           f"ExitCode={job['exit'] or 0}:{job['signal']} SubmitTime={_time(job['submit'])} "
           f"StartTime={_time(job['start'])} EndTime={_time(job['end'])} Partition=batch NodeList=node1 NumNodes=1 "
           f"NumCPUs=1 Command={job['command']} ")

@@ -16,6 +16,7 @@ from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.findings import Policy
 from sssjob.translators import ReadContext, get
+from tests.cases import Cases
 from tests.laws.documents import read
 from tests.laws.test_amounts import written
 from tests.laws.test_meaning import FORMATS
@@ -159,12 +160,14 @@ def descriptions() -> st.SearchStrategy[str]:
     return _texts().filter(_sound)
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=list(HealthCheck))
 @given(descriptions())
-def test_what_a_job_says_of_itself_comes_back_or_is_told(name: str, text: str) -> None:
-    broken = list(changes(name, text))
-    assert not broken, "\n".join(broken)
+def test_what_a_job_says_of_itself_comes_back_or_is_told(text: str) -> None:
+    with Cases() as case:
+        for name in FORMATS:
+            with case(name):
+                broken = list(changes(name, text))
+                assert not broken, "\n".join(broken)
 
 
 @pytest.mark.parametrize(("name", "line"), [

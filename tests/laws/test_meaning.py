@@ -15,6 +15,7 @@ from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Policy
 from sssjob.request import Offer, Total, match
 from sssjob.translators import ReadContext, get
+from tests.cases import Cases
 from tests.laws.documents import geometries, job_of, read, request_in
 from tests.laws.readers import READERS
 from tests.laws.test_amounts import subject_words, written
@@ -93,13 +94,15 @@ def copies_lost(name: str, text: str) -> str:
     return f"{text}\n{written(name, document)[0]}"
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @SETTINGS
 @given(geometries())
-def test_the_same_offers_meet_what_is_read_again_and_as_many_copies_start(name: str, text: str) -> None:
-    """Both laws hold of each document: making one up takes longer than looking at it."""
-    assert not offers_answered_otherwise(name, text)
-    assert not copies_lost(name, text)
+def test_the_same_offers_meet_what_is_read_again_and_as_many_copies_start(text: str) -> None:
+    """Both laws hold of each document in each format: making one up takes longer than looking at it."""
+    with Cases() as case:
+        for name in FORMATS:
+            with case(name):
+                assert not offers_answered_otherwise(name, text)
+                assert not copies_lost(name, text)
 
 
 #: Where a property can be said; {} is its place.

@@ -23,6 +23,7 @@ from sssjob.run.running import executor_of
 from sssjob.translators.base import ReadContext
 from sssjob.translators.registry import get
 from sssjob.xml.reader import read_document
+from tests.cases import Cases
 from tests.strategies import FIXED, examples, requests
 
 SCRIPTS = Path(__file__).parents[1] / "fixtures" / "scripts"
@@ -287,13 +288,18 @@ _OF_JOBS = st.lists(st.tuples(requests(wide=True), st.sampled_from((
     "<Notify>x</Notify>", "<DeadlineTime>2000000000</DeadlineTime>"))), min_size=1, max_size=3)
 
 
-@pytest.mark.parametrize("executor", ["slurm", "sge", "lsf", "pbs", "flux", "cobalt", "htcondor"])
 @settings(max_examples=examples(12), deadline=None, derandomize=FIXED)
 @given(asked=_OF_JOBS, order=st.lists(st.integers(0, 2), min_size=2, max_size=6))
-def test_jobs_that_ask_for_the_same_are_planned_as_if_alone(executor: str, asked: list[tuple[str, str]],
-                                                            order: list[int]) -> None:
+def test_jobs_that_ask_for_the_same_are_planned_as_if_alone(asked: list[tuple[str, str]], order: list[int]) -> None:
     """What a request means for a manager is worked out once for all jobs of a document; each has the specification that
     it has alone, and the findings, at its own items, that it has where it is worked out for each."""
+    with Cases() as case:
+        for executor in ("slurm", "sge", "lsf", "pbs", "flux", "cobalt", "htcondor"):
+            with case(executor):
+                _planned_as_if_alone(executor, asked, order)
+
+
+def _planned_as_if_alone(executor: str, asked: list[tuple[str, str]], order: list[int]) -> None:
     texts = [f"<Job><Id>j{n}</Id><Executable>/bin/echo</Executable><Arguments>{n}</Arguments>"
              f"{''.join(asked[one % len(asked)])}</Job>" for n, one in enumerate(order)]
     backend = executor_of(executor)

@@ -3,7 +3,6 @@ finding names the property."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.registry import SCRIPT_FORMATS
+from tests.cases import Cases
 from tests.strategies import FIXED, examples
 
 NAMES = {"Feature": st.sampled_from(["a", "b", "c"]), "Node": st.sampled_from(["n1", "n2", "x"]),
@@ -68,10 +68,16 @@ def conditions(job: Job) -> Job:
     return Job(kept)
 
 
-@pytest.mark.parametrize("name", SCRIPT_FORMATS)
 @settings(max_examples=examples(60), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), st.lists(offers(), min_size=1, max_size=4))
-def test_conditions_come_back(name: str, job: Job, offered: list[Job]) -> None:
+def test_conditions_come_back(job: Job, offered: list[Job]) -> None:
+    with Cases() as case:
+        for name in SCRIPT_FORMATS:
+            with case(name):
+                _come_back(name, job, offered)
+
+
+def _come_back(name: str, job: Job, offered: list[Job]) -> None:
     findings = Findings("x")
     text = get(name).write(Document(job), WriteContext(findings, policy=Policy.WARN))
     back = get(name).read(text.encode(), ReadContext(policy=Policy.WARN))
