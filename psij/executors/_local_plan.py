@@ -133,7 +133,8 @@ def _directory(spec: JobSpec) -> str:
         try:
             path = os.path.join(os.getcwd(), path).rstrip("/") or "/"
         except OSError as e:
-            raise InvalidJobException(f"directory: there is no current directory for {path!r} to be in", e) from e
+            raise InvalidJobException("directory must be absolute, for the current directory of this program is not "
+                                      "there any more", e) from e
     _check_path("directory", path)
     return path
 

@@ -114,6 +114,20 @@ def test_what_is_told_of_a_job_that_has_ended(folder: Path) -> None:
     job.cancel()        # nothing happens
 
 
+@pytest.mark.parametrize(("native_id", "why"), [
+    ("", "'' names no process that could be a job of this machine since its start"),
+    ("1", "'1' names no process that could be a job of this machine since its start"),
+    (f"{os.getpid()}@17@another-boot",
+     f"'{os.getpid()}@17@another-boot' names no process that could be a job of this machine since its start"),
+    (f"{os.getpid()}@17@{boot_id()}", f"process {os.getpid()} belongs to another user, or is not the one that is meant "
+                                      f"({os.getpid()}@17@{boot_id()})"),
+    ("2147483647", "there is no such process (2147483647)"),
+])
+def test_why_it_cannot_be_attached(native_id: str, why: str) -> None:
+    """Of process 1, which every machine has, it was said that there is no such process."""
+    assert attached(native_id).message == f"cannot attach: {why}"
+
+
 def test_jobs_of_several_clients(folder: Path) -> None:
     jobs = [client(folder, f"run('exit {code}')", f"run('exit {code + 1}')") for code in (10, 20)]
     assert [end_of(pid)[1] for one in jobs for pid, _ in one] == [10, 11, 20, 21]
