@@ -18,7 +18,7 @@ from psij import Job, JobSpec, JobState, JobStatus
 from psij.executors import _local_ends, _local_starter, local
 from psij.executors._local_ends import VARIABLE
 from psij.executors._local_engine import engine
-from psij.executors._local_proc import boot_id, process
+from psij.executors._local_proc import boot_id, is_tagged, process
 from psij.executors.local import LocalJobExecutor
 from tests.psij.local_support import wait_until
 
@@ -236,6 +236,7 @@ class TestRecycledIds:
             starter = _local_starter._starters.starter
             assert starter is not None
             os.kill(starter.pid, 9)
+            wait_until(lambda: is_tagged(int(str(job.native_id))))       # not in the midst of its exec
         LocalJobExecutor().attach(twin, str(job.native_id))
         assert twin.status.state is JobState.ACTIVE
         job.cancel()
