@@ -122,7 +122,7 @@ def _environment(spec: JobSpec, extra: Mapping[str, str]) -> dict[bytes, bytes]:
     environment = dict(ENVIRONMENT) if spec.inherit_environment else {}
     environment.update((name.encode(), os.fsencode(value)) for name, value in extra.items())
     for name, value in (spec.environment or {}).items():
-        environment[name.encode()] = os.fsencode(expand(str(value), environment))
+        environment[os.fsencode(name)] = os.fsencode(expand(str(value), environment))
     return environment
 
 

@@ -16,8 +16,8 @@ who looks there has patience.
 
 BELL: a byte where there are answers; a client that waits for many listens here, so as not to be woken for each. While
 there are requests to take, the bell is rung for several answers at once, and several reports go together: at most
-``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started. The first report in that
-time goes at once.
+``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started. A report goes at
+once where none was sent for that long.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
