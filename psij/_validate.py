@@ -19,7 +19,6 @@ from psij.job_spec import JobSpec
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
 from psij.staging import StageIn, StageOut, StageOutFlags
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|BASH_FUNC_[A-Za-z0-9_]+%%")      # the latter: an exported function
 _LAUNCHER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _PATHS = tuple((name, f"_{name}") for name in (
     "directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch"))
@@ -114,9 +113,10 @@ def _check_environment(spec: JobSpec) -> None:
     for name, value in environment.items():
         if not isinstance(name, str):
             raise InvalidJobTypeException(f"the name {name!r} in environment must be a str, not {_kind(name)}")
-        if not _VARIABLE.fullmatch(name):
-            raise InvalidJobException(f"environment: {name!r} is not the name of a variable (letters, digits and _, "
-                                      f"not beginning with a digit)")
+        if not name or "=" in name:
+            raise InvalidJobException(f"environment: {name!r} is not the name of a variable, which is not empty and "
+                                      f"has no '='")
+        _text(f"environment: the name {name!r}", name)
         if not isinstance(value, int):
             _text(f"environment[{name!r}]", value)
 

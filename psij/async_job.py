@@ -11,10 +11,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
-from psij.job import Job, JobStatusCallback, _ends_of_wait, _reached
+from psij import _delivery
+from psij.job import _DUE, _OVERLOAD, Job, JobStatusCallback, _ends_of_wait, _reached, check_is_object
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncFunctionJobStatusCallback", "AsyncJob", "AsyncJobStatusCallback"]
 
 _log = logging.getLogger("psij")
+_is_callback: ContextVar[bool] = ContextVar("_is_callback", default=False)      # what runs is one, or was begun by one
 
 
 class AsyncJobStatusCallback(ABC):
@@ -57,6 +61,7 @@ def as_async_callback(cb: AsyncCallback | None) -> AsyncJobStatusCallback | None
         return cb
     if not callable(cb):
         raise TypeError(f"a status callback is an AsyncJobStatusCallback or a function (job, job_status), not {cb!r}")
+    check_is_object(cb)
     return AsyncFunctionJobStatusCallback(cb)
 
 
@@ -96,14 +101,19 @@ class _Teller(JobStatusCallback):
         except RuntimeError:        # the loop is closed: nobody listens in it
             return
 
+    def is_deaf(self) -> bool:
+        """Whether nothing is told any more: its loop is closed."""
+        return self._loop.is_closed()
+
     def _put(self, status: JobStatus) -> None:
         self._queue.put_nowait(status)
         if self._task is None:
             self._task = self._loop.create_task(self._tell())
 
     async def _tell(self) -> None:
+        _is_callback.set(True)
         while not self._queue.empty():
-            status = self._queue.get_nowait()
+            status = self._job._telling = self._queue.get_nowait()
             executor = self._job.executor
             for cb in (self._job._cb, None if executor is None else executor._cb):
                 try:
@@ -111,6 +121,8 @@ class _Teller(JobStatusCallback):
                         await cb.job_status_changed(self._job, status)
                 except Exception:
                     _log.exception("A status callback of job %s failed", self._job.id)
+            self._job._telling, self._job._told = None, status
+            self._job._job._wake()
         self._task = None
 
 
@@ -124,6 +136,8 @@ class AsyncJob:
     def __init__(self, spec: JobSpec | None = None) -> None:
         self.executor: AsyncJobExecutor | None = None       # set when submitted or attached
         self._cb: AsyncJobStatusCallback | None = None
+        self._telling: JobStatus | None = None              # of which callbacks are being told
+        self._told: JobStatus | None = None                 # the last one that they were told of
         self._job = Job(spec)
 
     @property
@@ -174,21 +188,50 @@ class AsyncJob:
                    target_states: JobState | Sequence[JobState] | None = None) -> JobStatus | None:
         """Wait for a target state, any state after one of them, or any final state; as ``Job.wait``.
 
+        The callbacks for what is seen are over when it returns, unless one takes more than a second or is what waits.
         Returns the status that ended the wait, or None when the time was up.
         """
         seconds, targets = _ends_of_wait(timeout, target_states)
-        if _reached(self._job.status.state, targets):
-            return self._job.status
-        if seconds is not None and seconds <= 0:
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        if not await self._sleep(lambda: _reached(self._job.status.state, targets), deadline):
             return None
+        status = self._job.status
+        due = self._job.__dict__.get(_DUE)
+        if due is not None and not _is_callback.get():
+            await self._wait_for_callbacks(due, deadline)
+        return status
+
+    async def _wait_for_callbacks(self, due: JobStatus, deadline: float | None) -> None:
+        """Until they were told of a status, or one takes long; in a loop with much to do their turn comes late."""
+        loop = asyncio.get_running_loop()
+        for _ in range(_OVERLOAD):
+            telling, patience = self._telling, loop.time() + _delivery.PATIENCE_S
+            until = patience if deadline is None else min(deadline, patience)
+            if await self._sleep(partial(self._is_told, due), until) or until == deadline or (
+                    telling is not None and self._telling is telling):
+                return
+
+    def _is_told(self, due: JobStatus) -> bool:
+        if not isinstance(self._job._cb, _Teller) or self._job._cb.is_deaf():
+            return True
+        return self._told is not None and not due.state.is_greater_than(self._told.state)
+
+    async def _sleep(self, over: Callable[[], bool], deadline: float | None) -> bool:
+        """Until it is over, which every change of status may bring about; False when the time, by the loop's clock, was
+        up."""
+        if over():
+            return True
+        if deadline is not None and deadline <= asyncio.get_running_loop().time():
+            return False
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(deadline):
                 with self._woken() as task:
-                    while not _reached(self._job._status.state, targets):
+                    while not over():
                         await task.sleep()
         except TimeoutError:
-            return None
-        return self._job.status
+            return False
+        return True
 
     @contextmanager
     def _woken(self) -> Iterator[_Task]:

@@ -12,6 +12,7 @@ from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_state import JobState
+from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -55,12 +56,13 @@ class AsyncJobExecutor(ABC):
     async def list(self) -> _Names:
         """Native identifiers of the jobs that this executor knows and could attach to."""
 
-    async def run(self, job: AsyncJob) -> None:
-        """Submit a job and wait for its end. Raises as ``submit``; JobException when it FAILED."""
+    async def run(self, job: AsyncJob) -> JobStatus:
+        """Submit a job and wait for its end: the final status. Raises as ``submit``; JobException when it FAILED."""
         await self.submit(job)
-        status = await job.wait()
-        if status is not None and status.state is JobState.FAILED:
-            raise JobException(status.message, status.exit_code)
+        await job.wait()
+        if job.status.state is JobState.FAILED:
+            raise JobException(job.status.message, job.status.exit_code)
+        return job.status
 
     async def set_job_status_callback(self, cb: AsyncCallback | None) -> None:
         """Have cb told of every change of status of the jobs that are submitted afterwards; None removes it."""

@@ -79,9 +79,16 @@ def _as_callback(cb: JobStatusCallback | Callable[[Job, JobStatus], None] | None
         return cb
     if not callable(cb):
         raise TypeError(f"a status callback is a JobStatusCallback or a function (job, job_status), not {cb!r}")
+    check_is_object(cb)
     if getattr(getattr(cb, "__code__", None), "co_flags", 0) & _CO_COROUTINE:
         raise TypeError(f"a status callback of a Job is no coroutine function, which {cb!r} is: those are for AsyncJob")
     return FunctionJobStatusCallback(cb)
+
+
+def check_is_object(cb: object) -> None:
+    """Raise TypeError for a class that has the method of a callback: to call it would make an object and no more."""
+    if isinstance(cb, type) and hasattr(cb, "job_status_changed"):
+        raise TypeError(f"a status callback is an object of the class {cb.__name__}, not the class itself")
 
 
 class Job:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from operator import index
+from types import NoneType
+from typing import Any, SupportsIndex
 
 from psij.exceptions import InvalidJobException, InvalidJobTypeException
 
@@ -12,6 +14,7 @@ __all__ = ["ResourceSpec", "ResourceSpecV1"]
 _COUNTS = ("node_count", "process_count", "processes_per_node", "cpu_cores_per_process", "gpu_cores_per_process",
            "memory")
 _AT_LEAST_ONE = frozenset(_COUNTS[:4])
+_PLAIN = (int, NoneType, bool)
 
 
 class ResourceSpec(ABC):
@@ -53,6 +56,8 @@ class ResourceSpecV1(ResourceSpec):
         self._check()
 
     def __setattr__(self, name: str, value: object) -> None:
+        if type(value) not in _PLAIN and isinstance(value, SupportsIndex):
+            value = index(value)        # a whole number of NumPy
         unstated = type(value) is int and value == 0 and name in _AT_LEAST_ONE
         object.__setattr__(self, name, None if unstated else value)
 

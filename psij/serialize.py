@@ -380,6 +380,8 @@ def _given(owner: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _from_spec(spec: JobSpec) -> dict[str, Any]:
+    if not isinstance(spec, JobSpec):
+        raise TypeError(f"what is written is a JobSpec, not {type(spec).__name__}")
     data = _given(spec, ("name", "executable", "environment", "launcher"))
     if (arguments := spec._argument_texts()) is not None:
         data["arguments"] = arguments

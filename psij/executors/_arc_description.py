@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._words import needs_env, through_env
 from psij.job_spec import JobSpec
 from psij.references import pieces
 from psij.resource_spec import ResourceSpecV1
@@ -73,9 +74,12 @@ def describe(spec: JobSpec, tag: str, brought: frozenset[str] = frozenset()) -> 
     program, arguments = _command(spec, folder, described, brought)
     environment = _environment(spec)
     executables = [name for name in described.inputs if name == program]
-    if not all(map(_PLAIN.fullmatch, (program, *arguments, *(value for _, value in environment)))):
+    before = through_env([f"{name}={value}" for name, value in environment if needs_env(name)], program)
+    if before or not all(map(_PLAIN.fullmatch, (program, *arguments, *(value for _, value in environment)))):
         here = f"./{program}" if program in described.inputs else program
-        described.script = render("arc.sh.j2", {"environment": environment, "command": [here, *arguments]})
+        described.script = render("arc.sh.j2", {
+            "environment": [(name, value) for name, value in environment if not needs_env(name)],
+            "command": [*before, here, *arguments]})
         program, arguments, environment = SCRIPT, [], []
         executables.append(SCRIPT)
     attributes = spec.attributes

@@ -122,7 +122,7 @@ def _environment(spec: JobSpec, extra: Mapping[str, str]) -> dict[bytes, bytes]:
     environment = dict(ENVIRONMENT) if spec.inherit_environment else {}
     environment.update((name.encode(), os.fsencode(value)) for name, value in extra.items())
     for name, value in (spec.environment or {}).items():
-        environment[name.encode()] = os.fsencode(expand(str(value), environment))
+        environment[os.fsencode(name)] = os.fsencode(expand(str(value), environment))
     return environment
 
 
@@ -133,7 +133,8 @@ def _directory(spec: JobSpec) -> str:
         try:
             path = os.path.join(os.getcwd(), path).rstrip("/") or "/"
         except OSError as e:
-            raise InvalidJobException(f"directory: there is no current directory for {path!r} to be in", e) from e
+            raise InvalidJobException("directory must be absolute, for the current directory of this program is not "
+                                      "there any more", e) from e
     _check_path("directory", path)
     return path
 

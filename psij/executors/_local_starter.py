@@ -197,7 +197,7 @@ class Starter:
         """As ``_answer``; waits until the bell is rung for it and others."""
         while True:
             try:
-                return self._answer(lambda: os.read(self.channel.fileno(), _PACKET))
+                return self._answer(socket.MSG_DONTWAIT)
             except BlockingIOError:
                 self._hear()
 
@@ -213,14 +213,15 @@ class Starter:
     def _silent(error: OSError) -> StartError:
         return StartError(0, f"the process that starts jobs does not answer ({error})", lost=True)
 
-    def _answer(self, take: Callable[[], bytes] | None = None) -> _Answer:
+    def _answer(self, flags: int = 0) -> _Answer:
+        """Raises BlockingIOError where it is not there and is not to be waited for."""
         try:
-            data = self.channel.recv(_PACKET) if take is None else take()
-        except BlockingIOError:
-            raise
+            data = self.channel.recv(_PACKET, flags)
         except ConnectionResetError as e:       # it left something unread
             raise _Dead from e
         except OSError as e:
+            if flags and isinstance(e, BlockingIOError):
+                raise
             raise self._silent(e) from e
         if not data:
             raise _EndedError(0, "the process that starts jobs has ended meanwhile", lost=True)
@@ -318,7 +319,9 @@ def _ready(channel: socket.socket) -> bool:
         ready = channel.recv(_PACKET) == b"ready"
     except OSError:
         ready = False
-    channel.settimeout(_LATER_S)
+    channel.settimeout(None)
+    for direction in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):      # what Python does costs a poll for each call
+        channel.setsockopt(socket.SOL_SOCKET, direction, struct.pack("ll", int(_LATER_S), 0))
     return ready
 
 

@@ -11,11 +11,13 @@ as all of ours are. Answer: a marshalled tuple of the number of the request, pro
 (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: a marshalled list; for each process that ended a tuple of process id, wait status, CPU seconds, peak memory as
-in ru_maxrss (0: no more than ours), and the time by the monotonic clock.
+in ru_maxrss (0: no more than ours), and the time by the monotonic clock. A report goes before the end is added to ENDS:
+who looks there has patience.
 
 BELL: a byte where there are answers; a client that waits for many listens here, so as not to be woken for each. While
 there are requests to take, the bell is rung for several answers at once, and several reports go together: at most
-``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started.
+``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started. A report goes at
+once where none was sent for that long.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
@@ -55,6 +57,10 @@ _askers: "dict[int, list[_socket.socket]]" = {}     # by process id
 _ends: "dict[int, tuple[Any, ...]]" = {}        # the last reports, by process id
 _floor = [0]            # the last answer of own_peak, which only grows
 _RESET = (_signal.SIGPIPE, _signal.SIGXFSZ)     # Python ignores them; jobs do not
+_FIXED = (_signal.SIGKILL, _signal.SIGSTOP)
+# What posix_spawn is told to reset it need not ask about, which takes as long again; what is ignored stays so.
+_DEFAULT = tuple(number for number in _signal.valid_signals() if number in _RESET or (
+    number not in _FIXED and _signal.getsignal(number) != _signal.SIG_IGN))
 
 
 def error_of(errors: "list[OSError]") -> OSError:
@@ -70,7 +76,7 @@ def spawn(candidates: "list[bytes]", arguments: "list[bytes]", environment: "dic
     for path in candidates:
         try:
             return posix.posix_spawn(path, arguments, environment, file_actions=actions, setsid=True, setsigmask=mask,
-                                     setsigdef=_RESET)
+                                     setsigdef=_DEFAULT)
         except OSError as e:
             errors.append(e)
     raise error_of(errors)
@@ -227,6 +233,7 @@ class Outbox:
         self.reports: list[tuple[int, int, float, int, float]] = []
         self.answers = 0        # for which the bell was not rung
         self.since = 0.0        # when the first came, by the monotonic clock
+        self.sent = 0.0         # the time in the last report that was sent
 
     def waits(self) -> bool:
         """Whether there is something to do."""
@@ -239,6 +246,14 @@ class Outbox:
         if self.answers >= _TOGETHER or len(self.reports) >= _TOGETHER or now - self.since > _TOGETHER_S:
             self.flush()
 
+    def report(self, report: "tuple[int, int, float, int, float]") -> None:
+        """Send a report, at once after a quiet while."""
+        self.reports.append(report)
+        if report[-1] - self.sent > _TOGETHER_S:
+            self.flush()
+        else:
+            self.note(report[-1])
+
     def flush(self) -> None:
         """Send the reports and ring the bell."""
         try:
@@ -249,6 +264,7 @@ class Outbox:
             pass
         try:
             if self.reports:
+                self.sent = self.reports[-1][-1]
                 self.listener.send(marshal.dumps(self.reports), _socket.MSG_NOSIGNAL)
         except OSError:
             pass
@@ -340,16 +356,15 @@ def reap(outbox: Outbox, ends: Ends) -> bool:
             return True
         cpu, peak, now = usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()
         write_end(pid, status, cpu, peak)
-        began = _running.pop(pid, None)
-        if began is not None:
-            ends.add(pid, status, cpu, peak, began)
         report = pid, status, cpu, peak, now
+        outbox.report(report)
         _ends.pop(pid, None)
         _ends[pid] = report
         if len(_ends) > _ENDS:
             del _ends[next(iter(_ends))]
-        outbox.reports.append(report)
-        outbox.note(now)
+        began = _running.pop(pid, None)
+        if began is not None:
+            ends.add(pid, status, cpu, peak, began)
         for asker in _askers.pop(pid, ()):
             tell(asker, report)
 

@@ -491,5 +491,10 @@ def _age(process: proc.Process) -> float:
 
 
 def _lost(native_id: str) -> JobStatus:
-    return JobStatus(JobState.FAILED, message=f"cannot attach: there is no such process ({native_id})",
-                     metadata={"reason": "lost"})
+    pid, _ = _numbers(native_id)
+    why = f"there is no such process ({native_id})"
+    if pid is None:
+        why = f"{native_id!r} names no process that could be a job of this machine since its start"
+    elif (process := proc.process(pid)) is not None and process.living:
+        why = f"process {pid} belongs to another user, or is not the one that is meant ({native_id})"
+    return JobStatus(JobState.FAILED, message=f"cannot attach: {why}", metadata={"reason": "lost"})

@@ -255,6 +255,9 @@ exec -- /usr/bin/env sh -c 'echo ${X} $Y 1'
     plain = describe(JobSpec("echo", ["a", "b=1"], environment={"A": "1"}), "t")
     words = [each.text for each in ElementTree.fromstring(plain.text)[1].iter() if each.text and each.text.strip()]
     assert words == ["/usr/bin/env", "echo", "a", "b=1", "0", "A", "1"] and plain.script is None
+    odd = describe(JobSpec("echo", ["a"], environment={"A": "1", "B-C": "2", "PWD": "3"}), "t").script
+    assert odd is not None
+    assert odd.splitlines()[2:] == ["export A=1", "exec -- /usr/bin/env B-C=2 PWD=3 /usr/bin/env echo a"]
     bare = describe(JobSpec("/bin/true", attributes=JobAttributes(None)), "t").text
     assert "WallTime" not in bare and "SlotsPerHost" not in bare and "Queue" not in bare
 

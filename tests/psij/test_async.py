@@ -123,6 +123,29 @@ async def _callbacks(executor: AsyncJobExecutor) -> None:
                     for whose in ("job", "executor")]
 
 
+async def _callbacks_before_wait_returns(executor: AsyncJobExecutor) -> None:
+    """What a program does that ends after its last wait: the loop is closed then, and with it any callback."""
+    seen: list[JobState] = []
+
+    async def slow(job: AsyncJob, status: JobStatus) -> None:
+        await asyncio.sleep(0.02)
+        assert await job.wait(JobState.QUEUED) is not None      # which waits for no callback, being one
+        seen.append(status.state)
+
+    job = sh(":")
+    job.set_job_status_callback(slow)
+    await executor.submit(job)
+    assert await job.wait() is job.status and seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    endless, late = sh(":"), sh("sleep 30")
+    endless.set_job_status_callback(lambda job, status: asyncio.sleep(30))
+    await executor.submit(endless)
+    assert await endless.wait(0.3) is endless.status        # which is seen, whatever the callback does
+    await executor.submit(late)
+    late.set_job_status_callback(slow)
+    await late.cancel()
+    assert await late.wait() is late.status and seen[3:] == [JobState.CANCELED]
+
+
 async def _refusals(executor: AsyncJobExecutor) -> None:
     with pytest.raises(InvalidJobException, match="takes an AsyncJob, not Job"):
         await executor.submit(Job(JobSpec("/bin/true")))  # type: ignore[arg-type]
@@ -158,7 +181,7 @@ async def _many(executor: AsyncJobExecutor) -> None:
 
 
 async def _run(executor: AsyncJobExecutor) -> None:
-    await executor.run(sh(":"))
+    assert (await executor.run(sh(":"))).exit_code == 0
     with pytest.raises(JobException, match="exit code 4") as raised:
         await executor.run(sh("exit 4"))
     assert raised.value.exit_code == 4
@@ -181,8 +204,8 @@ async def _names(executor: AsyncJobExecutor) -> None:
 
 
 @pytest.mark.parametrize("program", [
-    _ends, _timeouts, _canceled_tasks, _canceled_submissions, _statuses, _callbacks, _refusals,
-    _same_job_twice_at_once, _many, _run, _attach, _names], ids=lambda program: program.__name__[1:])
+    _ends, _timeouts, _canceled_tasks, _canceled_submissions, _statuses, _callbacks, _callbacks_before_wait_returns,
+    _refusals, _same_job_twice_at_once, _many, _run, _attach, _names], ids=lambda program: program.__name__[1:])
 def test_a_program(program: Program, tmp_path: Path) -> None:
     run(program, tmp_path)
 

@@ -14,11 +14,12 @@ from psij import InvalidJobException, Job, JobAttributes, JobSpec
 from psij.executors.batch._files import exit_file
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from psij.executors.batch.nqsv import NQSVJobExecutor
-from psij.references import expand
+from psij.references import expand, literal
 from tests.cases import Cases
 from tests.psij.batch_support import run_script, script_text
 from tests.psij.managers import MANAGERS, Manager
 from tests.psij.test_batch import HOSTILE
+from tests.psij.test_local_strings import ODD_NAMES
 
 ANY_DIRECTIVE = re.compile(r"\s*#\s*(SBATCH|PBS|BSUB|\$|COBALT)|\W*(flux|FLUX):")
 
@@ -112,12 +113,13 @@ def test_a_job_sees_exactly_what_was_said(manager: Manager, tmp_path: Path) -> N
     (folder / "in").write_text("input")
     variables = {f"V{number}": value for number, value in enumerate(HOSTILE)}
     show = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:], " \
-           f"*(os.environ[name] for name in {[*variables, 'IFS', 'SHLVL']!r}), sys.stdin.read()])))"
-    arguments = ["-SEc", show, *HOSTILE, *(f"${{{name}}}" for name in variables)]
+           f"*(os.environ[name] for name in {[*variables, 'IFS', 'SHLVL', *ODD_NAMES]!r}), sys.stdin.read()])))"
+    arguments = ["-SEc", literal(show), *HOSTILE, *(f"${{{name}}}" for name in variables)]
     job = Job(JobSpec(sys.executable, arguments, directory=folder, stdin_path="in", stdout_path="out",
-                      environment={**variables, "IFS": "f", "SHLVL": "77"}))
+                      environment={**variables, "IFS": "f", "SHLVL": "77", **{name: name[::-1] for name in ODD_NAMES}}))
     executor = manager.executor()
     assert run_script(manager, executor, job, tmp_path) == 0
     assert (folder / "out").read_bytes().split(b"\0") == [
-        os.fsencode(part) for part in (str(folder), *HOSTILE * 3, "f", "77", "input")]
+        os.fsencode(part) for part in (
+            str(folder), *HOSTILE * 3, "f", "77", *(name[::-1] for name in ODD_NAMES), "input")]
     assert exit_file(executor.work_directory / f"5.{job.id}.ec", job.id) is not None

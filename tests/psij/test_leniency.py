@@ -20,6 +20,7 @@ import pytest
 
 from psij import (
     AsyncJob,
+    AsyncJobStatusCallback,
     InvalidJobException,
     InvalidStateException,
     Job,
@@ -28,6 +29,7 @@ from psij import (
     JobSpec,
     JobState,
     JobStatus,
+    JobStatusCallback,
     JSONSerializer,
     ResourceSpecV1,
 )
@@ -120,6 +122,20 @@ def test_a_count_of_zero_is_not_stated() -> None:
         ResourceSpecV1(node_count=-1)
 
 
+class _NumberOfAnArray:
+    """As NumPy's: no int, but a whole number."""
+
+    def __index__(self) -> int:
+        return 6
+
+
+def test_a_count_that_was_computed_by_another_library() -> None:
+    number: Any = _NumberOfAnArray()
+    resources = ResourceSpecV1(process_count=number)
+    resources.node_count = number
+    assert resources == ResourceSpecV1(node_count=6, process_count=6) and type(resources.node_count) is int
+
+
 def test_a_duration_of_zero_is_no_limit() -> None:
     attributes = JobAttributes(duration=timedelta(0))
     assert attributes == JobAttributes(duration=None) and attributes.duration is None
@@ -141,8 +157,13 @@ def _function(job: Job, status: JobStatus) -> None: ...
 async def _coroutine_function(job: Job, status: JobStatus) -> None: ...
 
 
+class _Callback(JobStatusCallback):
+    def job_status_changed(self, job: Job, job_status: JobStatus) -> None: ...
+
+
 @pytest.mark.parametrize(("callback", "message"), [
     ("x", r"a status callback is a JobStatusCallback or a function \(job, job_status\), not 'x'"),
+    (_Callback, "a status callback is an object of the class _Callback, not the class itself"),
     (_coroutine_function, "a status callback of a Job is no coroutine function, .* those are for AsyncJob"),
 ])
 def test_what_is_no_callback(callback: Any, message: str) -> None:
@@ -154,6 +175,9 @@ def test_what_is_no_callback(callback: Any, message: str) -> None:
     number: Any = 7
     with pytest.raises(TypeError, match="a status callback is an AsyncJobStatusCallback or a function"):
         AsyncJob().set_job_status_callback(number)
+    no_object: Any = AsyncJobStatusCallback
+    with pytest.raises(TypeError, match="an object of the class AsyncJobStatusCallback, not the class itself"):
+        AsyncJob().set_job_status_callback(no_object)
 
 
 @pytest.mark.parametrize("states", ["ACTIVE", ["ACTIVE"], [JobState.ACTIVE, None]])
@@ -218,6 +242,9 @@ def test_serializers_have_dictionaries() -> None:
     spec = JobSpec("/bin/date", ["-u"], resources=ResourceSpecV1(node_count=2))
     data = JSONSerializer()._from_spec(spec)
     assert data == json.loads(JSONSerializer().dumps(spec)) and JSONSerializer()._to_spec(data) == spec
+    job: Any = Job(spec)
+    with pytest.raises(TypeError, match="what is written is a JobSpec, not Job"):
+        JSONSerializer().dumps(job)
 
 
 def test_a_process_id_is_a_native_id() -> None:

@@ -18,7 +18,16 @@ from typing import Any
 import pytest
 
 import psij
-from psij import InvalidStateException, Job, JobAttributes, JobExecutorConfig, JobSpec, JobState, JobStatus
+from psij import (
+    InvalidJobException,
+    InvalidStateException,
+    Job,
+    JobAttributes,
+    JobExecutorConfig,
+    JobSpec,
+    JobState,
+    JobStatus,
+)
 from psij.executors import LocalJobExecutor, _local_inherited, _local_starter
 from psij.executors._local_proc import process
 from tests.psij.local_support import starters_killed, wait_until
@@ -142,6 +151,19 @@ def test_launch_failures(executor: LocalJobExecutor, members: dict[str, Any], me
     status, metadata = finish(executor, Job(JobSpec(**{"executable": "/bin/true", **members})))
     assert (status.state, metadata["reason"], status.exit_code) == (JobState.FAILED, "launch", None)
     assert message in str(status.message) and executor.list() == []
+
+
+def test_where_the_current_directory_was_removed(executor: LocalJobExecutor, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for directory in (None, "sub"):
+        with pytest.raises(InvalidJobException) as caught:
+            executor.submit(Job(JobSpec("/bin/true", directory=directory)))
+        assert caught.value.message == (
+            "directory must be absolute, for the current directory of this program is not there any more")
+    assert finish(executor, Job(JobSpec("/bin/true", directory="/")))[0].state is JobState.COMPLETED
 
 
 def test_script_without_interpreter_line(executor: LocalJobExecutor, tmp_path: Path) -> None:

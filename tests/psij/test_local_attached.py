@@ -18,7 +18,7 @@ from psij import Job, JobSpec, JobState, JobStatus
 from psij.executors import _local_ends, _local_starter, local
 from psij.executors._local_ends import VARIABLE
 from psij.executors._local_engine import engine
-from psij.executors._local_proc import boot_id, process
+from psij.executors._local_proc import boot_id, is_tagged, process
 from psij.executors.local import LocalJobExecutor
 from tests.psij.local_support import wait_until
 
@@ -112,6 +112,20 @@ def test_what_is_told_of_a_job_that_has_ended(folder: Path) -> None:
     assert 0.2 <= status.metadata["wall_seconds"] < 60 and status.metadata["end_time"] <= time.time() + 0.1
     assert (job.native_id, status.message) == (pid, "exit code 3") and "cpu_seconds" in status.metadata
     job.cancel()        # nothing happens
+
+
+@pytest.mark.parametrize(("native_id", "why"), [
+    ("", "'' names no process that could be a job of this machine since its start"),
+    ("1", "'1' names no process that could be a job of this machine since its start"),
+    (f"{os.getpid()}@17@another-boot",
+     f"'{os.getpid()}@17@another-boot' names no process that could be a job of this machine since its start"),
+    (f"{os.getpid()}@17@{boot_id()}", f"process {os.getpid()} belongs to another user, or is not the one that is meant "
+                                      f"({os.getpid()}@17@{boot_id()})"),
+    ("2147483647", "there is no such process (2147483647)"),
+])
+def test_why_it_cannot_be_attached(native_id: str, why: str) -> None:
+    """Of process 1, which every machine has, it was said that there is no such process."""
+    assert attached(native_id).message == f"cannot attach: {why}"
 
 
 def test_jobs_of_several_clients(folder: Path) -> None:
@@ -222,6 +236,7 @@ class TestRecycledIds:
             starter = _local_starter._starters.starter
             assert starter is not None
             os.kill(starter.pid, 9)
+            wait_until(lambda: is_tagged(int(str(job.native_id))))       # not in the midst of its exec
         LocalJobExecutor().attach(twin, str(job.native_id))
         assert twin.status.state is JobState.ACTIVE
         job.cancel()

@@ -11,7 +11,7 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException
 from psij.job_spec import JobSpec
-from psij.references import pieces
+from psij.references import literal, pieces
 from sssjob.templates.quoting import Quoted, expanding_word, word
 
 # Variables that bash sets itself, so that ``export`` cannot hand them on; they go through env(1). Seen with bash 5.2.
@@ -29,19 +29,32 @@ _OWN = frozenset(["HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "PATH", "TERM"])
 
 def needs_env(name: str) -> bool:
     """Whether bash cannot hand on a variable, so that it goes through env(1)."""
-    return name in _OF_BASH or not name.isidentifier()
+    return name in _OF_BASH or not (name.isascii() and name.isidentifier())
+
+
+def through_env(assignments: Sequence[str], executable: str) -> list[str]:
+    """The words before a program that env(1) gives variables; none where there are none. assignments: ``NAME=value``.
+
+    Raises InvalidJobException for a program that env(1) would take for a variable.
+    """
+    if not assignments:
+        return []
+    if "=" in executable:
+        raise InvalidJobException(f"executable {executable!r}: env(1), which sets those variables of environment that "
+                                  "the shell cannot hand on, would take it for a variable")
+    end_of_options = ["--"] if any(each.startswith("-") for each in assignments) else []
+    return ["/usr/bin/env", *end_of_options, *assignments]
 
 
 def program(spec: JobSpec) -> list[str]:
     """Executable and arguments; through env(1) where there are variables that bash cannot hand on."""
-    program = [os.fspath(spec.executable or ""), *(spec.arguments or ())]
-    through_env = [f"{name}={value}" for name, value in (spec.environment or {}).items() if needs_env(name)]
-    if not through_env:
-        return program
-    if "=" in program[0]:
-        raise InvalidJobException(f"executable {program[0]!r}: env(1), which sets those variables of environment that "
-                                  "belong to the shell, would take it for a variable")
-    return ["/usr/bin/env", *through_env, *program]
+    return [*_through_env(spec), os.fspath(spec.executable or ""), *(spec.arguments or ())]
+
+
+def _through_env(spec: JobSpec) -> list[str]:
+    """``through_env`` for a job, with variables in the values."""
+    assignments = [f"{literal(name)}={value}" for name, value in (spec.environment or {}).items() if needs_env(name)]
+    return through_env(assignments, os.fspath(spec.executable or ""))
 
 
 def exported(spec: JobSpec) -> list[tuple[str, Quoted]]:
@@ -77,10 +90,9 @@ def _line(words: Sequence[str]) -> Quoted:
 
 def _after_executable(spec: JobSpec) -> list[Quoted]:
     """The words of ``program`` after the first."""
-    through_env = [expanding_word(pieces(f"{name}={value}")) for name, value in (spec.environment or {}).items()
-                   if needs_env(name)]
-    executable = [word(os.fspath(spec.executable or ""))] if through_env else []
-    return [*through_env, *executable, *(_argument(argument, spec) for argument in spec.arguments or ())]
+    before = [expanding_word(pieces(each)) for each in _through_env(spec)[1:]]
+    executable = [word(os.fspath(spec.executable or ""))] if before else []
+    return [*before, *executable, *(_argument(argument, spec) for argument in spec.arguments or ())]
 
 
 def _argument(text: str, spec: JobSpec) -> Quoted:
@@ -88,14 +100,14 @@ def _argument(text: str, spec: JobSpec) -> Quoted:
     parts = pieces(text)
     stated = spec.environment or {}
     quoted, rest = "", parts[:1]
-    for name, literal in zip(parts[1::2], parts[2::2], strict=True):
+    for name, following in zip(parts[1::2], parts[2::2], strict=True):
         if name not in _OF_BASH or name in _HANDED_ON:
-            rest += [name, literal]
+            rest += [name, following]
         elif name in stated:            # it goes through env(1): bash does not have its value
             quoted += _part(rest) + expanding_word(pieces(str(stated[name])))
-            rest = [literal]
+            rest = [following]
         else:
-            rest[-1] += f"${{{name}}}{literal}"
+            rest[-1] += f"${{{name}}}{following}"
     return Quoted(quoted + _part(rest)) if quoted else expanding_word(rest, kept=True)
 
 
