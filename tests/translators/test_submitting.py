@@ -51,6 +51,7 @@ CALLS = [
     ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
      'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
     ("slurm", "lsf", "sbatch -d afterok:$A x.sh", 'bsub -w "done($A)" < x.sh'),
+    ("slurm", "sge", "sbatch -d afterany:${A}:$B,afterok:$C -J j x.sh", "qsub -N j -hold_jid ${A},$B,$C x.sh"),
     # a file that is called as a command is names no command
     ("slurm", "pbspro", "sbatch -p q step1.sbatch", "qsub -q q step1.sbatch"),
     ("slurm", "sge", "sbatch run-srun.sh scontrol.d/SLURM_x.in", "qsub run-srun.sh scontrol.d/SLURM_x.in"),

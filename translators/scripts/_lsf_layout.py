@@ -267,8 +267,9 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
         return _number(asking, memory.value)
     total = total_of(memory, part)
     if total is not None:
-        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {total // memory.value} times as much"
-                    if memory.value else "written for the whole job")
+        if total > memory.value:
+            asking.note(APPROXIMATED, memory.entry,
+                        f"written for the whole job, {total // memory.value} times as much")
         return f"{_number(asking, total)}/job"
     unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each task")
     return f"{_number(asking, memory.value)}/task"

@@ -400,6 +400,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(NAMES, read_layout, write_layout, part=True),
     Special(("--distribution",), _read_distribution, _write_distribution, part=True, of=("TaskDistribution",)),
     Row("--cpus-per-gpu", SCHEDULER.format("CpusPerGPU"), COUNT),
+    Row("--ntasks-per-gpu", SCHEDULER.format("TasksPerGPU"), COUNT),
     Row("--threads-per-core", SCHEDULER.format("ThreadsPerCore"), COUNT),
     Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
     Special(("--constraint",), read_constraint, write_constraint, part=True, of=("Feature",)),
