@@ -217,6 +217,9 @@ def _rusage(asking: Asking, part: Part, cpus: int, options: Written) -> list[str
             options.append(("-M", raw or _number(asking, part.memory.value)))
         else:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
+        for name in ("duration", "decay"):
+            if words and (time := asking.extension(f"R.{name}", "lsf")) is not None:
+                words[0] += f":{name}={time.text}"
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
     if not _of_all_groups(asking, "Disk") and (disk := asking.one("Disk", carried=("units", "metric"))) is not None \
