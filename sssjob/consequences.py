@@ -38,6 +38,7 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     "Priority": ("costs", "costs"), "Extension Nice": ("costs", "costs"), "QualityOfService": ("costs", "costs"),
     "Project": ("costs", "costs"), "EligibleTime": ("costs", "costs"), "DeadlineTime": ("costs", "costs"),
     "Extension EligibleTimeOfDay": ("costs", "costs"), "Extension DeadlineTimeOfDay": ("costs", "costs"),
+    "Extension EligibleTimeFromNow": ("costs", "costs"),
     "Extension MinDuration": ("costs", "costs"), "Extension Switches": ("costs", "costs"),
     "Extension ExclusiveNodeUse": ("costs", "costs"), "TaskDistribution": ("costs", "costs"),
     "Extension SlotsPerHost": ("costs", "costs"), "Extension ThreadsPerCore": ("costs", "costs"),

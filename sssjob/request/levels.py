@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "processors_of_gpu",
+__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "of_each_gpu",
            "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
@@ -128,9 +128,9 @@ class Request:
         view = self.view
         if view is None or not view.divided:
             return view is None or (view.first("TaskDistribution") is None and chunks_of(view) is None
-                                    and processors_of_gpu(view) is None)
+                                    and not _goes_by_gpus(view))
         return not any([group.described or group.value("TaskCount") or group.first("TaskDistribution")
-                        or chunks_of(group) or processors_of_gpu(group) for group in view.task_groups()])
+                        or chunks_of(group) or _goes_by_gpus(group) for group in view.task_groups()])
 
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
@@ -220,13 +220,19 @@ def chunks_of(view: View[Any]) -> Property | None:
     return None
 
 
-def processors_of_gpu(view: View[Any]) -> int | None:
-    """How many processors a job or a task group asks for beside each GPU, by the Extension CpusPerGPU, which is Slurm's
-    ``--cpus-per-gpu``; None where it says no number of them."""
+def of_each_gpu(view: View[Any], name: str) -> int | None:
+    """How many processors (``CpusPerGPU``) or tasks (``TasksPerGPU``) a job or a task group asks for beside each GPU,
+    by the Extension of that name, which is Slurm's ``--cpus-per-gpu`` or ``--ntasks-per-gpu``; None where it says no
+    number of them."""
     for extension in view.get("Extension"):
-        if extension.attributes.get("name") == "CpusPerGPU" and extension.attributes.get("type") == "Scheduler":
+        if extension.attributes.get("name") == name and extension.attributes.get("type") == "Scheduler":
             return whole(extension.text) or None
     return None
+
+
+def _goes_by_gpus(view: View[Any]) -> bool:
+    """Whether processors or tasks are asked for beside each GPU."""
+    return of_each_gpu(view, "CpusPerGPU") is not None or of_each_gpu(view, "TasksPerGPU") is not None
 
 
 def counts_chunks(p: Property) -> bool:

@@ -22,7 +22,7 @@ from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
-from sssjob.request.levels import Request, chunks_of, processors_of_gpu
+from sssjob.request.levels import Request, chunks_of, of_each_gpu
 from sssjob.request.tree import ROWS, identity_of, number_of, per_of, properties_of, range_of
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
@@ -260,14 +260,31 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
         why_not = None if distribution is None else spread(layout, distribution)
     processors, certain = _stated(properties, "Processors", layout)
     layout.processors = _greatest(processors, _stated(beside, "Processors", layout)[0])
-    if (of_gpu := processors_of_gpu(group)) is not None:
-        gpus = sum((total.value for total in _gpus([*properties, *beside], tasks, layout).values()), Fraction(0))
-        layout.processors = _greatest(layout.processors, int(of_gpu * gpus) or None)
+    _by_gpus(layout, group, [*properties, *beside], tasks)
     if layout.processors is None and uneven:
         layout.processors = sum(count_of_task or 1 for count_of_task in each)
     if distribution is not None and (why := why_not or layout.doubt(distribution_of(distribution)[0])):
         misfits.append((distribution, why))
     return layout, certain
+
+
+def _by_gpus(layout: Layout, group: TaskGroupView, properties: Sequence[Property], tasks: Sequence[Sequence[Property]]
+             ) -> None:
+    """Take the processors and the tasks that are asked for by GPUs: so many beside each, and, where nothing else says
+    how many tasks there are, as many as all GPUs are for where each task has its own (``--gpus=4 --gpus-per-task=1``).
+    Source: sbatch(1), --cpus-per-gpu, --ntasks-per-gpu, --gpus-per-task."""
+    processors, of_each = of_each_gpu(group, "CpusPerGPU"), of_each_gpu(group, "TasksPerGPU")
+    counted = layout.task_total is not None
+    if processors is not None or (of_each is not None and not counted):
+        gpus = sum((total.value for total in _gpus(properties, tasks, layout).values()), Fraction(0))
+        layout.processors = _greatest(layout.processors, int((processors or 0) * gpus) or None)
+        if not counted:
+            layout.tasks = int((of_each or 0) * gpus) or None
+    if layout.tasks is None and not counted and len(tasks) == 1:
+        of_job, of_task = (sum((gpus.value for gpus in _gpus(level, (), Layout()).values() if gpus.plain), Fraction(0))
+                           for level in (properties, tasks[0]))
+        if of_task and of_job and of_job % of_task == 0:
+            layout.tasks = int(of_job / of_task)
 
 
 def _range(request: Request, group: int) -> tuple[int, int] | None:

@@ -62,3 +62,40 @@ def test_other_managers_are_asked_for_as_many(name: str, lines: tuple[str, ...],
         asked = READERS[name](output).processors
         assert asked == processors or (asked < processors and any(about & subject_words(f) for f in findings
                                                                   if f.severity != "info")), output
+
+
+#: Directives -> tasks, processors and GPUs in all, where sbatch counts the tasks by the GPUs. Source: sbatch(1).
+COUNTED = [
+    (("--gpus=4", "--gpus-per-task=1", "--cpus-per-gpu=6"), (4, 24, 4)), (("-G 8", "--gpus-per-task=2"), (4, 4, 8)),
+    (("--gpus=4", "--ntasks-per-gpu=2", "-c 3"), (8, 24, 4)),
+    (("-N 2", "--gpus-per-node=4", "--ntasks-per-gpu=1", "-c 8"), (8, 64, 8)),
+    (("-n 3", "--gpus=6", "--ntasks-per-gpu=1"), (3, 3, 6))]
+
+
+def counted(document: Document) -> tuple[int | None, int, int]:
+    """Tasks, processors and GPUs that a document asks for."""
+    totals = request_in(document).totals
+    assert totals.processors is not None
+    gpus = sum(int(total.value) for identity, total in totals.amounts.items() if identity[0] == "Resource")
+    return totals.tasks, int(totals.processors.value), gpus
+
+
+@pytest.mark.parametrize(("lines", "counts"), COUNTED)
+def test_tasks_are_counted_by_gpus(lines: tuple[str, ...], counts: tuple[int, int, int]) -> None:
+    """``--cpus-per-gpu`` made 24 tasks with a GPU each of four GPUs that have six processors each."""
+    document = script(*lines)
+    assert counted(document) == counts
+    for name in ("slurm", "pbspro", "torque", "flux"):
+        output, _ = written(name, document)
+        again = counted(get(name).read(output.encode(), ReadContext()))
+        assert again[1:] == counts[1:] or name == "slurm", output
+        assert again[0] == counts[0] or name != "slurm", output
+
+
+@pytest.mark.parametrize(("target", "memory"), [("sge", "h_vmem=5G"), ("lsf", "rusage[mem=40GB/job]"),
+                                                ("pbspro", "mem=40gb"), ("htcondor", "request_memory = 40GB")])
+def test_one_task_is_on_one_node(target: str, memory: str) -> None:
+    """The GPU of its node is the one GPU that its memory is said of; Grid Engine was asked for 40 GB for each slot."""
+    output, findings = written(target, script("-n 1", "-c 8", "--gres=gpu:1", "--mem-per-gpu=40G"))
+    assert memory in output
+    assert not any("does not say how" in f.message for f in findings)

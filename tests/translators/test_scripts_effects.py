@@ -74,7 +74,49 @@ CASES = [
     ("torque", "slurm", "#PBS -a 012300\n", [], ["-a 012300: dropped, Slurm has no place for it"]),
     ("slurm", "sge", "#SBATCH --begin=now\n", ["-cwd"], []),
     ("slurm", "sge", "#SBATCH --begin=now+1hour\n", ["-cwd"],
-     ["--begin now+1hour: dropped, Grid Engine has no place for it"]),
+     ["--begin now+1hour: Extension EligibleTimeFromNow: dropped, Grid Engine has no place for it"]),
+    # a start some time after the submission
+    ("slurm", "flux", "#SBATCH --begin=now+2hours\n", ["--begin-time=+7200s"], []),
+    ("slurm", "slurm", "#SBATCH --begin=now+120\n#SBATCH --deadline=now+1day\n",
+     ["--begin=now+2minutes", "--deadline=now+1day"], []),
+    ("flux", "slurm", "#FLUX: --begin-time=+1.5h\n", ["--begin=now+90minutes"], []),
+    ("flux", "slurm", '#FLUX: --begin-time="in 2 hours"\n', [],
+     ["--begin-time in 2 hours: dropped, Slurm has no place for it"]),
+    # a signal before the end is the soft limit of time of Grid Engine
+    ("slurm", "sge", "#SBATCH -t 120 --signal=B:SIGUSR1@300\n", ["-l h_rt=02:00:00", "-l s_rt=01:55:00", "-cwd"],
+     ["--signal B:SIGUSR1@300: it comes at the soft limit of time, to all processes of the job"]),
+    ("slurm", "sge", "#SBATCH --signal=USR1@300\n", ["-cwd"],
+     ["--signal USR1@300: Extension Signal: dropped, beside SIGUSR2 of -notify Grid Engine sends SIGUSR1, before a "
+      "time limit that is stated"]),
+    ("slurm", "sge", "#SBATCH -t 120 --signal=TERM\n", ["-l h_rt=02:00:00", "-cwd"],
+     ["--signal TERM: Extension Signal: dropped, beside SIGUSR2 of -notify Grid Engine sends SIGUSR1, before a time "
+      "limit that is stated"]),
+    ("sge", "slurm", "#$ -l h_rt=2:0:0,s_rt=1:50:0\n", ["--time=02:00:00", "--signal=B:USR1@600"], []),
+    ("sge", "sge", "#$ -l h_rt=2:0:0,s_rt=1:50:0\n", ["-l h_rt=02:00:00", "-l s_rt=01:50:00"], []),
+    ("sge", "slurm", "#$ -l s_rt=3600\n", [], ["-l s_rt 3600: dropped, Slurm has no place for it"]),
+    ("sge", "lsf", "#$ -l h_rt=3600 -notify -l s_rt=60\n", ["-W 01:00", "-wa USR2", "-wt 00:01"],
+     ["-notify: all processes of the job get the signal", "-l s_rt 60: dropped, LSF has no place for it"]),
+    ("slurm", "lsf", "#SBATCH --signal=SIGINT@120\n", ["-wa INT", "-wt 00:02"], []),
+    # a directory with patterns that LSF fills in and makes
+    *(("lsf", target, "#BSUB -cwd /w/%U/%J\n", options, [])
+      for target, options in (("slurm", []), ("pbspro", []), ("torque", []), ("sge", ["-cwd"]))),
+    # memory that is reserved for some time is memory
+    ("lsf", "slurm", '#BSUB -n 8\n#BSUB -R "rusage[mem=4G:decay=1:duration=30m,lic=1:duration=2]"\n',
+     ["--ntasks=8", "--mem=4G"],
+     ["-R rusage[mem=4G:decay=1:duration=30m,lic=1:duration=2]: duration=30m:decay=1 of this option is dropped, Slurm "
+      "has no place for it",
+      "-R rusage[mem=4G:decay=1:duration=30m,lic=1:duration=2]: rusage[lic=1:duration=2] of this option is dropped, "
+      "Slurm has no place for it"]),
+    ("lsf", "lsf", '#BSUB -n 8\n#BSUB -R "rusage[mem=4GB:duration=30m:decay=1,lic=1:duration=2]"\n',
+     ["-n 8", '-R "rusage[mem=4GB:duration=30m:decay=1]"', '-R "rusage[lic=1:duration=2]"'], []),
+    ("lsf", "slurm", '#BSUB -R "rusage[tmp=50:duration=60]"\n', [],
+     ["-R rusage[tmp=50:duration=60]: dropped, Slurm has no place for it"]),
+    # of a list of resources the one that is not understood is lost, and only that is told
+    ("slurm", "pbspro", "#SBATCH --gres=gpu:2,tmp:50G\n", ["-l select=1:ngpus=2"],
+     ["--gres gpu:2,tmp:50G: tmp=50G of this option is dropped, PBS Pro has no place for it"]),
+    ("slurm", "slurm", "#SBATCH --gres=gpu:2,tmp:50G\n", ["--gres=tmp:50G", "--gpus-per-node=2"], []),
+    ("pbspro", "slurm", "#PBS -u me@host,you\n", [],
+     ["-u me@host,you: --uid me@host,you: sbatch refuses it: is no name and no number of one user or group"]),
     # arrays that are waited for
     ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
      ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],
@@ -133,6 +175,25 @@ def test_an_hour_that_a_document_says_is_one_or_is_told(clock: str, options: lis
     lines = str(get("slurm").write(document, context)).splitlines()
     assert [line for line in lines if "begin" in line] == options
     assert [f.rule for f in context.findings if "OfDay" in f.subject] == ([] if options else ["SSS501"])
+
+
+@pytest.mark.parametrize(("target", "directory"), [
+    ("slurm", "$SLURM_SUBMIT_DIR/r${SLURM_ARRAY_JOB_ID}.${SLURM_ARRAY_TASK_ID}"),
+    ("pbspro", "$PBS_O_WORKDIR/r${PBS_JOBID%%[!0-9]*}.${PBS_ARRAY_INDEX}"),
+    ("sge", "$SGE_O_WORKDIR/r${JOB_ID}.${SGE_TASK_ID}")])
+def test_the_script_goes_to_a_directory_with_patterns(target: str, directory: str) -> None:
+    lines, _ = converted("lsf", target, '#!/bin/sh\n#BSUB -J "a[1-3]"\n#BSUB -cwd r%J.%I\n./a\n')
+    assert lines[-2:] == [f'mkdir -p "{directory}" && cd "{directory}"', "./a"]
+
+
+@pytest.mark.parametrize(("target", "directory", "message"), [
+    ("slurm", "/w/%G", "dropped, Slurm has no place for it"), ("htcondor", "/w/%U", "dropped, only LSF fills in %U")])
+def test_a_directory_with_a_pattern_that_nothing_stands_for_is_told(target: str, directory: str, message: str) -> None:
+    """It was written as it stood, so that the job looked for a directory of that name."""
+    document = get("lsf").read(f"#!/bin/sh\n#BSUB -cwd {directory}\n./a\n".encode(), ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    assert directory not in str(get(target).write(document, context))
+    assert f"-cwd {directory}: InitialWorkingDirectory: {message}" in [f.message for f in context.findings]
 
 
 def test_a_start_at_once_is_nothing_to_tell_of() -> None:

@@ -53,6 +53,17 @@ def test_what_bash_expands_is_found(line: str, word: str) -> None:
         assert not kinds & {*EXPANDED} or "unknown" in kinds, text
 
 
+@settings(max_examples=examples(100), derandomize=FIXED, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=3))
+def test_a_call_has_the_words_that_bash_makes_of_it(words: list[str]) -> None:
+    """The grammar may make two of one (``${A}:$B,c``), and the second would be taken for the script of a submit
+    command."""
+    call = " ".join(words)
+    uses = [use for use in Shell(f"qcall {call}\n".encode(), LIMITS).uses(re.compile(b"qcall"))]
+    if uses[0].kind == "command":
+        assert len(uses[0].words) - 1 == int(run(f"set -- {call}\necho $#", XX=SEEN)), call
+
+
 def run(text: str, **variables: str) -> bytes:
     """What bash prints of a script whose job has these variables."""
     done = subprocess.run(["bash"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120,

@@ -51,6 +51,25 @@ CALLS = [
     ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
      'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
     ("slurm", "lsf", "sbatch -d afterok:$A x.sh", 'bsub -w "done($A)" < x.sh'),
+    ("slurm", "sge", "sbatch -d afterany:${A}:$B,afterok:$C -J j x.sh", "qsub -N j -hold_jid ${A},$B,$C x.sh"),
+    # a command line that a job is to run
+    ("slurm", "pbspro", "j=$(sbatch --parsable -t 10 --wrap=\"module load x; ./prep 'a b' $i\")",
+     "j=$(printf '%s\\n' 'cd \"$PBS_O_WORKDIR\"' \"module load x; ./prep 'a b' $i\" | qsub -S /bin/sh "
+     "-l walltime=00:10:00)"),
+    ("slurm", "sge", "j=$(sbatch --parsable --wrap './a > b.*')",
+     "j=$(printf '%s\\n' './a > b.*' | qsub -S /bin/sh -terse -cwd)"),
+    ("slurm", "lsf", 'sbatch -J a$i --wrap "python run.py $i"', 'bsub -J "a$i" "python run.py $i"'),
+    ("lsf", "slurm", 'bsub -n 2 -w "done($J)" "./b.sh | tee out"',
+     'sbatch --ntasks=2 --dependency="afterok:$J" --wrap="./b.sh | tee out"'),
+    ("lsf", "slurm", "bsub -K ./a.sh x $i", 'sbatch --wait --wrap="./a.sh x $i"'),
+    ("sge", "slurm", "qsub -b y -N a$i ./run -i $i", 'sbatch --job-name=a$i --wrap="./run -i $i"'),
+    ("sge", "torque", 'qsub -b yes -l h_rt=60 "sleep 5"',
+     "printf '%s\\n' \"sleep 5\" | qsub -S /bin/sh -l walltime=00:01:00"),
+    ("sge", "slurm", "qsub -b n x.sh", "sbatch x.sh"),
+    ("pbspro", "slurm", "qsub -q w -- /bin/sleep 5", 'sbatch --partition=w --wrap="/bin/sleep 5"'),
+    # signs in quotes are no patterns, and slots on one host are its own name for that
+    ("lsf", "slurm", 'bsub -J "a[1-3]" -R "span[hosts=1]" < job.lsf',
+     "sbatch --job-name=a --nodes=1 --array=1-3 < job.lsf"),
     # a file that is called as a command is names no command
     ("slurm", "pbspro", "sbatch -p q step1.sbatch", "qsub -q q step1.sbatch"),
     ("slurm", "sge", "sbatch run-srun.sh scontrol.d/SLURM_x.in", "qsub run-srun.sh scontrol.d/SLURM_x.in"),
@@ -74,8 +93,12 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "pbspro", "ID=$(sbatch x.sh)", "what it prints is read, which is no id alone"),
     ("slurm", "pbspro", "sbatch x.sh | awk '{print $4}'", "what it prints is read, which is no id alone"),
     ("slurm", "lsf", "ID=$(sbatch --parsable x.sh)", "what it prints is read, which is no id alone"),
-    ("slurm", "pbspro", 'sbatch --wrap "echo hi"',
-     "wrap echo hi: PBS Pro has no place for this option of Slurm"),
+    ("slurm", "flux", 'sbatch --wrap "echo hi"', "flux batch runs a command here and no script"),
+    ("slurm", "pbspro", "sbatch --wrap ./a x.sh", "it names a script beside --wrap"),
+    ("slurm", "pbspro", "sbatch --wrap='echo \"$HOME\"'", "a word of it is made by the shell"),
+    ("slurm", "pbspro", "A=1 sbatch --wrap=./a", "words before it, or a here-document, would go to another command"),
+    ("sge", "slurm", "qsub -b y -l h_rt=60", "it names no command"),
+    ("lsf", "slurm", 'bsub ./a "b c"', "words of its command are quoted"),
     ("slurm", "pbspro", "sbatch -d afterok:7 x.sh", "it names a job by the id that it has under another manager"),
     ("slurm", "sge", "sbatch -n 4 x.sh", "@PE@ stands for a name that only the site knows"),
     ("slurm", "pbspro", 'sbatch -J "run $i" x.sh', "PBS Pro cannot take all of its variables"),
@@ -107,7 +130,6 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "htcondor", "sbatch x.sh", "HTCondor has no command that does this"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
     ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm cannot say this dependency"),
-    ("lsf", "slurm", "bsub -q q ./a", "bsub runs a command here and no script"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
     _, messages = converted(source, target, call)

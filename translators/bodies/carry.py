@@ -423,7 +423,7 @@ class _Work:
         same: the target's command takes the call as it is."""
         call = str(edit.pieces[0])
         more = ", and its here-document for it" if len(edit.pieces) > 1 else ""
-        why = "" if self.mode == "shim" and not more else "no function"
+        why = "" if self.mode == "shim" and not more and not call.startswith("printf ") else "no function"
         why = why or self.functions.unfit(use) or self.functions.submit(use, length, call)
         if why:
             return f"--body translate writes {call[:200]}{more}"

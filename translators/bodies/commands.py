@@ -129,6 +129,8 @@ def submitted(use: Use, length: int, data: bytes, submit: Callable[[list[str], b
     if isinstance(answer, str):
         return answer
     call, differs = answer
+    if call.startswith("printf ") and (use.outer[0] != use.start or here is not None):
+        return "words before it, or a here-document, would go to another command"
     if here is None or isinstance(here, str):
         return Edit(use.start, ends[-1], (call,), f"; {differs}" if differs else "")
     differs = "; ".join(filter(None, (differs, script[1])))

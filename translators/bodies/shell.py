@@ -367,13 +367,27 @@ def _command(name: str, path: list[Node], start: int, most: int) -> Use:
         first = whole.child_by_field_name("name")
         begins = first is not None and first.start_byte == node.start_byte
         return Use(name, "command", node.start_byte, node.end_byte, long=True) if begins else plain
-    words = [Word(c.text or b"", c.start_byte, c.end_byte) for c in whole.children
-             if c.type not in ("variable_assignment", "file_redirect", "herestring_redirect")]
+    words = _words_of(whole)
     at = next((i for i, w in enumerate(words) if w.start == node.start_byte), None)
     if at is None or not _wrapped(words[:at]):
         return plain
     return Use(name, "command", node.start_byte, node.end_byte, (whole.start_byte, whole.end_byte), tuple(words[at:]),
                before=tuple(w.text for w in words[:at]))
+
+
+def _words_of(command: Node) -> list[Word]:
+    """The words of a command. The grammar may make two of one in which a variable follows on a sign
+    (``${a}:$b,c``): what touches is one word."""
+    words: list[Word] = []
+    for node in command.children:
+        if node.type in ("variable_assignment", "file_redirect", "herestring_redirect"):
+            continue
+        text = node.text or b""
+        if words and words[-1].end == node.start_byte:
+            words[-1] = Word(words[-1].text + text, words[-1].start, node.end_byte)
+        else:
+            words.append(Word(text, node.start_byte, node.end_byte))
+    return words
 
 
 def _wrapped(before: list[Word]) -> bool:

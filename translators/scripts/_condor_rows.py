@@ -39,7 +39,7 @@ from sssjob.translators.scripts.base import (
     Row,
     Special,
 )
-from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, read_mail
+from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, patterned, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option
@@ -96,6 +96,9 @@ def _read_directory(reading: Reading, options: Mapping[str, Option]) -> None:
 def _write_directory(asking: Asking) -> Written:
     """The directory; variables that the source fills in are those of who submits, by ``$ENV`` (condor_submit(1))."""
     entry = asking.one("InitialWorkingDirectory")
+    if entry is not None and (pattern := patterned(asking, entry.text)):
+        asking.dropped(entry, f"only {asking.origin} fills in {pattern}")
+        return []
     if entry is None or not expands(asking, entry.text):
         return asking.row(_DIRECTORY)
     own = [name for name in re.findall(r"\$(\w+)", entry.text) if name in FACTS[asking.source].variables]

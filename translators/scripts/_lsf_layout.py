@@ -217,6 +217,9 @@ def _rusage(asking: Asking, part: Part, cpus: int, options: Written) -> list[str
             options.append(("-M", raw or _number(asking, part.memory.value)))
         else:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")
+        for name in ("duration", "decay"):
+            if words and (time := asking.extension(f"R.{name}", "lsf")) is not None:
+                words[0] += f":{name}={time.text}"
         for e in part.beside:
             asking.dropped(e, "another amount of memory is written")
     if not _of_all_groups(asking, "Disk") and (disk := asking.one("Disk", carried=("units", "metric"))) is not None \
@@ -267,8 +270,9 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
         return _number(asking, memory.value)
     total = total_of(memory, part)
     if total is not None:
-        asking.note(APPROXIMATED, memory.entry, f"written for the whole job, {total // memory.value} times as much"
-                    if memory.value else "written for the whole job")
+        if total > memory.value:
+            asking.note(APPROXIMATED, memory.entry,
+                        f"written for the whole job, {total // memory.value} times as much")
         return f"{_number(asking, total)}/job"
     unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each task")
     return f"{_number(asking, memory.value)}/task"

@@ -208,15 +208,21 @@ _PLACES: Final = {None: "Requested/Memory[metric=PerNode]", "host": "Requested/M
 
 
 def _usage(reading: Reading, option: Option, text: str) -> str:
-    """Memory and scratch space of a known unit; everything else is left."""
-    if "||" in text or _IN_TIME.search(text):
+    """Memory and scratch space of a known unit; everything else is left. How long memory is reserved only LSF says."""
+    if "||" in text or (reading.several and _IN_TIME.search(text)):
         return text
     rest = []
     for part in split_outside(text, ",", str.strip):
-        for item in part.split(":"):
-            match = _AMOUNT.fullmatch(item.strip())
-            if item.strip() and (match is None or not _amount(reading, option, match)):
-                rest.append(item.strip())
+        items = [item.strip() for item in part.split(":") if item.strip()]
+        times = sorted((item for item in items if _IN_TIME.match(item)), reverse=True)      # duration before decay
+        for item in items:
+            match = _AMOUNT.fullmatch(item)
+            if match is not None and (match[1] == "mem" or not times) and _amount(reading, option, match):
+                if times:
+                    reading.put(f"Extension[name=R.{times[0].partition('=')[0].strip()},type=lsf]",
+                                ":".join(times).partition("=")[2].strip(), option)
+            elif item not in times:
+                rest.append(":".join([item, *times]))
     return ",".join(rest)
 
 

@@ -21,7 +21,7 @@ from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks, optio
 PREFIX: Final = "#$"
 #: Resources that have a row of their own.
 RESOURCES: Final = ("h_rt", "h_cpu", "h_vmem", "m_mem_free", "mem_free", "h_core", "h_data", "h_fsize", "h_rss",
-                    "h_stack", "s_core", "s_cpu", "s_data", "s_fsize", "s_rss", "s_stack")
+                    "h_stack", "s_core", "s_cpu", "s_data", "s_fsize", "s_rss", "s_rt", "s_stack")
 FLAGS: Final = frozenset(("V", "clear", "cwd", "h", "hard", "notify", "soft", "terse", "verify"))
 _ONE: Final = frozenset((
     "@", "A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "c", "ckpt", "dc", "dl", "e", "hold_jid",

@@ -145,8 +145,12 @@ def _read_gres(reading: Reading, option: Option, gpus_said: bool) -> None:
     for part in (option.value or "").split(","):
         match = re.fullmatch(r"(?:gres:)?([A-Za-z_]\w*)(?::([A-Za-z][^:]*))?(?:[:=](\d{1,9}))?", part, re.ASCII)
         if match is None:
-            reading.keep(option)
-            return
+            name, colon, amount = part.partition(":")
+            if not (colon and amount and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) or name == "gres":
+                reading.keep(option)
+                return
+            reading.put(f"Extension[name=gres.{name},type=slurm]", amount, option)
+            continue
         if match[1] == "gpu" and gpus_said:
             continue
         name = "GPU" if match[1] == "gpu" else match[1]
@@ -278,7 +282,8 @@ def _gpus(part: Part, gpus: Amount, more_kinds: Sequence[Entry]) -> tuple[str, s
 
 def _gres(asking: Asking, part: Part) -> Written:
     """Other generic resources, which Slurm counts for each node."""
-    words = []
+    words = [f"{name.removeprefix('gres.')}:{kept.text}" for name in sorted(asking.own) if name.startswith("gres.")
+             and (kept := asking.extension(name, "slurm")) is not None]
     for e in asking.find("Resource"):
         name = e.attributes.get("name")
         if name in ("GPU", "License"):

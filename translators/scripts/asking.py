@@ -17,7 +17,7 @@ from sssjob.lrm import variables
 from sssjob.lrm.idset import one_range
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts.grammars import INTEGER, OF_DAY, Grammar, OfDay
+from sssjob.translators.scripts.grammars import FROM_NOW, INTEGER, OF_DAY, Grammar, OfDay
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -123,15 +123,16 @@ class Asking(Asked):
         owner = dialect_of(kind) if kind not in ("", "Scheduler", self.dialect.name) else None
         if owner is None:
             return ""
-        name, text = entry.attributes.get("name", ""), entry.text[:80]
+        name, text = entry.attributes.get("name", ""), entry.text
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         origin = self.origin_of(entry)
         if origin is None:
             return f"{name} {text}: dropped, {self.dialect.title} has no place for this option of {owner.title}"
         if text and id(origin) in self._carried():
             part = f"{name.rpartition('.')[2]}={text}" if "." in name else text
             return f"{part} of this option is dropped, {self.dialect.title} has no place for it"
-        hint = next((f" unless {hint}" for begin, hint in owner.hints.items() if name.startswith(begin)), "")
-        return f"dropped, {self.dialect.title} has no place for it{hint}"
+        hint = next((hint for begin, hint in owner.hints.items() if name.startswith(begin)), "")
+        return f"dropped, {self.dialect.title} has no place for it{f' unless {hint}' if hint else ''}"
 
     def _one_by_one(self, entry: Entry) -> str:
         """Of an array: that a manager without arrays takes its elements one by one, and how."""
@@ -266,6 +267,15 @@ class Asking(Asked):
             self.dropped(entry, f"{entry.text[:80]!r} is no time of day (HH:MM or HH:MM:SS)")
             return None
 
+    def from_now(self) -> int | None:
+        """How many seconds after the submission the job may begin, where that is said so."""
+        entry = self.at(FROM_NOW)
+        seconds = None if entry is None else self.whole(entry)
+        if entry is not None and seconds is not None and seconds < 0:
+            self.dropped(entry, f"{seconds} s is before the submission")
+            return None
+        return seconds
+
     def whole(self, entry: Entry) -> int | None:
         """A whole number that an Extension says; None, with a finding, where it is none."""
         try:
@@ -344,6 +354,7 @@ class Asking(Asked):
 
 
 #: A reason that says itself what became of it.
+_SHOWN: Final = 80          # characters of a kept option that a finding shows
 _TELLS: Final = re.compile(r"\b(?:dropped|asked for|written|left out)\b")
 _NAMED: Final = frozenset(("name", "type"))
 _UNITS: Final = ("units",)

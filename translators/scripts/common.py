@@ -17,8 +17,8 @@ from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
 __all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
-           "expands", "foreign_id", "mail", "moment", "named_variables", "one_more", "read_dependencies", "read_mail",
-           "read_variables", "rowed", "user_hold", "variables"]
+           "expands", "foreign_id", "mail", "moment", "named_variables", "one_more", "patterned", "read_dependencies",
+           "read_mail", "read_variables", "rowed", "signal_of", "user_hold", "variables"]
 
 #: The place of an Extension that several resource managers know.
 SCHEDULER: Final = "Extension[name={},type=Scheduler]"
@@ -303,18 +303,35 @@ def expands(asking: Asking, text: str) -> bool:
         _PATH.fullmatch(text) is not None
 
 
-def directory(name: str) -> Special:
-    """The option of the directory that a job starts in, where that is the directory of submission unless it says
-    another one."""
+_SIGNAL: Final = re.compile(r"(R?B?R?:)?(?:SIG)?(\w+)(?:@(\d{1,9}))?", re.ASCII)
+
+
+def signal_of(text: str) -> tuple[bool, str, int] | None:
+    """Of an Extension Signal (``B:USR1@100``): whether the script alone gets it, its name without SIG, and how many
+    seconds before the end (sbatch(1): 60 unless it says so); None for anything else."""
+    match = _SIGNAL.fullmatch(text)
+    return None if match is None else ("B" in (match[1] or ""), match[2], int(match[3] or 60))
+
+
+def patterned(asking: Asking, text: str) -> str:
+    """The first pattern in a directory that only the source fills in (``%J`` of LSF); empty where there is none."""
+    source = asking.source_dialect
+    if source is None or source is asking.dialect or not source.patterns:
+        return ""
+    return min((pattern for pattern in source.patterns if pattern in text), key=text.find, default="")
+
+
+def directory(name: str, *, submits: bool = True) -> Special:
+    """The option of the directory that a job starts in. submits: unless told, that is the directory of submission."""
     row = Row(name, "InitialWorkingDirectory")
 
     def write(asking: Asking) -> Written:
         """The directory of the job; none where the manager starts jobs there anyway."""
         entry = asking.one("InitialWorkingDirectory")
-        if entry is not None and expands(asking, entry.text):
+        if entry is not None and (expands(asking, entry.text) or patterned(asking, entry.text)):
             entry.used = False                  # the script goes there
             return []
-        if entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
+        if submits and entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
             asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
             return []
         return asking.row(row)

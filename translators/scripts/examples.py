@@ -41,6 +41,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
     "begin": {"slurm": "-b 2030-01-01", "pbspro": "-a 203001010000", "torque": "-a 203001010000",
         "lsf": "-b 2030:1:1:0:0", "sge": "-a 203001010000", "htcondor": "deferral_time = 1893456000",
         "flux": '--begin-time="2030-01-01 00:00:00"'},
+    "begin, some time from now": {"slurm": "-b now+1hour", "flux": "--begin-time=+1h"},
     "begin, the next such hour": {"slurm": "-b 23:00", "pbspro": "-a 2300", "torque": "-a 2300", "lsf": "-b 23:00"},
     "deadline": {"slurm": "--deadline=2030-01-01", "lsf": "-t 2030:1:1:0:0", "sge": "-dl 203001010000"},
     "nodes": {"slurm": "-N 2", "pbspro": "-l select=2 -l place=scatter", "torque": "-l nodes=2", "lsf": "-nnodes 2",

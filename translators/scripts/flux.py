@@ -43,8 +43,9 @@ from sssjob.translators.scripts.common import (
     directory,
     named_variables,
     read_dependencies,
+    signal_of,
 )
-from sssjob.translators.scripts.grammars import SLURM_TIME, Grammar, Kept, file_reader
+from sssjob.translators.scripts.grammars import FROM_NOW, SLURM_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
@@ -104,6 +105,11 @@ def _read_dependency(reading: Reading, options: Mapping[str, Option]) -> None:
         else:
             read_dependencies(reading, option)
     if (begin := options.get("--begin-time")) is not None:
+        with suppress(ValueError):
+            plus, ahead = (begin.value or "")[:1], duration((begin.value or "")[1:])
+            if plus == "+" and ahead.is_finite():
+                reading.put(FROM_NOW, ceil(ahead), begin)
+                return
         reading.moment("EligibleTime", _CLOCK, begin)
 
 
@@ -126,7 +132,9 @@ def _write_dependency(asking: Asking) -> Written:
     begin = asking.one("EligibleTime")
     if begin is not None:
         texts.append(f"begin-time:{begin.text}")
-    return [("--dependency", text) for text in texts]
+    ahead = asking.from_now()
+    options: Written = [("--dependency", text) for text in texts]
+    return options if ahead is None else [*options, ("--begin-time", f"+{ahead}s")]
 
 
 # -- priority, signal
@@ -185,13 +193,14 @@ def _write_signal(asking: Asking) -> Written:
     entry = asking.extension("Signal")
     if entry is None:
         return []
-    parts = re.fullmatch(r"((?:[BR]+:)?)(\w+)(?:@(\d{1,9}))?", entry.text, re.ASCII)
-    if parts is None:
+    signal = signal_of(entry.text)
+    if signal is None:
         asking.dropped(entry, f"{entry.text} is no signal with a time")
         return []
-    if parts[1]:
+    of_script, name, ahead = signal
+    if of_script:
         asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
-    return [("--signal", f"{parts[2]}@{parts[3] or 60}s")]
+    return [("--signal", f"{name}@{ahead}s")]
 
 
 # -- files and environment
@@ -333,7 +342,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("--requires",), read_requires, write_requires, part=True,
             of=("Feature", "Node", "Extension[name=requires,type=flux]")),
     Special(("--dependency", "--begin-time"), _read_dependency, _write_dependency,
-            of=(*OF_DEPENDENCIES, "EligibleTime")),
+            of=(*OF_DEPENDENCIES, "EligibleTime", FROM_NOW)),
     Special(("--urgency",), _read_urgency, _write_urgency, of=("Hold", "Priority")),
     Special(("--signal",), _read_signal, _write_signal, of=(_SIGNAL,)),
     directory("--cwd"),

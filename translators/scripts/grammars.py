@@ -17,8 +17,9 @@ from sssjob.lrm import pbs
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "FILE_TOKEN", "INTEGER", "OF_DAY", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
-           "TEXT", "TORQUE_SECONDS", "YES", "Grammar", "Kept", "OfDay", "file_reader", "file_writer", "literal_name"]
+__all__ = ["COUNT", "FILE_TOKEN", "FROM_NOW", "INTEGER", "OF_DAY", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES",
+           "SLURM_TIME", "TEXT", "TORQUE_SECONDS", "YES", "FromNow", "Grammar", "Kept", "OfDay", "file_reader",
+           "file_writer", "literal_name", "slurm_from_now"]
 
 
 class Kept(ValueError):
@@ -27,6 +28,8 @@ class Kept(ValueError):
 
 #: The place of a time without a date, by the property that has one with a date.
 OF_DAY: Final = "Extension[name={}OfDay,type=Scheduler]"
+#: That of an EligibleTime in seconds after the submission.
+FROM_NOW: Final = "Extension[name=EligibleTimeFromNow,type=Scheduler]"
 
 
 class OfDay(Kept):
@@ -36,6 +39,14 @@ class OfDay(Kept):
         self.clock = f"{int(hour):02}:{minute}{f':{second}' if second not in (None, '00') else ''}"
         time.fromisoformat(self.clock)
         super().__init__("depends on the day of submission")
+
+
+class FromNow(Kept):
+    """A time so many seconds after the submission."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+        super().__init__("depends on the time of submission")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,9 @@ _SLURM_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\
 #: Hours with a name. Source: sbatch(1), --begin.
 _SLURM_HOURS: Final = {"midnight": "00:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
 _SLURM_CLOCK: Final = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
+#: ``now+2hours``; the unit may be cut short. Source: sbatch(1), --begin.
+_SLURM_NOW: Final = re.compile(r"now\+(\d{1,9})([smhdw][a-z]*)?", re.ASCII)
+_UNITS: Final = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 _PBS_CLOCK: Final = re.compile(r"(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 _PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
@@ -81,6 +95,10 @@ def _slurm_date(text: str) -> int:
     """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
     if (clock_of_day := _SLURM_CLOCK.fullmatch(_SLURM_HOURS.get(text, text))) is not None:
         raise OfDay(*clock_of_day.groups())
+    if (ahead := _SLURM_NOW.fullmatch(text)) is not None:
+        unit = next((unit for unit in _UNITS if unit.startswith(ahead[2] or "seconds")), None)
+        if unit is not None:
+            raise FromNow(int(ahead[1]) * _UNITS[unit])
     return _stamp(_SLURM_DATE.fullmatch(text))
 
 
@@ -89,6 +107,17 @@ def _pbs_date(text: str) -> int:
     if (clock_of_day := _PBS_CLOCK.fullmatch(text)) is not None:
         raise OfDay(*clock_of_day.groups())
     return _stamp(_PBS_DATE.fullmatch(text))
+
+
+def slurm_from_now(seconds: int) -> str:
+    """``now+2hours``.
+
+    >>> slurm_from_now(3600), slurm_from_now(7260)
+    ('now+1hour', 'now+121minutes')
+    """
+    unit, length = next((unit, length) for unit, length in _UNITS.items() if seconds % length == 0)
+    count = seconds // length
+    return f"now+{count}{unit if count != 1 else unit.removesuffix('s')}"
 
 
 def _stamp(match: re.Match[str] | None) -> int:

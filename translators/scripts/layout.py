@@ -113,11 +113,24 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
         level = part.memory.entry.level
         part.beside = [e for e in asking.said("Memory") if e.level != level and not _of_all(asking, e)]
     part.gpus = amount_of(asking, part, "Resource", name="GPU")
+    _tasks_of_gpus(asking, part)
     if part.gpus is not None:
+        in_all = total_of(part.gpus, part)
         for e in asking.beside(part.gpus.entry):
-            if not _of_all(asking, e):
+            if e.level == JOB and _of_total(e) and part.gpus.per == "task" and e.value == in_all:
+                e.used, e.understood = True, e.understood | {"name", "metric", "type"}
+            elif not _of_all(asking, e):
                 asking.dropped(e, "another number of GPUs is written", "Resource GPU")
     return part
+
+
+def _tasks_of_gpus(asking: Asking, part: Part) -> None:
+    """As many tasks as the GPUs of the job are for: each has its own, or each GPU has so many."""
+    if part.tasks is not None or part.task_total is not None or asking.group is not None or len(asking.groups) > 1:
+        return
+    of_each = asking.extension("TasksPerGPU") if "--ntasks-per-gpu" not in asking.dialect.places else None
+    if of_each is not None or (part.gpus is not None and part.gpus.per == "task"):
+        part.tasks = next((of_group.layout.tasks for of_group in totals_in(asking).parts), None)
 
 
 #: What starts several tasks in the commands of a job: the launchers of all managers, and those of MPI by any name.
@@ -180,7 +193,12 @@ def _levels(asking: Asking) -> tuple[str, ...]:
 
 def _of_all(asking: Asking, entry: Entry) -> bool:
     """Whether an amount is that of the whole job, of which the group asked for is a part."""
-    return asking.group is not None and entry.level == JOB and entry.attributes.get("metric", "Total") == "Total"
+    return asking.group is not None and entry.level == JOB and _of_total(entry)
+
+
+def _of_total(entry: Entry) -> bool:
+    """Whether an amount is one of all that it is said of."""
+    return entry.attributes.get("metric", "Total") == "Total"
 
 
 def _beside_gpus(asking: Asking, part: Part) -> None:
@@ -379,7 +397,7 @@ def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]
 
 def total_of(amount: Amount, part: Part) -> int | None:
     """An amount of the whole part; None where nothing says what it is multiplied with."""
-    count = {"job": 1, "PerNode": part.node_total, "PerChunk": part.chunks, "PerProcessor": part.processor_total,
+    count = {"job": 1, "PerNode": part.node_factor, "PerChunk": part.chunks, "PerProcessor": part.processor_total,
              "task": part.tasks_assumed,
              "PerGPU": None if part.gpus is None or amount is part.gpus else total_of(part.gpus, part)}.get(amount.per)
     return None if count is None else amount.value * count
@@ -430,7 +448,7 @@ def spread(asking: Asking, part: Part) -> None:
     """Give a part that has amounts per node but no nodes those that follow from the site profile, for a target that
     asks for tasks one by one; without a profile a finding says what is not known."""
     amounts = [a for a in (part.memory, part.gpus) if a is not None and a.per == "PerNode"]
-    alone = (part.processor_total or 1) == 1
+    alone = (part.processor_total or 1) == 1 or part.node_factor == 1
     if not amounts or alone or part.node_total is not None or part.chunks is not None or part.per_node is not None:
         return
     nodes = nodes_of(asking, part)

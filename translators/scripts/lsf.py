@@ -44,6 +44,7 @@ from sssjob.translators.scripts.common import (
     read_mail,
     read_variables,
     rowed,
+    signal_of,
     user_hold,
     variables,
 )
@@ -393,16 +394,17 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_signal(asking: Asking) -> Written:
     entry = asking.extension("Signal")
-    match = re.fullmatch(r"(?:B:)?([A-Z]\w*)@(\d{1,9})", entry.text, re.ASCII) if entry is not None else None
-    if entry is not None and match is None:
+    signal = None if entry is None else signal_of(entry.text)
+    if entry is not None and (signal is None or not signal[2] or not signal[1][0].isalpha()):
         asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
-    if entry is None or match is None:
-        return []
-    if entry.text.startswith("B:"):
-        asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
-    if int(match[2]) % 60:
-        asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
-    return [("-wa", match[1]), ("-wt", _shown(match[2]))]
+    elif entry is not None and signal is not None:
+        of_script, name, seconds = signal
+        if of_script:
+            asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
+        if seconds % 60:
+            asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
+        return [("-wa", name), ("-wt", _shown(str(seconds)))]
+    return []
 
 
 def _read_rerun(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -465,12 +467,15 @@ _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity sla smt step_cgroup ti ul",
+    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity R.decay R.duration sla smt "
+          "step_cgroup ti ul",
     looks="B N Nd Q V json notify")
 
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,
     (".lsf", ".bsub", ".sh"), marks=("BSUB",), index=_index,
+    patterns={"%J": "job_id", "%I": "array_index", "%EJ": "job_id", "%EI": "array_index", "%JG": "job_group",
+              "%P": "account", "%U": "user", "%G": "user_group", "%H": "host"},        # bsub(1), -cwd
     spellings=("nnodes", "exclusive", "memory"), slots=True, late=True,
     unfiled="in a mail", consequences=_HARMLESS, flags=frozenset(f"-{name}" for name in FLAGS - VALUES))
 TRANSLATOR: Final = translator(DIALECT)

@@ -159,7 +159,7 @@ def _closed(asking: Asking) -> Entry | None:
 
 
 def _directory(asking: Asking, body: str) -> list[str]:
-    from sssjob.translators.scripts.common import expands
+    from sssjob.translators.scripts.common import expands, patterned
 
     where = _submitted(asking)
     entry = _unsaid(asking, "InitialWorkingDirectory")
@@ -173,6 +173,11 @@ def _directory(asking: Asking, body: str) -> list[str]:
     text = entry.text
     if text == "." and where:
         line = f'cd "{where}"'
+    elif patterned(asking, text):
+        path = _filled(asking, text if text.startswith("/") else f"{where}/{text}")
+        if path is None:
+            return []
+        line = f'mkdir -p "{path}" && cd "{path}"'          # which LSF makes
     elif text.startswith("/"):
         line = f'cd "{text}"' if expands(asking, text) else f"cd {word(text)}"
     elif where and re.fullmatch(r"[\w./+@%:,-]+", text):
@@ -180,9 +185,23 @@ def _directory(asking: Asking, body: str) -> list[str]:
     else:
         return []
     entry.used = True
-    why = f"{asking.dialect.title} has no option " + ("that fills in variables" if expands(asking, text) else "for it")
+    why = f"{asking.dialect.title} has no option " + ("that fills in variables" if expands(asking, text) or
+                                                         patterned(asking, text) else "for it")
     asking.note(_APPROXIMATED, entry, f"{why}; the script begins with {line}", "info")
     return [line]
+
+
+def _filled(asking: Asking, text: str) -> str | None:
+    """A directory in double quotes, with the target's variables for the patterns that the source fills in; None where
+    it has none for one of them, or a shell would make something else of the rest."""
+    patterns = {} if asking.source_dialect is None else asking.source_dialect.patterns
+    pieces = re.split("|".join(f"({re.escape(p)})" for p in sorted(patterns, key=len, reverse=True)), text)
+    values = [None if piece is None else _value(asking, patterns[piece]) if piece in patterns else Given(piece)
+              for piece in pieces]
+    if any(value is None for piece, value in zip(pieces, values, strict=True) if piece is not None):
+        return None
+    path = "".join(value.text for value in values if value is not None)
+    return None if re.search(r'["\\`\n]', text) else path
 
 
 def _submitted(asking: Asking) -> str:

@@ -161,6 +161,7 @@ class Dialect:
     suffixes: tuple[str, ...] = ()
     index: Callable[[str], str] | None = None   # text of an array -> how its index is made of the job's, {}, in sh
     macros: Mapping[str, str] = field(default_factory=dict)     # in arguments, lower case -> what they mean in bodies
+    patterns: Mapping[str, str] = field(default_factory=dict)   # in the directory of a job -> what they mean in bodies
     spellings: tuple[str, ...] = ()     # Extensions of its type that only say which option was used, or name=value
     placing: str = ""               # one of them, where the same option has said how many nodes there are
     marks: tuple[str, ...] = ()     # a line that the system obeys has one of these in it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
@@ -14,6 +15,7 @@ from sssjob.lrm.clocks import clock
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sge import seconds
+from sssjob.lrm.usage import whole
 from sssjob.translators.scripts._sge_layout import NAMES, SPACE, read_slots, write_slots
 from sssjob.translators.scripts._sge_lines import FLAGS, PREFIX, arguments, directive, live, scan
 from sssjob.translators.scripts._sge_names import HOLD, QUEUES, joined
@@ -38,8 +40,10 @@ from sssjob.translators.scripts.common import (
     named,
     named_variables,
     one_more,
+    patterned,
     read_mail,
     rowed,
+    signal_of,
     user_hold,
 )
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
@@ -257,6 +261,9 @@ def _write_directory(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {asking.origin} starts in the directory of "
                     "submission; -cwd says so", "info", "InitialWorkingDirectory")
         return [("-cwd", None)]
+    if patterned(asking, entry.text):
+        entry.used = False                      # the script goes there
+        return [("-cwd", None)]
     return [("-cwd", None)] if entry.text == "." else [("-wd", entry.text)]
 
 
@@ -375,6 +382,42 @@ def _digits(text: str) -> str:
     return text
 
 
+# -- signals before the end (queue_conf(5)): SIGUSR2 comes 60 seconds before, unless notify of a queue says another
+#    time, SIGUSR1 at the soft limit of time
+_NOTIFIED: Final = "B:USR2@60"
+
+
+def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
+    notify, soft = options.get("-notify"), options.get("-l s_rt")
+    if notify is not None:
+        reading.put(SCHEDULER.format("Signal"), _NOTIFIED, notify)
+    if soft is None:
+        return
+    hard = next((option for option in reversed(reading.options) if option.name == "-l h_rt"), None)
+    ahead = 0
+    with suppress(ValueError, Kept):
+        ahead = 0 if hard is None else _seconds(hard.value or "") - _seconds(soft.value or "")
+    if notify is None and ahead > 0:
+        reading.put(SCHEDULER.format("Signal"), f"B:USR1@{ahead}", soft)
+    else:
+        reading.keep(soft)              # how long before the end it comes nothing says, or another signal comes too
+
+
+def _write_signal(asking: Asking) -> Written:
+    """``-notify``, or the soft limit of time: all processes of the job get those signals."""
+    entry = asking.extension("Signal")
+    if entry is None or entry.text == _NOTIFIED:
+        return [] if entry is None else [("-notify", None)]
+    signal, limits = signal_of(entry.text), asking.said("Duration")
+    seconds = whole(limits[0].text) if len(limits) == 1 else None
+    if signal is None or signal[1] != "USR1" or not signal[2] or seconds is None or signal[2] >= seconds:
+        asking.dropped(entry, "beside SIGUSR2 of -notify Grid Engine sends SIGUSR1, before a time limit that is stated")
+        return []
+    if asking.source != "sge":
+        asking.note(APPROXIMATED, entry, "it comes at the soft limit of time, to all processes of the job")
+    return [("-l s_rt", _TIME.write(str(seconds - signal[2])))]
+
+
 _NAME: Final = Grammar(_name, _name, "a name that begins with a letter, without / : @ \\ * ?")
 
 ROWS: Final[tuple[AnyRow, ...]] = (
@@ -406,7 +449,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-r", "Restartable", _YES),
     Row("-ckpt"),
     Row("-c"),
-    Row("-notify", SCHEDULER.format("Signal"), fixed="B:USR2@60"),      # queue_conf(5): notify is 60 seconds
+    Special(("-notify", "-l s_rt"), _read_signal, _write_signal, of=(SCHEDULER.format("Signal"),)),
     Row("-S", "Shell"),
     Row("-sync", WAIT, _SYNC),
     Special(("-cwd", "-wd"), _read_directory, _write_directory),
@@ -424,8 +467,8 @@ _HARMLESS: Final = harmless(
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
-    hints={"l ": "sge.complex of a site profile says what it is"}, starts_in="home", exports=False, merges=False,
-    open=("soft ",), marks=(PREFIX,), index=_index,
+    hints={"l h_": "", "l s_": "", "l ": "sge.complex of a site profile says what it is"}, starts_in="home",
+    exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory",), placing="pe", slots=True, late=True,
     files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS,
     flags=frozenset(f"-{name}" for name in FLAGS))

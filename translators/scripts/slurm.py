@@ -45,6 +45,7 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.grammars import (
     COUNT,
+    FROM_NOW,
     INTEGER,
     OF_DAY,
     SLURM_MINUTES,
@@ -52,6 +53,7 @@ from sssjob.translators.scripts.grammars import (
     Grammar,
     Kept,
     file_reader,
+    slurm_from_now,
 )
 from sssjob.translators.scripts.layout import fits, in_all
 from sssjob.translators.scripts.raw import Option, split_outside
@@ -355,6 +357,9 @@ def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_deadline(asking: Asking) -> Written:
     begin, deadline = (asking.moment(where, SLURM_TIME) for where in ("EligibleTime", "DeadlineTime"))
+    ahead = asking.from_now()
+    if begin is None and ahead is not None:
+        begin = slurm_from_now(ahead)
     hour = asking.at(OF_DAY.format("DeadlineTime"))
     if begin is not None and "T" in begin and deadline is not None and "T" not in deadline and hour is not None:
         asking.dropped(hour, "the next time that clocks show it may be before the job may begin, which sbatch refuses")
@@ -400,6 +405,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(NAMES, read_layout, write_layout, part=True),
     Special(("--distribution",), _read_distribution, _write_distribution, part=True, of=("TaskDistribution",)),
     Row("--cpus-per-gpu", SCHEDULER.format("CpusPerGPU"), COUNT),
+    Row("--ntasks-per-gpu", SCHEDULER.format("TasksPerGPU"), COUNT),
     Row("--threads-per-core", SCHEDULER.format("ThreadsPerCore"), COUNT),
     Row("--tmp", "Requested/Disk[metric=PerNode]", SIZE),
     Special(("--constraint",), read_constraint, write_constraint, part=True, of=("Feature",)),
@@ -412,7 +418,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
             _write_dependency, of=OF_DEPENDENCIES),
     Special(("--begin", "--deadline"), _read_deadline, _write_deadline,
-            of=tuple(where for tag in ("EligibleTime", "DeadlineTime") for where in (tag, OF_DAY.format(tag)))),
+            of=(FROM_NOW, *(where for tag in ("EligibleTime", "DeadlineTime") for where in (tag, OF_DAY.format(tag))))),
     Row("--hold", "Hold", fixed="User"),
     Special(("--nice",), _read_nice, _write_nice, of=(SCHEDULER.format("Nice"), "Priority")),
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),

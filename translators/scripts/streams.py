@@ -141,15 +141,16 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
     rest = _SHELLS.search(text)
     if rest is None or (asking.source in FILLING) == (asking.dialect.name in FILLING) or not asking.source:
         return text
+    variable = rest[0].replace("{{", "{").replace("}}", "}")
     if asking.source not in FILLING:
-        asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} fills in {rest[0]} in file names, "
+        asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} fills in {variable} in file names, "
                     f"{asking.origin} takes it as it stands")
         return text
     home = "" if asking.context.site is None else asking.context.site.home or ""
     below = text.removeprefix("$HOME/")
     if below != text and home and ("{user}" not in home or "{user}" in asking.dialect.tokens):
         return f"{home}/{below}"
-    what = f"{entry.tag}: {asking.origin} fills in {rest[0]} in file names, {asking.dialect.title} takes it as it " \
+    what = f"{entry.tag}: {asking.origin} fills in {variable} in file names, {asking.dialect.title} takes it as it " \
            "stands"
     if "/" in text[rest.start():]:
         asking.note(SITE, entry, f"{what}, and there is no directory of that name"

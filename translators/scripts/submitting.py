@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Property
-from sssjob.document.model import Document
+from sssjob.document.model import Document, Job
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.lrm.variables import FACTS
@@ -38,10 +38,12 @@ _COMMANDS: Final[dict[str, tuple[str, str | None]]] = {
     "slurm": ("sbatch", "--parsable"), "pbspro": ("qsub", ""), "torque": ("qsub", ""), "sge": ("qsub", "-terse"),
     "lsf": ("bsub", None), "flux": ("flux batch", ""), "cobalt": ("qsub", "")}
 #: Words that a shell makes several of, or that a reader of options cannot look into.
-_UNREADABLE: Final = re.compile(r"`|\$\(|[*?\[]|\\|\$[@*]")
+_UNREADABLE: Final = re.compile(r"`|\$\(|\\|\$[@*]")
+#: Patterns, of which a shell makes names of files where they stand outside of quotes.
+_PATTERN: Final = re.compile(r"[*?\[]")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|'([^']*)'")
 #: All words of the call that the shell was started with, each as it is (bash(1), Special Parameters).
 _PASSED: Final = ('"$@"', '"${@}"')
-_UNEXPANDED: Final = re.compile(r"'[^']*\$")
 _DOUBLE: Final = re.compile(r'"[^"]*"')
 _PLAIN: Final = re.compile(r"[\w./:=,@%+${}-]+", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"@([A-Z]+)[:@]")
@@ -57,38 +59,84 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
     """
     if source.name not in _COMMANDS or target.name not in _COMMANDS:
         return f"{target.title} has no command that does this"
-    command, alone = _COMMANDS[target.name]
-    ids = _COMMANDS[source.name][1]
+    alone, ids = _COMMANDS[target.name][1], _COMMANDS[source.name][1]
     passed = [words[-1]] if words and words[-1] in _PASSED else []      # arguments, where a script stands before them
     words = words[:len(words) - len(passed)]
-    if any(_UNREADABLE.search(text) or _UNEXPANDED.search(_DOUBLE.sub("", text)) for text in words):
-        return "a word of it is made by the shell"
+    if any(map(_is_made, words)):
+        return _MADE
     if read and ((ids != "" and ids not in words) or alone is None):
         return "what it prints is read, which is no id alone"
     parsed = _parsed(source, [text for text in words if text != ids or not ids])
     if isinstance(parsed, str):
         return parsed
-    options, rest = parsed
-    if passed and (not rest or rest[0].startswith(("$", '"$'))):
-        return "a word of it is made by the shell"
+    options, rest, runs = parsed
+    if passed and (not rest or runs or rest[0].startswith(("$", '"$'))):
+        return _MADE
     rest = [*rest, *passed]
-    if len(rest) > 1 and rest[0].startswith("$"):
-        return f"{rest[0]} may hold options"
-    if len(rest) > 1 and not FACTS[target.name].passes:
-        return f"{command} passes no arguments on to the script"
+    if why := "" if runs else _why_not_passed(target, rest):
+        return why
     answer = _options(source, target, options, site, _quoted(words))
     if isinstance(answer, str):
         return answer
     pairs, differs = answer
-    pieces = [command, *([alone] if read and alone else []), *pairs]
-    return " ".join([*pieces, *(["<"] if target.name == "lsf" and rest else []), *rest]), differs
+    if read and alone:
+        pairs = [alone, *pairs]
+    call = _running(source, target, pairs, rest) if runs else _submitting(target, pairs, rest)
+    return call if isinstance(call, str) else (call[0], differs)
 
 
-def _parsed(source: Dialect, words: Sequence[str]) -> tuple[list[Option], Sequence[str]] | str:
-    """The options of a call, and the script with its arguments. An option takes its value before a word is a script."""
+_MADE: Final = "a word of it is made by the shell"
+
+
+def _is_made(text: str) -> bool:
+    """Whether a word of a call is made by the shell, or its variables stand where this shell expands none."""
+    return bool(_UNREADABLE.search(text) or _PATTERN.search(_QUOTED.sub("", text))
+                or any("$" in (quoted[1] or "") for quoted in _QUOTED.finditer(text)))
+
+
+def _why_not_passed(target: Dialect, rest: Sequence[str]) -> str:
+    """Why the words behind the options cannot be a script with its arguments; empty where they can."""
+    if len(rest) > 1 and rest[0].startswith("$"):
+        return f"{rest[0]} may hold options"
+    if len(rest) > 1 and not FACTS[target.name].passes:
+        return f"{_COMMANDS[target.name][0]} passes no arguments on to the script"
+    return ""
+
+
+def _submitting(target: Dialect, pairs: Sequence[str], rest: Sequence[str]) -> tuple[str]:
+    """The call that submits a script. rest: its name and arguments."""
+    return (" ".join([_COMMANDS[target.name][0], *pairs, *(["<"] if target.name == "lsf" and rest else []), *rest]),)
+
+
+def _running(source: Dialect, target: Dialect, pairs: Sequence[str], command: Sequence[str]) -> tuple[str] | str:
+    """The call that has a job run a command line (``sbatch --wrap``, ``bsub COMMAND``, ``qsub -b y``), else why there
+    is none. What has no such option reads it as a script."""
+    if len(command) > 1 and not all(map(_PLAIN.fullmatch, command)):
+        return "words of its command are quoted"
+    line = command[0] if len(command) == 1 else f'"{" ".join(command)}"'
+    name, home = _COMMANDS[target.name][0], source.starts_in == "home"
+    if target.name == "slurm":
+        return (" ".join([name, *pairs, f"--wrap={line}"]),)
+    if target.name == "lsf":
+        return (" ".join([name, *pairs, line]),)
+    if target.name not in _SHELLED:
+        return f"{name} runs a command here and no script"
+    there = "" if home or target.name == "sge" else """'cd "$PBS_O_WORKDIR"' """
+    pairs = [*pairs, *(["-cwd"] if target.name == "sge" and not home else [])]
+    return (f"printf '%s\\n' {there}{line} | " + " ".join([name, "-S /bin/sh", *pairs]),)
+
+
+#: Those whose command takes a shell for the script that it reads.
+_SHELLED: Final = ("pbspro", "torque", "sge")
+
+
+def _parsed(source: Dialect, words: Sequence[str]) -> tuple[list[Option], Sequence[str], bool] | str:
+    """The options of a call, the words behind them, and whether these are a command line to run, not a script with its
+    arguments. An option takes its value before a word is a script."""
     why = "its options cannot be read"
-    for count in range(len(words) + 1):
-        if count < len(words) and words[count].startswith("-"):
+    apart = words.index("--") if source.name == "pbspro" and "--" in words else None      # qsub(1B): executable
+    for count in range(len(words) + 1) if apart is None else (apart,):
+        if apart is None and count < len(words) and words[count].startswith("-"):
             continue
         reading = Reading(source, ReadContext(findings=Findings()))
         try:
@@ -97,11 +145,28 @@ def _parsed(source: Dialect, words: Sequence[str]) -> tuple[list[Option], Sequen
             continue
         refused = next((f.message for f in reading.findings if f.rule == REFUSED), "")
         if not refused:
-            if source.name == "lsf" and count < len(words):
-                return "bsub runs a command here and no script"
-            return options, words[count:]
+            return _command_of(source, options, words[count if apart is None else count + 1:], apart is not None)
         why = refused
     return why
+
+
+def _command_of(source: Dialect, options: list[Option], rest: Sequence[str], runs: bool
+                ) -> tuple[list[Option], Sequence[str], bool] | str:
+    """The same, with the command line that an option says or announces taken from the options."""
+    wrap = [option for option in options if option.name == "--wrap" and source.name == "slurm"]
+    binary = [option for option in options if option.name == "-b" and source.name == "sge"]
+    if wrap:
+        if rest:
+            return "it names a script beside --wrap"
+        text = wrap[-1].value or ""
+        command = text if _PLAIN.fullmatch(text) else f'"{_ESCAPED.sub(_BACKSLASH, text)}"' if "$" in text or \
+            "'" in text else str(word(text))
+        rest = [command]
+    runs = runs or bool(wrap) or (source.name == "lsf" and bool(rest)) or any(
+        option.value in ("y", "yes") for option in binary[-1:])
+    if runs and not rest:
+        return "it names no command"
+    return [option for option in options if option not in wrap and option not in binary], rest, runs
 
 
 def _quoted(words: Sequence[str]) -> frozenset[str]:
@@ -147,6 +212,7 @@ def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Si
     reading = Reading(source, ReadContext(findings=findings, policy=Policy.WARN, site=site))
     try:
         job = understand(reading, [list(options)])
+        _without_place(job, reading)
         document = Document(job, {}, findings=findings)
         if site is not None:
             site.rename(document)
@@ -160,6 +226,14 @@ def _pairs(source: Dialect, target: Dialect, options: Sequence[Option], site: Si
             findings.add(APPROXIMATED, p.tag, f"the first line of the script is to say that its shell is {p.text}")
     lost = next((f"{target.title} has no option for {_called(p)}" for p in unsaid if not _of_shell(p)), "")
     return written.parts[0], findings, lost
+
+
+def _without_place(job: Job, reading: Reading) -> None:
+    """Take out the name of a parallel environment, where nodes say what it says."""
+    placed = {id(option) for p, option in reading.origins.values() if p.tag == "NodeCount"}
+    for p, option in list(reading.origins.values()):
+        if p.get("name") == reading.dialect.placing and id(option) in placed and any(p is item for item in job.items):
+            job.items.remove(p)
 
 
 def _of_shell(p: Property) -> bool:

@@ -37,7 +37,7 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features
-from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.common import Written, directory
 from sssjob.translators.scripts.grammars import COUNT, TORQUE_SECONDS
 from sssjob.translators.scripts.layout import (
     Amount,
@@ -195,7 +195,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l qos", "QualityOfService"),
     Row("-l advres", "Reservation"),
     _pbs.special_array("-t", lists=True, step=False),
-    Row("-d", "InitialWorkingDirectory"),
+    directory("-d", submits=False),
     *(Row(name) for name in ("-b", "-D", "-E", "-F", "-f", "-J", "-K", "-L", "-P", "-T", "-w", "-x")),
 ), _pbs.ROWS, after="-l walltime")
 

@@ -41,6 +41,10 @@ def _name(value: str) -> str:
     return f"has more than {_LONGEST} characters" if len(value) > _LONGEST else ""
 
 
+def _owner(value: str) -> str:
+    return "" if re.fullmatch(r"[\w.][\w.$-]*", value) else "is no name and no number of one user or group"
+
+
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
     for names in _ONE_OF:
         stated = [name for name in names if name in options]
@@ -57,5 +61,6 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
 
 JUDGE: Final = Judge("sbatch", {
     **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name,
+    "--uid": _owner, "--gid": _owner,
     "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
 }, _together, whole={"--array": "a heterogeneous job is no array"})
