@@ -78,3 +78,40 @@ def test_the_queue_of_another_group_is_told(name: str) -> None:
     output, findings = written(name, read(groups(program("j") + "<Queue>day</Queue>", "", "<Queue>night</Queue>")))
     assert "day" in output and "night" not in output
     assert [(f.line, f.rule) for f in findings if f.subject == "Queue"] == [(7, "SSS501")]
+
+
+SIX_TASKS = "<TaskCount>6</TaskCount><TaskDefaults><Requested><Processors>4</Processors></Requested></TaskDefaults>"
+ON_TWO_NODES = ("<Requested><NodeCount>2</NodeCount><Processors>16</Processors><Memory units='GB'>40</Memory>"
+                "</Requested>")
+
+
+@pytest.mark.parametrize("name", ["flux", "flux-jobspec", "sge", "cobalt", "jsdl", "psij"])
+@pytest.mark.parametrize("second", ["", program("b")])
+def test_of_groups_of_which_the_first_is_carried_its_copies_start(name: str, second: str) -> None:
+    """The executable of six tasks was started seven times; JSDL had the processes of the first group, and the nodes,
+    processors and memory of the second one."""
+    text = (f"<Job>\n{program('a')}\n<TaskGroup>{SIX_TASKS}</TaskGroup>\n"
+            f"<TaskGroup>{second}{ON_TWO_NODES}</TaskGroup>\n</Job>")
+    output, findings = written(name, read(text))
+    native = READERS[name](output)
+    assert (native.copies, native.memory) == (6, None)
+    assert native.processors == (6 if name == "cobalt" else 24) and native.nodes in (None, 1)
+    assert {f.line for f in findings if f.subject == "TaskGroup"} == {4}
+
+
+def test_equal_groups_of_jsdl_add_up() -> None:
+    """One of the two was asked for."""
+    each = "<TaskGroup><Requested><Processors>8</Processors><Memory units='MB'>3</Memory></Requested></TaskGroup>"
+    native = READERS["jsdl"](written("jsdl", read(f"<Job>\n{program('a')}\n{each}\n{each}\n</Job>"))[0])
+    assert native.processors == 16 and native.memory == 6 << 20
+
+
+def test_groups_of_one_command_have_streams_of_their_own_in_slurm() -> None:
+    """Those of the second group were dropped, although one command starts both."""
+    stream = "<OutputFile>{}.log</OutputFile>".format
+    output, findings = written("slurm", read(groups(program("a"), stream("a"), stream("b"))))
+    assert "--output=a.log" in output
+    assert output.splitlines()[-1] == "srun --het-group=0 /bin/a : --het-group=1 --output=b.log /bin/a"
+    assert not any(f.rule == "SSS501" for f in findings)
+    output, findings = written("slurm", read(groups(program("a"), stream("a"), program("b"))))
+    assert [(f.line, f.rule) for f in findings if f.subject == "OutputFile"] == [(4, "SSS502")]

@@ -1,81 +1,34 @@
-"""How many copies of the executable a script starts, and by what: the launcher's line.
+"""The launcher's line of a script that starts copies of an executable, read back.
 
-An executable with several tasks is started once for each (a script is started once and starts what it likes). So the
-line of the script has the launcher of the target before the executable, and a script that is nothing but such a line is
-read as the executable again. Source: SSS job object 3.1.0, sections 3.0 and 6; srun(1), mpirun(1), flux-run(1).
+An executable with several tasks is started once for each (a script is started once and starts what it likes). So a
+script that is nothing but the line that ``side_by_side.launched`` writes is read as the executable again.
+Source: SSS job object 3.1.0, sections 3.0 and 6; srun(1), mpirun(1), flux-run(1).
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import new_property
 from sssjob.document.model import Job, TaskGroup
 from sssjob.templates.quoting import QuotingError, word
-from sssjob.translators.scripts.asking import Asking
-from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.rows import Dialect
 
-__all__ = ["MARK", "SHEBANG", "launched", "taken_back"]
+__all__ = ["EVERYWHERE", "MARK", "SHEBANG", "taken_back"]
 
 #: The first line of a script that is written for an executable.
 SHEBANG: Final = "#!/bin/sh\n"
 #: Launchers that are there under every resource manager.
-_EVERYWHERE: Final = ("mpirun", "mpiexec")
+EVERYWHERE: Final = ("mpirun", "mpiexec")
 _LINE: Final = re.compile(r"([a-z]+(?: run)?) -n ([1-9]\d{0,8}) ([^\s-].*)", re.ASCII)
 #: What a script that holds such a line has near its start; others need no closer look.
 MARK: Final = re.compile(" -n | --het-group=")
 #: The same of parts of a heterogeneous job, which it starts in all of them.
 _BESIDE: Final = re.compile(r"(srun) --het-group=([\d,]+) ([^\s:-][^:]*)", re.ASCII)
-
-
-def launched(asked: Sequence[Asking]) -> str:
-    """What stands before the executable: the launcher with the number of copies and a blank; empty for one copy.
-
-    asked: the parts of the job as the target has them.
-    """
-    first = asked[0]
-    if len(first.groups) < 2 and not first.listed and not any(
-            first.said(tag) for tag in ("TaskCount", "TaskDistribution")):
-        return ""               # nothing says how many: the totals need not be asked
-    from sssjob.request.levels import request_of
-
-    totals = request_of(first.job, bare=True).totals
-    if totals.copies < 2:
-        return ""
-    if len(asked) > 1:          # parts of a heterogeneous job, which one command starts in all of them
-        return f"srun --het-group={','.join(str(number) for number in range(len(asked)))} "
-    launcher = _launcher(first)
-    entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)), None)
-    if not launcher:
-        message = f"{first.dialect.title} starts the executable by itself, and not {totals.copies} copies of it"
-        if entry is None:
-            first.note(DROPPED, None, f"TaskCount: {message}", subject="TaskCount")
-        else:
-            first.note(DROPPED, entry, message)
-        return ""
-    first.note(APPROXIMATED, entry, f"{totals.copies} copies of the executable are started by {launcher}", "info",
-               "TaskCount")
-    if launcher == "srun" and any(part.layout.shares_processors for part in totals.parts):
-        launcher += " --overcommit"         # else it starts no more tasks than there are processors
-    return f"{launcher} -n {totals.copies} "
-
-
-def _launcher(asking: Asking) -> str:
-    """The launcher of the target, or the one that the job names where it is there too."""
-    own = asking.dialect.launcher
-    entry = asking.extension("Launcher")
-    if entry is None or not own:
-        return own
-    if entry.text in _EVERYWHERE or entry.text == own:
-        return entry.text
-    asking.note(APPROXIMATED, entry, f"{own} is written in place of {entry.text}")
-    return own
 
 
 def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
@@ -86,7 +39,7 @@ def taken_back(dialect: Dialect, job: Job, script: str) -> bool:
     line = script[len(SHEBANG):-1]
     beside = _BESIDE.fullmatch(line) if dialect.separator else None
     hit = beside or _LINE.fullmatch(line)
-    if hit is None or hit[1] not in (dialect.launcher, *_EVERYWHERE):
+    if hit is None or hit[1] not in (dialect.launcher, *EVERYWHERE):
         return False
     try:
         words = shlex.split(hit[3])

@@ -32,6 +32,7 @@ __all__ = [
     "fits",
     "in_all",
     "join",
+    "joined",
     "nodes_of",
     "on_nodes",
     "one_part",
@@ -293,19 +294,18 @@ def one_part(asking: Asking, *, ranges: bool = False) -> Part:
     parts = [part_of(part_asking) for part_asking in many]
     for part_asking in many:
         join(asking, part_asking)
-    first, alike = parts[0], True
-    if all(_alike(part) == _alike(first) for part in parts):
+    first, alike = parts[0], joined(parts)
+    if alike and all(_alike(part) == _alike(first) for part in parts):
         first = _together(parts)
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks",
                     subject="TaskGroup")
-    elif all(part.task_total and _of_a_task(part) == _of_a_task(first) for part in parts):
+    elif alike:
         shown = " and ".join(str(part.per_node) for part in parts)
         first = _together(parts)
         first.per_node = None
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(groups)} groups are asked for as one of {first.tasks} tasks; "
                     f"how many are on a node, {shown}, is not", subject="TaskGroup")
     else:
-        alike = False
         asking.note(DROPPED, None, f"TaskGroup: {asking.dialect.title} holds one kind of task, the job has "
                     f"{len(groups)}; only the first is carried", subject="TaskGroup")
     asking.alike = groups if alike else ()
@@ -356,6 +356,13 @@ def _together(parts: Sequence[Part]) -> Part:
         part.geometry for part in parts) else ()
     first.tasks = tasks
     return first
+
+
+def joined(parts: Sequence[Part]) -> bool:
+    """Whether the task groups are one kind of task for a target that knows no other."""
+    first = parts[0]
+    return all(_alike(part) == _alike(first) for part in parts) or all(
+        part.task_total and _of_a_task(part) == _of_a_task(first) for part in parts)
 
 
 def _alike(part: Part) -> tuple[object, ...]:

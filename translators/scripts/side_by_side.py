@@ -1,7 +1,9 @@
-"""Several task groups with commands of their own: the one command of the script that starts them side by side.
+"""The command of a script that starts several copies of an executable, or several task groups side by side.
 
-Source: srun(1), ``--het-group``, for Slurm, where each group is a part of the job; mpirun(1) of Open MPI, several
-applications parted by a colon, for those whose parts are lists of nodes.
+An executable with several tasks is started once for each; a script is started once and starts what it likes. Groups
+with commands of their own are started by one command. Source: SSS job object 3.1.0, sections 3.0 and 6; srun(1),
+``--het-group``, for Slurm, where each group is a part of the job; mpirun(1) of Open MPI, several applications parted by
+a colon, for those whose parts are lists of nodes; flux-run(1).
 """
 
 from __future__ import annotations
@@ -13,25 +15,27 @@ from typing import TYPE_CHECKING, Final
 from sssjob.request.asked import GROUP, GROUPS, JOB
 from sssjob.templates.quoting import word
 from sssjob.translators.scripts.asking import Asking
-from sssjob.translators.scripts.layout import join
+from sssjob.translators.scripts.copies import EVERYWHERE
+from sssjob.translators.scripts.layout import join, joined, part_of, totals_in
 from sssjob.translators.scripts.raw import shell_words
-from sssjob.translators.scripts.rows import APPROXIMATED
+from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED
 from sssjob.translators.scripts.streams import file_name
 
 if TYPE_CHECKING:
     from sssjob.request.asked import Entry
 
-__all__ = ["command"]
+__all__ = ["command", "copies_of", "launched"]
 
 _STREAMS: Final = (("InputFile", "--input"), ("OutputFile", "--output"), ("ErrorFile", "--error"))
 _WHERE: Final = "InitialWorkingDirectory"
+#: Dialects whose jobs hold several kinds of task as lists of nodes.
 _BY_MPIRUN: Final = ("pbspro", "torque", "lsf")
 
 
 def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quote: Callable[[str], str] | None = None
             ) -> list[str] | None:
-    """The words of the line that starts all groups of a job; None where all have the same command, or the target
-    starts one command alone.
+    """The words of the line that starts all groups of a job; None where all are started alike, or the target starts
+    one command alone.
 
     asked: the parts of the job as the target has them; argument: how a word of a command is written; quote: how any
     other word is (None: as a word of a shell)."""
@@ -39,12 +43,14 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quo
     first = asked[0]
     native = len(asked) > 1
     groups = list(asked) if native else [first.of(g) for g in first.groups]
-    commands = [[_nearest(group_asking, tag) for tag in ("Executable", "Arguments")] for group_asking in groups]
-    if all(parts == commands[0] for parts in commands) or any(not name or name.startswith("#") for name, _ in commands):
+    names = [_nearest(group_asking, "Executable") for group_asking in groups]
+    if any(not name or name.startswith("#") for name in names):
+        return None
+    if _same_commands(groups) and not (native and _of_their_own(groups)):
         return None
     if not native and first.dialect.name not in _BY_MPIRUN:
         return None
-    parts = [_part(group_asking, number, argument, quote, native) for number, group_asking in enumerate(groups)]
+    parts = [_part(first, group_asking, number, argument, quote, native) for number, group_asking in enumerate(groups)]
     if not native:
         for group_asking in groups:
             first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
@@ -54,6 +60,18 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quo
     first.note(APPROXIMATED, None, f"TaskGroup: the groups are started side by side by {' '.join(words)[:200]}", "info",
                "TaskGroup")
     return words
+
+
+def _same_commands(groups: Sequence[Asking]) -> bool:
+    """Whether all groups have the same executable and arguments."""
+    commands = [[_nearest(asking, tag) for tag in ("Executable", "Arguments")] for asking in groups]
+    return all(words == commands[0] for words in commands)
+
+
+def _of_their_own(groups: Sequence[Asking]) -> bool:
+    """Whether a group after the first has a stream, a directory or a variable of its own."""
+    return any(_own(asking, tag) is not None for asking in groups[1:] for tag in (*dict(_STREAMS), _WHERE)) or any(
+        map(_variables, groups[1:]))
 
 
 def _nearest(asking: Asking, tag: str) -> str | None:
@@ -67,8 +85,8 @@ def _own(asking: Asking, tag: str) -> Entry | None:
     return next((e for e in asking.said(tag) if e.slot == "" and e.level == GROUP), None)
 
 
-def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], quote: Callable[[str], str],
-          native: bool) -> list[str]:
+def _part(first: Asking, asking: Asking, number: int, argument: Callable[[Asking, str], str],
+          quote: Callable[[str], str], native: bool) -> list[str]:
     """How one group is started: options of the launcher, variables, command and arguments."""
     executable, arguments = asking.one("Executable"), asking.one("Arguments")
     assert executable is not None
@@ -82,6 +100,9 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], q
             if _own(asking, tag) is not None:
                 name, _ = file_name(asking, tag)
                 words += [f"{option}={quote(name)}"] if name is not None else []
+            elif (of_first := _own(first, tag)) is not None:
+                first.note(APPROXIMATED, of_first, f"{tag}: task group {number + 1} says none, and gets that of the "
+                           "first one")
     variables = _variables(asking)
     for e in variables:
         e.used = True
@@ -102,3 +123,60 @@ def _part(asking: Asking, number: int, argument: Callable[[Asking, str], str], q
 def _variables(asking: Asking) -> list[Entry]:
     """The variables that the group has for itself."""
     return [e for e in asking.entries if e.slot == "Environment" and e.tag == "Variable" and e.level == GROUP]
+
+
+def launched(asked: Sequence[Asking]) -> str:
+    """What stands before the executable: the launcher with the number of copies and a blank; empty for one copy.
+
+    asked: the parts of the job as the target has them.
+    """
+    first = asked[0]
+    if len(first.groups) < 2 and not first.listed and not any(
+            first.said(tag) for tag in ("TaskCount", "TaskDistribution")):
+        return ""               # nothing says how many: the totals need not be asked
+    copies = copies_of(first, native=len(asked) > 1)
+    if copies < 2:
+        return ""
+    if len(asked) > 1:          # parts of a heterogeneous job, which one command starts in all of them
+        return f"srun --het-group={','.join(str(number) for number in range(len(asked)))} "
+    launcher = _launcher(first)
+    entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)), None)
+    if not launcher:
+        message = f"{first.dialect.title} starts the executable by itself, and not {copies} copies of it"
+        if entry is None:
+            first.note(DROPPED, None, f"TaskCount: {message}", subject="TaskCount")
+        else:
+            first.note(DROPPED, entry, message)
+        return ""
+    first.note(APPROXIMATED, entry, f"{copies} copies of the executable are started by {launcher}", "info",
+               "TaskCount")
+    if launcher == "srun" and any(
+            part.layout.shares_processors for part in totals_in(first).parts):
+        launcher += " --overcommit"         # else it starts no more tasks than there are processors
+    return f"{launcher} -n {copies} "
+
+
+def copies_of(asking: Asking, *, native: bool = False) -> int:
+    """How many copies of the executable a target starts: those of all task groups, or of the first one where the target
+    carries no other. native: the groups are parts of the job there."""
+    totals = totals_in(asking)
+    if len(totals.parts) < 2 or native or totals.copies < 2:
+        return totals.copies
+    groups = [asking.of(group) for group in asking.groups]
+    for group in groups:
+        group.silent = True
+    if _same_commands(groups) and (asking.dialect.name in _BY_MPIRUN or joined([part_of(group) for group in groups])):
+        return totals.copies
+    return totals.parts[0].layout.copies
+
+
+def _launcher(asking: Asking) -> str:
+    """The launcher of the target, or the one that the job names where it is there too."""
+    own = asking.dialect.launcher
+    entry = asking.extension("Launcher")
+    if entry is None or not own:
+        return own
+    if entry.text in EVERYWHERE or entry.text == own:
+        return entry.text
+    asking.note(APPROXIMATED, entry, f"{own} is written in place of {entry.text}")
+    return own

@@ -18,7 +18,7 @@ from sssjob.translators.scripts import side_by_side, untranslated
 from sssjob.translators.scripts.accepting import accepted, said_by, subject_of
 from sssjob.translators.scripts.asking import SUSPECT, Asking, is_fact
 from sssjob.translators.scripts.body import carry, mode_of
-from sssjob.translators.scripts.copies import SHEBANG, launched
+from sssjob.translators.scripts.copies import SHEBANG
 from sssjob.translators.scripts.in_place import Piece, page_of
 from sssjob.translators.scripts.opening import argument, interpreted, moves, opened
 from sssjob.translators.scripts.raw import lines_of, shell_words
@@ -190,7 +190,7 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
             command += [argument(asking, each) for each in shell_words(arguments.text)]
         except ValueError:
             command.append(word(arguments.text))
-    line = f"{launched(asked)}{' '.join(command)}" if command else ""
+    line = f"{side_by_side.launched(asked)}{' '.join(command)}" if command else ""
     return _runs(line), f"{line}\n" if line else ""
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from lxml import etree
 
-from sssjob.request import request_of
 from sssjob.request.asked import JOB, NEAREST
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, Asking
 from sssjob.translators.scripts.common import mail, named_variables
 from sssjob.translators.scripts.layout import Part, amount_of, one_part, total_of, unknown_factor
 from sssjob.translators.scripts.resource_limits import limits_of
+from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._adl_names import (
@@ -220,7 +220,7 @@ class Writer(ElementWriter):
 
     def copies_start(self, layout: Part) -> None:
         """Tell of tasks: an activity is started once, on the first of its hosts."""
-        copies = request_of(self.asking.job, bare=True).totals.copies
+        copies = copies_of(self.asking)
         if copies != 1:
             entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in self.asking.said(tag)), None)
             self.asking.note(DROPPED, entry, f"TaskCount: an activity is started once, not {copies} times; what "

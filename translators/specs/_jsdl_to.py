@@ -21,6 +21,8 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
 from sssjob.translators.scripts.common import named_variables
+from sssjob.translators.scripts.layout import Part, one_part, total_of
+from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._elements import ElementWriter, in_order
@@ -45,6 +47,7 @@ class Writer(ElementWriter):
     def __init__(self, asking: Asking) -> None:
         super().__init__(asking)
         self.spaces: Any = {None: JSDL, "jsdl-posix": POSIX}
+        self.part = one_part(asking) if len(asking.groups) > 1 else None
 
     def definition(self) -> Any:
         """The root element, without parts that are empty."""
@@ -80,11 +83,7 @@ class Writer(ElementWriter):
         self.kept(part, "ApplicationVersion")
         for e in self.asking.find("Extension", NEAREST, name="ApplicationDescription", type="jsdl"):
             self.add(part, "Description", e.text, e)
-        parallel = {tag: self.whole(self.asking.one(tag, levels, carried=("type",))) for tag, levels in (
-            ("TaskCount", (GROUP, GROUPS)), ("TaskDistribution", AMOUNTS), ("Processors", TASK))}
-        if len(self.asking.job.task_groups) > 1:
-            self.asking.note(DROPPED, None, "TaskGroup: JSDL holds one kind of task, the job has "
-                             f"{len(self.asking.job.task_groups)}", subject="TaskGroup")
+        parallel = self.parallel()
         self.processes(parallel)
         application = self.asking.extension("Application", "jsdl")
         kind = application.text if application is not None else "POSIXApplication"
@@ -106,17 +105,30 @@ class Writer(ElementWriter):
             part.append(run)
         return part
 
+    def parallel(self) -> dict[str, int | None]:
+        """The numbers of an SPMDApplication, by the property that says them; of several task groups those of the one
+        kind of task that they come to."""
+        part = self.part
+        if part is None:
+            return {tag: self.whole(self.asking.one(tag, levels, carried=("type",))) for tag, levels in (
+                ("TaskCount", (GROUP, GROUPS)), ("TaskDistribution", AMOUNTS), ("Processors", TASK))}
+        if part.geometry:
+            self.asking.note(DROPPED, part.sources.get("distribution"), "the tasks of each host cannot be said",
+                             subject="TaskDistribution")
+        return {"TaskCount": part.tasks, "TaskDistribution": part.per_node, "Processors": part.cpus}
+
     def processes(self, counts: dict[str, int | None]) -> None:
         """Say how many processes there are where the job leaves it to follow, and tell of a script started as often."""
         totals = request_of(self.asking.job, bare=True).totals
-        slots = totals.layout.slots or totals.layout.nodes
+        layout = self.part or totals.layout
+        slots = layout.slots or layout.nodes
         if counts["TaskCount"] is None and slots and any(n is not None for n in counts.values()):
             counts["TaskCount"] = slots
-        processes = counts["TaskCount"] or 1
-        if processes != totals.copies:
+        processes, copies = counts["TaskCount"] or 1, copies_of(self.asking)
+        if processes != copies:
             entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in self.asking.said(tag)), None)
             self.asking.note(DROPPED, entry, f"TaskCount: the {processes} processes of an SPMDApplication are as many "
-                             f"copies of the executable, not {totals.copies}", subject="TaskCount")
+                             f"copies of the executable, not {copies}", subject="TaskCount")
 
     def whole(self, entry: Entry | None) -> int | None:
         """A number of an SPMDApplication; None where there is none, or none that can be said."""
@@ -198,8 +210,13 @@ class Writer(ElementWriter):
         if architecture is not None:
             self.add(etree.SubElement(part, f"{{{JSDL}}}CPUArchitecture"), "CPUArchitectureName", architecture.text,
                      architecture)
+        of_groups = () if self.part is None else ("Processors", "NodeCount", "Memory")
         for name, (tag, metric, in_bytes) in NUMBERS.items():
-            self.number(part, name, tag, metric, in_bytes)
+            if tag not in of_groups:
+                self.number(part, name, tag, metric, in_bytes)
+        if self.part is not None:
+            self.of_groups(part, self.part)
+        self.beside_gpus(part)
         self.in_all(part)
         for name in ("FileSystem", "IndividualCPUSpeed", "IndividualCPUTime", "TotalCPUTime"):
             self.kept(part, name)
@@ -246,6 +263,36 @@ class Writer(ElementWriter):
             self.range(outer, alternative, in_bytes)
         if len(outer):
             part.append(outer)
+
+    def of_groups(self, outer: Any, part: Part) -> None:
+        """The amounts of several task groups as those of the one kind of task that they come to."""
+        memory = part.memory
+        total = None if memory is None else total_of(memory, part)
+        for name, number, entry in (("TotalCPUCount", part.processors, part.sources.get("processors")),
+                                    ("TotalResourceCount", part.nodes, part.sources.get("nodes")),
+                                    ("TotalPhysicalMemory", total, None if memory is None else memory.entry)):
+            if number:
+                self.add(etree.SubElement(outer, f"{{{JSDL}}}{name}"), "Exact", str(number), entry)
+        if memory is not None and total is None:
+            self.asking.dropped(memory.entry, "nothing says what it is multiplied with")
+        for e in part.beside:
+            self.asking.dropped(e, "another amount is written")
+        if part.gpus is not None:
+            self.asking.dropped(part.gpus.entry, subject="Resource GPU")
+
+    def beside_gpus(self, outer: Any) -> None:
+        """Say the processors that each GPU has beside it as those of the whole job, which alone has a place."""
+        entry = self.asking.extension("CpusPerGPU") if self.asking.says("CpusPerGPU") else None
+        processors = request_of(self.asking.job, bare=True).totals.processors
+        if entry is None:
+            return
+        if processors is None or not processors.known or outer.find(f"{{{JSDL}}}TotalCPUCount") is not None or (
+                self.part is not None):
+            self.asking.dropped(entry)
+            return
+        self.asking.note(APPROXIMATED, entry, f"{processors.value} processors in all, {entry.text} beside each GPU",
+                         "info")
+        self.add(etree.SubElement(outer, f"{{{JSDL}}}TotalCPUCount"), "Exact", str(processors.value), entry)
 
     def in_all(self, part: Any) -> None:
         """Say amounts of each task, processor or GPU, for which JSDL has no place, as those of the whole job."""

@@ -66,9 +66,24 @@ class Resources(Asked):
             self.note("SSS502", span[0], f"NodeCount: {layout.nodes} is taken of {span[0].text} to {span[1].text}")
         if of_places:
             layout.processors = self._most("Processors", layout)
+        if not self.target.executor:
+            self._beside_gpus(layout)
         if "nodes" in per and not layout.spread_evenly():
             self._lost("Processors", f"{layout.processors} processors in all, perhaps not the same number on each node")
         return layout
+
+    def _beside_gpus(self, layout: Layout) -> None:
+        """The processors that each GPU has beside it as those of the processes, or of the one that there is."""
+        entry = next((e for e in self.said("Extension") if e.attributes.get("name") == "CpusPerGPU"), None)
+        total = None if entry is None else request_of(self.job, bare=True).totals.processors
+        processes = layout.slots or (1 if (layout.nodes or 1) == 1 else 0)
+        if entry is None or total is None or not processes or total.value % processes:
+            return
+        entry.used = True
+        entry.understood |= {"name", "type"}
+        layout.tasks, layout.cpus = processes, int(total.value) // processes
+        self.note("SSS502", entry, f"{total.value} processors in all, {entry.text} beside each GPU", "info",
+                  "Extension CpusPerGPU")
 
     def _most(self, tag: str, layout: Layout) -> int | None:
         """The greater of what a group and the job say of a count; a group beside others has only its own. layout: what

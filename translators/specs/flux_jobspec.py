@@ -25,7 +25,6 @@ from sssjob.findings import Policy
 from sssjob.lrm.flux.errors import ProtocolError
 from sssjob.lrm.flux.jobspec import Layout, Level, faults
 from sssjob.lrm.usage import whole
-from sssjob.request.levels import request_of
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.scripts.accepting import accepted
@@ -44,6 +43,7 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.flux import DIALECT, duration
 from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options, Unfold
@@ -287,7 +287,7 @@ class Fold:
                              "Processors")
         slots = tasks if nodes is None else -(-tasks // nodes)
         layout = Layout(slots, counts.get("--cores-per-slot", 1), counts.get("--gpus-per-slot", 0), nodes, exclusive)
-        copies = layout.total if self.script is not None else request_of(self.asking.job, bare=True).totals.copies
+        copies = layout.total if self.script is not None else copies_of(self.asking)
         for e in self.asking.said("TaskDistribution") if copies < layout.total else ():
             times = "once" if copies == 1 else f"{copies} times"
             self.asking.note(APPROXIMATED, e, f"the command is started {times}, on {layout.total} slots")
