@@ -58,8 +58,8 @@ def test_a_whole_row_in_a_name_is_refused() -> None:
     jobs, reasons, findings = _read(f"{_EARLY}\n{_early(name)}\n")
     assert not jobs and reasons == {"columns": 1}
     assert [f.message for f in findings] == [
-        "record rejected: columns: 19 columns, not 11, and a delimiter that is part of a text cannot be told: print the "
-        "log with another --delimiter, and name it with the option delimiter"]
+        "record rejected: columns: 19 columns, not 11, and a delimiter that is part of a text cannot be told: print "
+        "the log with another --delimiter, and name it with the option delimiter"]
 
 
 @pytest.mark.parametrize("closed", ["", "|"], ids=["parsable2", "parsable"])

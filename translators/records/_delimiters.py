@@ -42,9 +42,9 @@ _FORM: Final = {column: form for form, columns in {
 
 
 def joined(fields: Sequence[str], columns: Sequence[str], delimiter: str, *, by_form: bool = True) -> list[str] | None:
-    """A row of as many fields as there are columns, of one that may have more; None where no way, or more than one, puts
-    them together. columns: their names in lower case. by_form: the texts have to be of the form of their column. Several
-    ways that differ in free texts only are one way: then the first free text takes all that it can.
+    """A row of as many fields as there are columns, of one that may have more; None where no way, or more than one,
+    puts them together. columns: their names in lower case. by_form: the texts have to be of the form of their column.
+    Several ways that differ in free texts only are one way: then the first free text takes all that it can.
     """
     extra = len(fields) - len(columns)
     if not 0 <= extra <= _MOST:
