@@ -194,29 +194,33 @@ class Statement:
 
 @dataclass(slots=True)
 class Usage:
-    """What an account was given, and what its jobs cost over a time less what was given back of it."""
+    """What an account was given, what its jobs cost over a time less what was given back of it, and what the accounts
+    below it have used beyond what they had (``below``)."""
 
     account: str
     currency: str
     given: Decimal = Decimal(0)
     used: Decimal = Decimal(0)
+    below: Decimal = Decimal(0)
 
     @property
     def percent(self) -> Decimal | None:
         """How much of what was given is used, to a tenth of a per cent; None where nothing was given."""
         with localcontext(EXACT):
-            return (100 * self.used / self.given).quantize(Decimal("0.1")) if self.given > 0 else None
+            return (100 * (self.used + self.below) / self.given).quantize(Decimal("0.1")) if self.given > 0 else None
 
     def reached(self, percent: Decimal) -> bool:
         """Whether so much of what was given is used; anything is too much of nothing."""
         with localcontext(EXACT):
-            return self.used > 0 if self.given <= 0 else 100 * self.used >= percent * self.given
+            used = self.used + self.below
+            return used > 0 if self.given <= 0 else 100 * used >= percent * self.given
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
         percent = self.percent
         return {"account": self.account, "currency": self.currency, "given": plain(self.given),
-                "used": plain(self.used), "percent": None if percent is None else plain(percent)}
+                "used": plain(self.used), "below": plain(self.below),
+                "percent": None if percent is None else plain(percent)}
 
     def take(self, entry: Entry, within: bool) -> None:
         """Take over what an entry does. within: whether it lies in the time of what is used."""

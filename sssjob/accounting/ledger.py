@@ -353,17 +353,36 @@ class Ledger(Charging):
 
     def usage(self, *, since: int | None = None, until: int | None = None, by: By = "end") -> list[Usage]:
         """What each account was given in all before until, and what its jobs cost between since and until, less what
-        was given back of that."""
+        was given back of that. A deposit with a term is given when the term begins, unless by is ``posted``; without
+        until what was given is that of now."""
         usages: dict[tuple[str, str], Usage] = {}
+        now = int(self._clock())
         with localcontext(EXACT):
             for entry in self.entries():
                 if not entry.account:           # it is about all of them
                     continue
                 usage = usages.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
-                moment = entry.moment(by)
-                if until is None or moment < until:
+                begin = entry.document.get("since") if entry.kind == "deposit" and by != "posted" else None
+                moment = begin if isinstance(begin, int) else entry.moment(by)
+                if moment < until if until is not None else begin is None or moment <= now:
                     usage.take(entry, since is None or moment >= since)
+            for currency in {currency for _, currency in usages}:
+                self._cover(usages, currency)
         return [usages[name] for name in sorted(usages)]
+
+    def _cover(self, usages: Mapping[tuple[str, str], Usage], currency: str) -> None:
+        """Add to what accounts of a currency have used what those below them have used beyond all that they had."""
+        children = self._children(currency)
+        credits = {a.account: a.credit for a in self.accounts() if a.currency == currency}
+
+        def lack(name: str) -> Decimal:
+            usage = usages[name, currency]
+            usage.below = sum(map(lack, children.get(name, ())), Decimal(0))
+            return max(Decimal(0), usage.used + usage.below - usage.given - credits.get(name, Decimal(0)))
+
+        below = {child for names in children.values() for child in names}
+        for name in children.keys() - below:
+            lack(name)
 
     def charged(self, *, since: int | None = None, until: int | None = None, by: By = "posted") -> Iterator[Job]:
         """The jobs of the charges in force, in the order in which they were charged, each with its Charge.

@@ -156,15 +156,30 @@ class Source:
                         start += len(half)
                         yield half
                         half = b""
-                if half and not last:
+                if half and (not last or _is_closed(head, half)):
                     start += len(half)
                     yield half + b"\n"
-                self.half = len(half) if last else 0
+                    half = b""
+                self.half = len(half)
         except PackedError:
             raise                       # a reader of lines rejects it, and the mark stays
         except OSError as error:
             raise AccessError(escape(str(path)), error.strerror or str(error)) from None
         self._end = _ReadBefore(path.name, start, _digest(head, start))
+
+
+def _is_closed(beginning: bytes, rest: bytes) -> bool:
+    """Whether the last line of a log needs no line end: that of JSON does not, if it closes what it has begun, or
+    is the end of a document of several lines."""
+    if beginning.lstrip()[:1] not in (b"{", b"["):
+        return False
+    if rest.lstrip()[:1] not in (b"{", b"["):
+        return rest.rstrip()[-1:] in (b"}", b"]")
+    try:
+        json.loads(rest)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _opened(raw: BinaryIO, offset: int) -> tuple[BinaryIO, bytes, int]:
@@ -200,15 +215,18 @@ def whole_lines(file: BinaryIO) -> tuple[BinaryIO, list[int]]:
 
     def pieces() -> Iterator[bytes]:
         """Pieces that end with whole lines; a line that is too long comes in parts."""
-        rest = b""
+        beginning = rest = b""
         for piece in _again(b"", file):
+            beginning = beginning or piece
             whole, end, rest = (rest + piece).rpartition(b"\n")
             if end:
                 yield whole + b"\n"
             if len(rest) > _LONGEST:
                 yield rest
                 rest = b""
-        if rest:
+        if rest and _is_closed(beginning, rest):
+            yield rest + b"\n"
+        elif rest:
             half.append(len(rest))
 
     return io.BufferedReader(Pieces(pieces()), _PIECE), half

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from sssjob.cli._files import emit
+from sssjob.cli._findings import problem
 from sssjob.cli._ledger import amount_of, line, moment_of, money, opened_ledger, place, plain, reason, told, unit_of
 from sssjob.cli._tables import table
 from sssjob.errors import AccessError, UsageError
@@ -18,6 +20,8 @@ from sssjob.findings import escape
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import Settings, Standing
 
+#: Letters by which sacctmgr understands more than one name.
+_ODD: Final = frozenset(",\"'=")
 #: How long sacctmgr may take for one account.
 _PATIENCE_S: Final = 60
 _any = click.option("--currency", metavar="UNIT", help="Currency (default: the only one that the account has).")
@@ -133,20 +137,23 @@ def expire(place: str | None, as_json: bool) -> int:
 
 
 @click.command("enforce")
-@click.option("--currency", default="", metavar="UNIT", help="Accounts of this currency (default: site credits).")
+@click.option("--currency", metavar="UNIT", help="Accounts of this currency (default: the only one that there is).")
 @click.option("--cluster", metavar="NAME", help="Only on this cluster (default: on all that the accounts have).")
 @click.option("--run", "runs", is_flag=True, help="Run the commands, instead of printing them.")
 @place
 @plain
-def enforce(currency: str, cluster: str | None, runs: bool, place: str | None, as_json: bool) -> int:
+def enforce(currency: str | None, cluster: str | None, runs: bool, place: str | None, as_json: bool) -> int:
     """Print the sacctmgr commands by which Slurm takes no more jobs of accounts of which nothing is available, or that
     are closed, and takes those of the others again."""
     with opened_ledger(place, create=False) as ledger:
-        standings = [s for s in ledger.standings() if s.account.currency == currency]
-    for standing in standings:
+        standings = ledger.standings()
+    unit = _only_currency([s.account.currency for s in standings], currency)
+    untaken = []
+    for standing in (s for s in standings if s.account.currency == unit):
         name = standing.account.account
-        if "," in name or not name.isprintable():
-            raise UsageError(f"account {name!r} is no name that sacctmgr takes")
+        if not name.isprintable() or set(name) & _ODD:
+            untaken.append(name)
+            continue
         most = "0" if standing.settings.closed or standing.available <= 0 else "-1"
         where = [f"name={name}", *([f"cluster={cluster}"] if cluster else [])]
         words = ["sacctmgr", "--immediate", "modify", "account", "where", *where, "set", f"GrpSubmitJobs={most}"]
@@ -154,7 +161,22 @@ def enforce(currency: str, cluster: str | None, runs: bool, place: str | None, a
             _run(words)
         emit(json.dumps({"type": "command", "account": name, "words": words, "run": runs}) + "\n" if as_json else
              f"{shlex.join(words)}\n")
-    return 0
+    for name in untaken:
+        problem(f"account '{escape(name, 60)}' is no name that sacctmgr takes: nothing is said of it",
+                as_json=as_json, status=1)
+    return 1 if untaken else 0
+
+
+def _only_currency(currencies: Sequence[str], named: str | None) -> str:
+    """The currency that an option names, else the only one of all accounts. Raises UsageError."""
+    kept = sorted(set(currencies))
+    if named in kept:
+        return named or ""
+    if named is None and len(kept) == 1:
+        return kept[0]
+    listed = " and ".join(unit or "credits" for unit in kept)
+    raise UsageError(f"there is no account in {named or 'credits'}" if named is not None else
+                     f"accounts are kept in {listed}; name one with --currency" if kept else "there are no accounts")
 
 
 def _run(words: list[str]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting.ledger import By, Entry, Statement
+    from sssjob.accounting.ledger import By, Entry, Statement, Usage
 
 
 @click.command("statement")
@@ -140,27 +141,41 @@ class _Shown:
 @click.option("--until", metavar="TIME", help="Jobs, and what was given, before this time.")
 @click.option("--by", default="end", type=click.Choice(["posted", "start", "end"]),
               help="Which time counts: of the end of the job (default), of its start, or of posting.")
-@click.option("--over", metavar="PERCENT", help="Only accounts that have used so much; status 1 where one has.")
+@click.option("--over", "thresholds", metavar="PERCENT", multiple=True,
+              help="Only accounts that have used so much; status 1 where one has. May repeat: the greatest that is "
+                   "reached is told.")
 @timezone
 @place
 @plain
-def usage(account: str | None, since: str | None, until: str | None, by: By, over: str | None, timezone: str | None,
-          place: str | None, as_json: bool) -> int:
-    """Print what every account, or ACCOUNT, was given, and what its jobs cost of it."""
+def usage(account: str | None, since: str | None, until: str | None, by: By, thresholds: tuple[str, ...],
+          timezone: str | None, place: str | None, as_json: bool) -> int:
+    """Print what every account, or ACCOUNT, was given, and what its jobs, and accounts below it, cost of it."""
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
-    threshold = None if over is None else amount_of(over.removesuffix("%"))
+    percents = sorted({amount_of(text.removesuffix("%")) for text in thresholds}, reverse=True)
+    if any(percent <= 0 for percent in percents):
+        raise UsageError("--over is a per cent above 0")
     with opened_ledger(place, create=False) as ledger:
         rows = [u for u in ledger.usage(since=first, until=last, by=by) if account in (None, u.account)]
     if account is not None and not rows:
         raise UsageError(f"there is no account {account!r}")
-    if threshold is not None:
-        rows = [u for u in rows if u.reached(threshold)]
+    reached = [(u, next((percent for percent in percents if u.reached(percent)), None)) for u in rows]
+    if percents:
+        reached = [(u, percent) for u, percent in reached if percent is not None]
     if as_json:
-        emit("".join(json.dumps(u.record()) + "\n" for u in rows))
-    elif rows or threshold is None:
-        emit(_table([(escape(u.account), f"{u.given:f}", f"{u.used:f}", "-" if u.percent is None else f"{u.percent:f}",
-                      u.currency or "credits") for u in rows], ("account", "given", "used", "%", "in")))
-    return 1 if rows and threshold is not None else 0
+        emit("".join(json.dumps(u.record() | ({} if percent is None else {"over": f"{percent:f}"})) + "\n"
+                     for u, percent in reached))
+    elif reached or not percents:
+        emit(_usage_table(reached, is_told=len(percents) > 1))
+    return 1 if reached and percents else 0
+
+
+def _usage_table(rows: Sequence[tuple[Usage, Decimal | None]], is_told: bool) -> str:
+    """Accounts with what they have used. is_told: whether the threshold that each has reached has a column."""
+    has_trees = any(u.below for u, _ in rows)
+    titles = ("account", "given", "used", *(["below"] if has_trees else []), "%", *(["over"] if is_told else []), "in")
+    return _table([(escape(u.account), f"{u.given:f}", f"{u.used:f}", *([f"{u.below:f}"] if has_trees else []),
+                    "-" if u.percent is None else f"{u.percent:f}", *([f"{percent:f}"] if is_told else []),
+                    u.currency or "credits") for u, percent in rows], titles)
 
 
 def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:

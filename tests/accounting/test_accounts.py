@@ -318,6 +318,20 @@ def test_slurm_takes_no_more_jobs_of_what_is_used_up(ledger: Command, tmp_path: 
     assert "sacctmgr" in ledger("enforce --currency EUR --run").err
 
 
+def test_limits_without_a_currency_and_with_odd_names(ledger: Command) -> None:
+    """Without --currency no account was stopped, in silence; a name with a comma stopped the stopping of all."""
+    ledger("deposit chem 1 --currency EUR")
+    command = "sacctmgr --immediate modify account where name=chem set GrpSubmitJobs=-1\n"
+    assert ledger("enforce") == (0, command, "")
+    assert ledger("enforce --currency USD") == (2, "", "sssjob: there is no account in USD\n")
+    ledger("deposit a,b 1 --currency EUR --new")
+    assert ledger("enforce") == (
+        1, command, "sssjob: account 'a,b' is no name that sacctmgr takes: nothing is said of it\n")
+    ledger("deposit chem 1 --new")
+    assert ledger("enforce") == (
+        2, "", "sssjob: accounts are kept in credits and EUR; name one with --currency\n")
+
+
 def test_settings_are_as_they_were_written() -> None:
     settings = Settings("up", ("a",), (), D("1.50"), 2, True)
     assert settings.record() == {"parent": "up", "users": ("a",), "machines": (), "per_user": "1.50", "digits": 2,

@@ -118,11 +118,12 @@ def test_what_an_account_has_used(ledger: Command) -> None:
                        "chem     4      1.00  25.0  EUR\nidle     4      0     0.0   EUR\n", "")
     assert ledger("usage --until 1970-01-01T01:00:00Z").out.splitlines()[2].split() == ["chem", "0", "0", "-", "EUR"]
     late = ledger("usage chem --json --since 1970-01-01T02:00:00Z")
-    assert json.loads(late.out) == {"account": "chem", "currency": "EUR", "given": "4", "used": "0", "percent": "0.0"}
+    assert json.loads(late.out) == {"account": "chem", "currency": "EUR", "given": "4", "used": "0", "below": "0",
+                                    "percent": "0.0"}
     assert ledger("usage --over 26%") == (0, "", "")
     over = ledger("usage --over 25 --json")
     assert (over.code, [json.loads(line)["account"] for line in over.out.splitlines()]) == (1, ["chem"])
-    assert ledger("usage --over x").code == 2
+    assert ledger("usage --over x").code == ledger("usage --over 0").code == ledger("usage --over -5").code == 2
     assert ledger("usage nobody").code == 2
 
 

@@ -200,6 +200,21 @@ def test_a_line_without_an_end_is_not_charged(ledger: Command, tmp_path: Path) -
         "whole, or end the line\n")
 
 
+@pytest.mark.parametrize("resume", ["", "--resume"])
+@pytest.mark.parametrize("indent", [None, 1], ids=["a line", "lines"])
+def test_a_json_document_needs_no_line_end(ledger: Command, tmp_path: Path, resume: str, indent: int | None) -> None:
+    """Its brackets say that it is whole, as of an answer that was stored; one that is cut is told."""
+    jobs = [{"jobid": f"f{n}", "id": n, "username": "ann", "bank": "chem", "ncores": 2, "nnodes": 1, "t_submit": 1.0,
+             "t_run": 2.0, "t_cleanup": 3602.0, "result": "COMPLETED", "returncode": 0} for n in (1, 2)]
+    text = json.dumps({"jobs": jobs}, indent=indent)
+    read = f"charge -f flux-jobs --option machine=m --rates rates.toml {resume} f.json"
+    (tmp_path / "f.json").write_text(text[:-1])
+    assert ledger(read).code == 1
+    (tmp_path / "f.json").write_text(text)
+    answer = ledger(read)
+    assert (answer.code, json.loads(ledger("balance --json").out)["balance"]) == (0, "-2.00")
+
+
 def test_a_log_is_read_in_one_zone(ledger: Command, tmp_path: Path) -> None:
     """In another zone every job would be another run, charged again, whatever the file is called."""
     (tmp_path / "g.txt").write_text(SACCT + ROW.format(1))

@@ -66,3 +66,26 @@ def test_an_end_before_the_start() -> None:
     (job,), messages = read("JobID|State|Start|End|Elapsed\n1|COMPLETED|1795000100|1795000000|00:00:05\n", "sacct")
     assert [p.text for p in job.all("Extension") if p.get("name") == "Elapsed"] == []
     assert messages[-1] == "job 1 ends 100 s before it starts"
+
+
+@pytest.mark.parametrize("before", ["", 'account="chem" '], ids=["no account", "an account"])
+@pytest.mark.parametrize("chosen", [
+    "jobname=x account=evil", "project=x account=evil jobname=y", "jobname=x queue=q account=evil user=eve group=h",
+    "jobname=x account=evil queue=w"])
+def test_a_job_is_not_whose_its_name_says(before: str, chosen: str) -> None:
+    """OpenPBS writes the owner before the texts that he chooses: ``qsub -P 'x account=evil'`` made evil pay."""
+    text = (f"02/01/2026 02:00:00;E;7.srv;user=ann group=g {before}{chosen} queue=q ctime=1738353600 qtime=1738353600 "
+            "start=1738360800 exec_host=n1/0*8 end=1738364400 Exit_status=0 resources_used.walltime=01:00:00\n")
+    (job,), told = read(text, "pbs-acct")
+    assert (job.user, job.group, job.project, job.queue) == ("ann", "g", "chem" if before else None, "q")
+    assert ("job 7.srv: account stands inside the project or the name of the job, where a user has written it; it is "
+            "not taken") in told
+
+
+def test_torque_writes_the_account_behind_the_owner() -> None:
+    """An account that is the manager's counts, also where the record says less of the job."""
+    text = ("02/01/2026 02:00:00;E;7.srv;user=ann group=g jobname=x queue=q ctime=1738353600 qtime=1738353600 "
+            "etime=1738353600 start=1738360800 owner=ann@h account=chem exec_host=n1/0 end=1738364400 Exit_status=0 "
+            "resources_used.walltime=01:00:00\n")
+    (job,), told = read(text, "pbs-acct")
+    assert (job.project, told) == ("chem", [])

@@ -280,6 +280,18 @@ def test_runs_and_tasks() -> None:
     assert next(j for j in sge_jobs() if j.id == "16").delivered == Delivered()
 
 
+@pytest.mark.parametrize(("category", "limit"), [
+    ("-l h_rt=24:00:00", 86400), ("-l h_rt=0:1:0,s_rt=00:00:30 -pe smp 4", 60), ("-l foo=a:NONE:5:NONE:1", None)])
+@pytest.mark.parametrize("task", ["NONE", "1.node7"])
+def test_colons_in_a_category(category: str, limit: int | None, task: str) -> None:
+    """They made a job one of its own slaves, which waited for it until the log ended and was rejected."""
+    master = sge_line(f40=category)
+    lines = master if task == "NONE" else sge_line(f40=category, f42=task) + master
+    jobs, counts, _ = jobs_of(sge_acct.TRANSLATOR, lines)
+    assert len(jobs) == 1 and not counts.reasons
+    assert (jobs[0].requested.value("Duration") if jobs[0].requested else None) == limit
+
+
 def sge_line(**changed: str) -> bytes:
     """A line of 45 fields, some of them changed by the number of the field."""
     head = ["q", "h1", "g", "u", "name", "7", "sge", "0", "1311095300", "1311095310", "1311095410", "0", "0", "100"]

@@ -38,6 +38,10 @@ _USED: Final = ("resources_used.cput", "resources_used.walltime", "resources_use
 #: What says again what others say, or nothing of the job.
 _BESIDE: Final = ("Resource_List.mpiprocs", "Resource_List.ompthreads", "alt_id", "accounting_id", "requestor",
                   "array_indices", "pcap_accelerator", "pcap_node")
+#: Whose a job is, and the texts that its user chooses, as they stand in OpenPBS (pbs_accounting) and Torque:
+#: ``user= group= account= project= jobname= queue= ctime= ...``; Torque writes the account behind the owner.
+_OWNERS: Final = frozenset(("user", "group", "account"))
+_CHOSEN: Final = ("project", "jobname")
 #: The attributes that become part of a job; all others are told.
 READ: Final = frozenset((*WHO, *_WHEN, *_ENDED, *HELD, *_USED, *_BESIDE))
 Texts = tuple[str, ...]
@@ -167,14 +171,30 @@ def form_of(text: str) -> PbsForm | None:
 
 def attributes(text: str) -> dict[str, str]:
     """``a=1 b="two words" c=3``; a word without = belongs to the value before it, and of a name that stands twice the
-    last value counts, for managers write their own attributes behind those of users."""
-    return dict(_pairs(text))
+    last value counts, for managers write their own attributes behind those of users. Whose a job is they write before
+    its project and name, or behind its queue: what stands between is the user's."""
+    return dict(_parted(text)[0])
+
+
+def _parted(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """(the attributes of a record, those that a user has written into the project or the name of the job)."""
+    pairs = list(_pairs(text))
+    names = [name for name, _ in pairs]
+    first = min((names.index(name) for name in _CHOSEN if name in names), default=len(names))
+    last = max((at for at, name in enumerate(names) if name == "queue" and names[at + 1:at + 2] == ["ctime"]),
+               default=0)
+    forged = [at for at in range(first + 1, last) if names[at] in _OWNERS]
+    return [pair for at, pair in enumerate(pairs) if at not in forged], [pairs[at] for at in forged]
 
 
 def tell_forged(reading: Reading, ident: str, text: str, number: int) -> None:
     """Tell which attributes stand in a record of a job with several values. number: of its line."""
     values: dict[str, set[str]] = {}
-    for name, value in _pairs(text):
+    pairs, forged = _parted(text)
+    for name, _ in forged:
+        reading.tell("SSS542", name, f"job {escape(ident, 60)}: {escape(name, 60)} stands inside the project or the "
+                     "name of the job, where a user has written it; it is not taken", number)
+    for name, value in pairs:
         values.setdefault(name, set()).add(value)
     for name, different in values.items():
         if len(different) > 1:

@@ -27,6 +27,7 @@ from sssjob.lrm.slurm import NOWHERE, stated
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
+from sssjob.translators.records._delimiters import FREE, joined
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._sacct_rows import (
     COUNTED,
@@ -83,9 +84,6 @@ COLUMNS: Final[dict[str, str]] = {
     "workdir": "InitialWorkingDirectory", "ntasks": "", "cputime": "",
     "tresusageintot": "Extension GpuDuration, by gres/gpuutil of the steps",
 }
-#: Columns in which a user may write the delimiter.
-_FREE: Final = ("jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey",
-                "container", "constraints", "stdin", "stdout", "stderr")
 _COMPONENTS: Final = 10_000
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
 
@@ -101,7 +99,8 @@ class Rows(Reading):
         if not self.delimiter:
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
-        self.free = -1
+        self.free: list[int] = []           # the columns in which the delimiter may stand
+        self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nobody has said it
         self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
@@ -116,6 +115,7 @@ class Rows(Reading):
         column_option = context.options.get("columns")
         if column_option is not None:
             self._name(column_option.split(","))
+            self.is_closed = None
             if "jobid" not in self.columns:
                 raise UsageError("option columns names no JobID")
 
@@ -136,11 +136,11 @@ class Rows(Reading):
 
     def _name(self, names: list[str]) -> None:
         """Take names as the columns from here on; tell which are not carried over."""
-        if names and not names[-1].strip():         # --parsable ends its lines with the delimiter
+        self.is_closed = bool(names) and not names[-1].strip()         # --parsable ends its lines with the delimiter
+        if self.is_closed:
             names = names[:-1]
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
-        free = [i for i, n in enumerate(self.columns) if n in _FREE]
-        self.free = free[0] if len(free) == 1 else -1
+        self.free = [i for i, n in enumerate(self.columns) if n in FREE]
         self.rows = Columns(tuple(self.columns))
         lost = [n.strip() for n, low in zip(names, self.columns, strict=True)
                 if low not in COLUMNS and low not in EXTENSIONS]
@@ -175,16 +175,26 @@ class Rows(Reading):
         """Make a row of as many fields as there are columns. Rejected: header, columns."""
         if not self.columns:
             raise Rejected("header", "no header and no option columns says what the columns are")
-        extra = len(fields) - len(self.columns)
-        if extra == 1 and not fields[-1]:
-            fields.pop()
-        elif extra > 0 and self.free >= 0:
-            end = self.free + extra + 1
-            fields[self.free:end] = [self.delimiter.join(fields[self.free:end])]
-            self.tell("SSS542", self.columns[self.free], f"the delimiter stands in {self.columns[self.free]}, which "
-                      "takes it", number)
+        count_read = len(fields)
+        if self.is_closed is None and not fields[-1]:
+            ways = (joined(some, self.columns, self.delimiter) for some in (fields[:-1], fields))
+            rows = [row for row in ways if row is not None]
         else:
-            raise Rejected("columns", f"{len(fields)} columns, not {len(self.columns)}")
+            if self.is_closed and not fields[-1]:
+                fields.pop()
+                if len(fields) == len(self.columns):
+                    return
+            row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+            rows = [] if row is None else [row]
+        if not rows or any(text != rows[-1][i] for i, text in enumerate(rows[0]) if i not in self.free):
+            why = ("" if count_read < len(self.columns) else ", and a delimiter that is part of a text cannot be told: "
+                   "print the log with another --delimiter, and name it with the option delimiter")
+            raise Rejected("columns", f"{count_read} columns, not {len(self.columns)}{why}")
+        fields[:] = rows[0]
+        for at in self.free:
+            if self.delimiter in fields[at]:
+                self.tell("SSS542", self.columns[at], f"the delimiter stands in {self.columns[at]}, which takes it",
+                          number)
 
     def fold(self, row: Mapping[str, str], number: int) -> Iterable[Job]:
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""

@@ -26,7 +26,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._lines import Line
-from sssjob.translators.records._values import BYTES, cpu_of
+from sssjob.translators.records._values import BYTES, FLOAT, cpu_of
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -50,6 +50,9 @@ _LEAST: Final = 43
 _BEYOND: Final = ("",) * 7      # for what later releases append
 _SLAVES: Final = 100_000
 _COLONS: Final = 9          # colons in a name or an account
+_CATEGORY: Final = 100      # colons in a category
+_NO_TASK: Final = ("NONE", "")
+_TASK: Final = re.compile(r"NONE|\d+\.[^:]*[A-Za-z][^:]*", re.ASCII)      # ``1.node7``, as a slave has
 _EPOCH: Final = 9           # digits of a time
 _NO_ACCOUNT: Final = ("sge", "NONE")
 _MICRO: Final = Decimal("0.000001")
@@ -84,12 +87,14 @@ class _Reading(Reading):
             fields = self._unshifted(fields)
             if len(fields) < _LEAST:
                 raise Rejected("columns", f"{len(fields)} fields, not {_LEAST} or more")
+        if fields[41] not in _NO_TASK:
+            fields = _with_category(fields)
         if not fields[5].strip("0"):
             raise Rejected("id", "job number 0")
         fields += _BEYOND
         record = self._record(fields, line.number)
         key = fields[5], fields[35]
-        if fields[41] not in ("NONE", ""):
+        if fields[41] not in _NO_TASK:
             if self.held >= _SLAVES:
                 raise Rejected("too-long", f"more than {_SLAVES} slaves of parallel jobs wait for their master")
             record.id, record.requested = fields[41], []
@@ -210,6 +215,17 @@ def _ending(texts: tuple[str, str, bool]) -> tuple[str, int | None, int | None, 
     message = f"{why}: {text}" if why else text
     exit_code, signal = ended(failed, code)
     return native, exit_code, signal, "" if signal is None else status, message
+
+
+def _with_category(fields: list[str]) -> list[str]:
+    """Fields of a line with colons in its category, as ``-l h_rt=24:00:00`` has: iow, pe_taskid and maxvmem, which have
+    forms of their own, stand behind it, and are followed by two fields, by none, or of other releases by more."""
+    length = len(fields)
+    for at in (length - 5, length - 3, *range(40, min(length - 2, 40 + _CATEGORY))):
+        iow, task, peak_size = fields[at:at + 3]
+        if at >= 40 and FLOAT.fullmatch(iow) and _TASK.fullmatch(task) and FLOAT.fullmatch(peak_size):
+            return fields if at == 40 else [*fields[:39], ":".join(fields[39:at]), *fields[at:]]
+    return fields
 
 
 def _digits(text: str) -> bool:

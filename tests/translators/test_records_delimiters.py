@@ -1,0 +1,87 @@
+"""A user who writes sacct's delimiter into the name of a job neither leaves the accounts nor pays from another one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sssjob.document.model import Job
+from sssjob.findings import Findings
+from sssjob.translators.base import ReadContext
+from sssjob.translators.records.sacct import TRANSLATOR
+
+_LATE = "JobID|State|Start|End|ElapsedRaw|AllocTRES|Cluster|JobName|Account|User|Partition|Reservation"
+_EARLY = "JobID|JobName|Account|User|Cluster|State|Start|End|ElapsedRaw|AllocTRES|Comment"
+
+
+def _read(text: str, **options: str) -> tuple[list[Job], dict[str, int], Findings]:
+    from io import BytesIO
+
+    context = ReadContext(options={"timezone": "UTC", **options})
+    assert TRANSLATOR.stream is not None
+    stream = TRANSLATOR.stream(BytesIO(text.encode()), context)
+    return list(stream), dict(stream.counts.reasons), context.findings
+
+
+def _late(name: str) -> str:
+    return f"7|COMPLETED|2026-01-05T10:00:00|2026-01-05T11:00:00|3600|cpu=8,node=1|helix|{name}|chem|ann|std|"
+
+
+def _early(name: str, comment: str = "") -> str:
+    return (f"7|{name}|chem|ann|helix|COMPLETED|2026-01-05T10:00:00|2026-01-05T11:00:00|3600|cpu=8,node=1|"
+            f"{comment}")
+
+
+def _whose(jobs: list[Job]) -> list[tuple[str | None, ...]]:
+    return [(job.name, job.project, job.user, job.machine) for job in jobs]
+
+
+@pytest.mark.parametrize("name", ["x|bio", "x|bio|eve", "|", "||||"])
+@pytest.mark.parametrize("closed", ["", "|"], ids=["parsable2", "parsable"])
+def test_a_row_whose_last_column_is_empty_keeps_its_account(name: str, closed: str) -> None:
+    """A job called ``x|bio`` was charged to bio: the empty last column was taken for the end of the line."""
+    jobs, reasons, findings = _read(f"{_LATE}{closed}\n{_late(name)}{closed}\n")
+    assert _whose(jobs) == [(name, "chem", "ann", "helix")] and not reasons
+    assert [f.message for f in findings] == ["the delimiter stands in jobname, which takes it"]
+
+
+@pytest.mark.parametrize(("name", "comment"), [
+    ("x|bio", ""), ("x|bio|eve|colony", ""), ("a", "b|c"), ("a|b", "c|d"), ("||||||||", "")])
+def test_two_free_texts(name: str, comment: str) -> None:
+    """The columns between them have forms, so that there is one way to part the row."""
+    jobs, reasons, _ = _read(f"{_EARLY}\n{_early(name, comment)}\n")
+    assert _whose(jobs) == [(name, "chem", "ann", "helix")] and not reasons
+
+
+def test_a_whole_row_in_a_name_is_refused() -> None:
+    """Two ways fit: the row is rejected, and the message says how to print the log."""
+    name = "x|bio|eve|helix|COMPLETED|2026-01-05T10:00:00|2026-01-05T10:00:01|1|cpu=1"
+    jobs, reasons, findings = _read(f"{_EARLY}\n{_early(name)}\n")
+    assert not jobs and reasons == {"columns": 1}
+    assert [f.message for f in findings] == [
+        "record rejected: columns: 19 columns, not 11, and a delimiter that is part of a text cannot be told: print "
+        "the log with another --delimiter, and name it with the option delimiter"]
+
+
+@pytest.mark.parametrize("closed", ["", "|"], ids=["parsable2", "parsable"])
+def test_columns_by_option_say_nothing_of_the_end_of_a_line(closed: str) -> None:
+    columns = _EARLY.replace("|", ",")
+    jobs, reasons, _ = _read(f"{_early('a|b')}{closed}\n{_early('plain')}{closed}\n", columns=columns)
+    assert [job.name for job in jobs] == ["a|b", "plain"] and not reasons
+    late, reasons, _ = _read(f"{_late('x|bio')}\n", columns=_LATE.replace("|", ","))
+    assert not late and reasons == {"columns": 1}       # it may be a line of --parsable, by which bio would pay
+
+
+def test_more_delimiters_than_a_name_can_hold() -> None:
+    jobs, reasons, _ = _read(f"{_EARLY}\n{_early('|' * 5000)}\n")
+    assert not jobs and reasons == {"columns": 1}
+
+
+_texts = st.text(st.sampled_from("a|:= 1-,"), max_size=12)
+
+
+@given(_texts, _texts)
+def test_nobody_else_pays(name: str, comment: str) -> None:
+    """Whatever a user writes: the job is his project's, or the row is rejected."""
+    jobs, reasons, _ = _read(f"{_EARLY}\n{_early(name, comment)}\n")
+    assert {(job.project, job.user) for job in jobs} <= {("chem", "ann")}
+    assert len(jobs) + sum(reasons.values()) == 1

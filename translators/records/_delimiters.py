@@ -1,0 +1,78 @@
+"""Rows of sacct in which a text holds the delimiter: which fields belong together.
+
+sacct quotes nothing, so that a job whose user called it ``a|b`` has a field more than there are columns. The fields are
+put together again where the columns allow one way only; a guess would let a user write another account into the row.
+
+Source: sacct(1), Job Accounting Fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from sssjob.lrm.slurm import state_of
+
+__all__ = ["FREE", "joined"]
+
+#: Columns in which a user may write the delimiter.
+FREE: Final = frozenset((
+    "jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey", "container",
+    "constraints", "stdin", "stdout", "stderr"))
+#: Fields above the number of columns for which a way is looked for. Slurm's names of jobs have up to 1,024 characters.
+_MOST: Final = 1024
+_FORMS: Final = {form: re.compile(pattern, re.ASCII) for form, pattern in {
+    "time": r"\d{1,20}|\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?|Unknown|None|N/A",
+    "count": r"-?\d{0,20}", "clock": r"[\d:.-]*|INVALID", "limit": r"[\d:-]*|UNLIMITED|Partition_Limit",
+    "size": r"[\d.]*[A-Za-z?]{0,3}", "tres": r"(?:[a-z]+(?:/[^=,]*)?=[^=,]*(?:,|\Z))*",
+    "exit": r"(?:-?\d+(?::-?\d+)?)?", "id": r"(?:\d[\w.+\[\],%-]*)?",
+}.items()}
+#: The form that the texts of a column have whoever the job is of.
+_FORM: Final = {column: form for form, columns in {
+    "time": ("submit", "eligible", "start", "end"),
+    "count": ("elapsedraw", "cputimeraw", "alloccpus", "ncpus", "reqcpus", "reqnodes", "allocnodes", "nnodes", "uid",
+              "gid", "restarts", "ntasks", "timelimitraw", "priority", "associd", "dbindex", "qosraw"),
+    "clock": ("elapsed", "suspended", "totalcpu", "usercpu", "systemcpu", "cputime", "planned", "reserved"),
+    "limit": ("timelimit",), "size": ("maxrss", "maxvmsize", "reqmem", "consumedenergy", "consumedenergyraw"),
+    "tres": ("alloctres", "reqtres", "tresusageintot"), "exit": ("exitcode", "derivedexitcode"),
+    "id": ("jobid", "jobidraw"),
+}.items() for column in columns}
+
+
+def joined(fields: Sequence[str], columns: Sequence[str], delimiter: str, *, by_form: bool = True) -> list[str] | None:
+    """A row of as many fields as there are columns, of one that may have more; None where no way, or more than one,
+    puts them together. columns: their names in lower case. by_form: the texts have to be of the form of their column.
+    Several ways that differ in free texts only are one way: then the first free text takes all that it can.
+    """
+    extra = len(fields) - len(columns)
+    if not 0 <= extra <= _MOST:
+        return None
+    # of each column: how many fields the columns before it may have taken beside their own
+    before: list[set[int]] = [{0}]
+    for at, column in enumerate(columns):
+        if column in FREE:
+            before.append(set(range(min(before[at], default=extra + 1), extra + 1)))
+        else:
+            before.append({more for more in before[at] if not by_form or _may_be(fields[at + more], column)})
+    before[-1] &= {extra}
+    for at in range(len(columns) - 1, -1, -1):
+        behind = before[at + 1]
+        most = max(behind, default=-1)
+        before[at] = {more for more in before[at] if (more <= most if columns[at] in FREE else more in behind)}
+        if columns[at] not in FREE and len({fields[at + more] for more in before[at]}) != 1:
+            return None
+    if not before[0]:
+        return None
+    ends = [0]
+    for column, behind in zip(columns, before[1:], strict=True):
+        ends.append(max(behind) if column in FREE else ends[-1])
+    return [delimiter.join(fields[at + first:at + last + 1]) for at, (first, last) in enumerate(pairwise(ends))]
+
+
+def _may_be(text: str, column: str) -> bool:
+    """Whether a column may hold a text."""
+    if column == "state":
+        return state_of(text) is not None
+    return column not in _FORM or _FORMS[_FORM[column]].fullmatch(text) is not None
