@@ -33,6 +33,7 @@ SILENT: Final = "a resource manager does not answer, or not for all jobs; this i
 _MOST_RETRIES: Final = 1000
 _STILL: Final = 7               # exit status: in the journal, and still to be submitted
 _CAUSED: Final = ("failed", "canceled", "skipped")
+_PLAIN: Final = ("exit code", "signal")         # how messages begin that say what the exit status says
 _STANDING: Final = ("Hold", "Suspended")        # states of a job that waits for somebody
 _REFUSED: Final = ("never-ran", "lost", "launch")
 
@@ -191,11 +192,12 @@ def facts(job: Running) -> list[dict[str, Any]]:
 
 
 def tell_causes(jobs: Iterable[JobOutcome]) -> None:
-    """Why jobs ended badly with neither a code nor a signal, or never began, a line for each reason, which names the
-    first job and says how many more there are."""
+    """Why jobs ended badly or never began, where that is more than their code or signal says, a line for each reason,
+    which names the first job and says how many more there are."""
     reasons: dict[str, list[JobOutcome]] = {}
     for job in jobs:
-        if job.word in _CAUSED and job.exit_code is None and job.signal is None:
+        says_no_more = job.message.startswith(_PLAIN) or (not job.message and (job.exit_code or job.signal))
+        if job.word in _CAUSED and not says_no_more:
             reasons.setdefault(job.message or "it is not known how it ended", []).append(job)
     for reason, alike in reasons.items():
         problem(f"{_and_more([job.label for job in alike])}: {reason}", status=alike[0].code)

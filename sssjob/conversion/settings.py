@@ -47,6 +47,14 @@ def _text(value: object) -> object:
     return value
 
 
+def _place(value: object) -> object:
+    """A folder that is the same wherever a command is started."""
+    text = str(_text(value))
+    if not (text.startswith(("/", "~/")) or text == "~"):
+        raise ValueError("is to be an absolute path, or one that begins with ~/")
+    return text
+
+
 def _seconds(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
         raise ValueError(f"is to be a number of seconds, more than 0 and at most {_MOST_SECONDS:.0f}")
@@ -88,8 +96,8 @@ class Setting:
 
     def of_text(self, text: str) -> object:
         """The value that a text means, as the variable has it. Raises ValueError."""
-        if self.check is _text:
-            return _text(text)
+        if self.check in (_text, _place):
+            return self.check(text)
         try:
             number = float(text) if self.check is _seconds else int(text)
         except ValueError:
@@ -109,7 +117,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("submit_commands", "submit commands of an executor that run at a time", _few, 2),
     Setting("accounting_delay", "seconds that a job that has ended waits for its accounting record", _seconds, 10),
     Setting("lost_after", "seconds that a job of which nothing is known counts as alive", _seconds, 60),
-    Setting("work_directory", "where scripts and records of jobs are", default="~/.psij/work"),
+    Setting("work_directory", "where scripts and records of jobs are", _place, "~/.psij/work"),
     Setting("max_queued", "jobs of an executor that may be submitted and not have ended at a time", _count),
     Setting("max_queued_total", "the same of all executors together", _count, general=True),
     Setting("parallel_environment", "of Grid Engine, for jobs of several slots"),

@@ -295,6 +295,7 @@ class Engine:
                 submission.owned = True
                 self.adopting.adopt(submission)
                 self._take_wishes(submission)
+        self.recording.look_for_room()
         self.adopting.look_again(self.looked)
         for job in self.doubted.values():
             self.pend(job)

@@ -36,6 +36,7 @@ class Progress:
         self.total = total
         self.stream = sys.stderr if stream is None else stream
         self.shown = self.stream.isatty() if shown is None else shown
+        self._quiet = shown is False
         self.states: dict[str, str] = {}
         self._counts = dict.fromkeys((*_GOING, *_ENDED), 0)     # never another key: the line is drawn by a thread
         self._before = 0            # jobs that had ended when we began
@@ -60,6 +61,22 @@ class Progress:
             self._drawn(lambda: self._say(label, state, message))
         else:
             self._drawn(self._started)
+
+    def warn(self, text: str) -> None:
+        """Say at once, on a terminal or not, what keeps the jobs' states from being known."""
+        def say() -> None:
+            line = f"sssjob: {escape(text, 1000)}"
+            if self.shown:
+                from rich.text import Text
+
+                self._started().console.print(Text(line))
+            else:
+                self.stream.write(f"{line}\n")
+                self.stream.flush()
+
+        if not self._quiet:
+            with suppress(OSError):
+                say()
 
     def _count(self, name: str, state: str) -> None:
         before = self.states.get(name)

@@ -9,6 +9,7 @@ import psij
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Tidies
 from sssjob.run.standing import Running, Submission
+from sssjob.run.storage import has_no_room
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -66,10 +67,19 @@ class Recording:
         return submission.owned and entry is not None and entry.ended is None and (
             not self.engine.open[id(submission)] and submission.kept)
 
+    def look_for_room(self) -> None:
+        """Tell where there is no room for what other clients learn of their jobs, for which we wait."""
+        for submission in self.engine.submissions:
+            entry = submission.entry
+            if entry is not None and not (submission.owned or submission.kept) and has_no_room(entry.journal.path):
+                self._complain(f"{entry.journal.path}: the disk is full: what other clients learn of jobs is not "
+                               "written before there is room")
+
     def _complain(self, text: str) -> None:
-        """Tell what is wrong with the journal, once."""
+        """Tell what is wrong with the journal, once and at once."""
         if text not in self.engine.told:
             self.engine.told.add(text)
+            self.engine.progress.warn(text)
             self.engine.findings.add("SSS602", "journal", text, severity="warning")
 
     def _clean(self, submission: Submission) -> None:

@@ -57,7 +57,8 @@ def test_run_shows_one_line_and_json_has_all(tmp_path: Path, monkeypatch: pytest
 
 
 def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.CaptureFixture[str]) -> None:
-    """Failed without a code, canceled, and left out; a code or a signal speaks for itself."""
+    """Failed without a code or in spite of code 0, canceled, and left out; a code or a signal alone speaks for itself,
+    and does not say that it is a time limit's."""
     from sssjob.cli._journal import tell_causes
     from sssjob.document.model import Job
     from sssjob.run.outcomes import JobOutcome
@@ -68,10 +69,13 @@ def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.Capture
                  JobOutcome(job, "c", "failed", message="lost: nobody knows it"), JobOutcome(job, "d", "failed", 3),
                  JobOutcome(job, "e", "done", 0), JobOutcome(job, "f", "canceled", signal=15),
                  *(JobOutcome(job, f"g{n}", "canceled", message="cancel: canceled on request") for n in range(200)),
-                 JobOutcome(job, "h", "failed")])
+                 JobOutcome(job, "h", "failed"), JobOutcome(job, "i", "failed", 0, message="stage-out: a is not there"),
+                 JobOutcome(job, "j", "failed", signal=9, message="signal 9"),
+                 JobOutcome(job, "k", "failed", signal=15, message="timeout: TIMEOUT")])
     assert capfd.readouterr().err.splitlines() == [
         "sssjob: a and 200 more: cancel: canceled on request", "sssjob: b: dependency: OnSuccess a does not hold",
-        "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended"]
+        "sssjob: c: lost: nobody knows it", "sssjob: h: it is not known how it ended",
+        "sssjob: i: stage-out: a is not there", "sssjob: k: timeout: TIMEOUT"]
 
 
 def test_more_findings_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -68,6 +68,8 @@ def test_what_is_wrong_is_told_with_its_line_and_what_was_meant() -> None:
     ("queue = true", "c.toml:1: queue is to be a text without control characters"),
     ("lost_after = nan", "c.toml:1: lost_after is to be a number of seconds, more than 0 and at most 86400"),
     ("lost_after = true", "c.toml:1: lost_after is to be a number of seconds, more than 0 and at most 86400"),
+    ("work_directory = 'work'", "c.toml:1: work_directory is to be an absolute path, or one that begins with ~/"),
+    ("work_directory = '~bob/x'", "c.toml:1: work_directory is to be an absolute path, or one that begins with ~/"),
     ("queue = ''", "c.toml:1: queue is to be a text without control characters")])
 def test_refused(text: str, problem: str) -> None:
     assert refused(text) == [problem]
@@ -94,8 +96,10 @@ def test_which_counts() -> None:
 
 
 def test_variables() -> None:
-    assert variables_layer({"SSSJOB_QUEUE": "q", "SSSJOB_MAX_QUEUED": "5", "SSSJOB_LOST_AFTER": "1.5"}) == Layer({
-        "queue": Value("q", "SSSJOB_QUEUE"), "lost_after": Value(1.5, "SSSJOB_LOST_AFTER"),
+    assert variables_layer({"SSSJOB_QUEUE": "q", "SSSJOB_MAX_QUEUED": "5", "SSSJOB_LOST_AFTER": "1.5",
+                            "SSSJOB_WORK_DIRECTORY": "~/w"}) == Layer({
+        "work_directory": Value("~/w", "SSSJOB_WORK_DIRECTORY"), "queue": Value("q", "SSSJOB_QUEUE"),
+        "lost_after": Value(1.5, "SSSJOB_LOST_AFTER"),
         "max_queued": Value(5, "SSSJOB_MAX_QUEUED")})
     with pytest.raises(SettingsError) as raised:
         variables_layer({"SSSJOB_MAX_QUEUED": "many", "SSSJOB_LOST_AFTER": "inf"})

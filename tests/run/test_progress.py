@@ -65,3 +65,19 @@ def test_it_is_drawn_at_once_and_ends_have_lines(jobs: int, monkeypatch: pytest.
     progress.close()
     said = re.findall(r"(\d+: (?:done|failed)[^\n\x1b]*)", stream.getvalue())
     assert [one.strip() for one in said] == ["0: done", "1: failed", "2: failed: exit code 1"][1 if jobs > 20 else 0:]
+
+
+@pytest.mark.parametrize(("stream", "shown", "text"), [
+    (io.StringIO(), None, "sssjob: the disk is full\n"), (io.StringIO(), False, ""), (Terminal(), False, "")])
+def test_a_warning_is_told_at_once(stream: io.StringIO, shown: bool | None, text: str) -> None:
+    """Also where no line is drawn; not to who wants no progress."""
+    Progress(shown=shown, stream=stream).warn("the disk is full")
+    assert stream.getvalue() == text
+
+
+def test_a_warning_stands_above_the_line() -> None:
+    stream = Terminal()
+    with Progress(1, stream) as progress:
+        progress.begin({"a": "running"})
+        progress.warn("the disk\n[red] is full")
+    assert "sssjob: the disk\\u{000A}[red] is full" in stream.getvalue()

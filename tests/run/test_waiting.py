@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import threading
 import time
@@ -18,6 +19,7 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.cli._journal import heard
 from sssjob.run import facts
 from sssjob.run.engine import _Callback
+from sssjob.run.progress import Progress
 from sssjob.run.standing import Running
 from tests.run.support import Desk, desk_on, shell
 
@@ -184,6 +186,24 @@ def test_a_manager_that_falls_silent(desk: Desk, capfd: pytest.CaptureFixture[st
         (desk.folder / "go").touch()
         waiting.join()
     assert len(desk.events("a", "silent", "answers")) == 2
+
+
+def test_who_waits_for_a_client_that_has_no_room_to_write_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That client learns of the end and cannot write it down, so that nothing would ever be heard of the job."""
+    running(desk)
+    submission = desk.client().standing(desk.client().journal.entry(1))
+    assert submission.entry is not None and submission.entry.take()
+    monkeypatch.setattr("sssjob.run.recording.has_no_room", lambda _: True)
+    client, stream = desk.client(), io.StringIO()
+    client.progress = Progress(stream=stream)
+    try:
+        assert client.wait(["a"], 1.5)[1] is False
+    finally:
+        submission.entry.release()
+    text = (f"{client.journal.path}: the disk is full: what other clients learn of jobs is not written before there is "
+            "room")
+    assert (stream.getvalue(), [f.message for f in client.findings]) == (f"sssjob: {text}\n", [text])
+    ends(desk)
 
 
 def test_what_a_manager_says_in_lines_is_told_in_one(desk: Desk) -> None:
