@@ -126,10 +126,8 @@ class _Manager(NamedTuple):
 def _slurm(ask: _Manager) -> Machine:
     from sssjob.lrm import slurm_nodes as slurm
 
-    nodes, partitions = slurm.nodes_shown(ask(*slurm.NODES)), ask(*slurm.PARTITIONS)
-    licenses = slurm.licenses_shown(ask.perhaps(*slurm.LICENSES))
-    qualities = tuple(ask.perhaps(*slurm.QUALITIES).split())
-    return nodes, slurm.partitions_shown(partitions, licenses, qualities)
+    return slurm.nodes_shown(ask(*slurm.NODES)), slurm.partitions_shown(
+        ask(*slurm.PARTITIONS), *slurm.shared_shown(ask.perhaps(*slurm.SHARED)))
 
 
 def _sge(ask: _Manager) -> Machine:

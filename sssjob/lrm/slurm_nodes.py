@@ -13,8 +13,8 @@ from typing import Any, Final
 from sssjob.lrm.nodes import GPU, LICENSE, TEN_YEARS_S, Counted, Limits, Node, Shape
 from sssjob.lrm.slurm import limit, number
 
-__all__ = ["LICENSES", "NODES", "PARTITIONS", "QUALITIES", "TEST_ONLY", "licenses_shown", "nodes_of", "nodes_shown",
-           "partitions_shown", "start_shown"]
+__all__ = ["NODES", "PARTITIONS", "SHARED", "TEST_ONLY", "nodes_of", "nodes_shown", "partitions_shown", "shared_shown",
+           "start_shown"]
 
 #: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
 #: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
@@ -25,14 +25,14 @@ _DIGITS: Final = 15         # of a number that is believed
 #: A resource of ``gres``: ``gpu:2``, ``gpu:a100:4(S:0-1)``.
 _GPU: Final = re.compile(r"(?:^|,)gpu(?::([^:,()]+))?:(\d{1,6})(?![\d\w])", re.ASCII)
 _LICENSE: Final = re.compile(r"^LicenseName=(\S+)\s+Total=(\d{1,9})\s", re.MULTILINE | re.ASCII)
+_QUALITY: Final = re.compile(r"^[\w.+-]+$", re.MULTILINE)
 #: Where a text says that there is nothing.
 _NULL: Final = "(null)"
 #: Commands that every release knows, whose text ``nodes_shown`` and ``partitions_shown`` read.
 NODES: Final = ("scontrol", "-o", "show", "node")
 PARTITIONS: Final = ("scontrol", "-o", "show", "partition")
-LICENSES: Final = ("scontrol", "-o", "show", "licenses")
-#: The names of all qualities of service, a line each.
-QUALITIES: Final = ("sacctmgr", "-n", "-P", "show", "qos", "format=name")
+#: The licences of the cluster, and the names of all qualities of service, a line each; either may be refused.
+SHARED: Final = ("sh", "-c", "scontrol -o show licenses; sacctmgr -n -P show qos format=name; exit 0")
 #: Before the options and the script of a submission: when it would start. Nothing is submitted.
 TEST_ONLY: Final = ("sbatch", "--test-only")
 _START: Final = re.compile(r"^sbatch: Job \S+ to start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ", re.MULTILINE | re.ASCII)
@@ -63,8 +63,8 @@ def nodes_shown(text: str) -> list[Node]:
 
 def partitions_shown(text: str, licenses: tuple[Counted, ...] = (), qualities: tuple[str, ...] = ()
                      ) -> dict[str, Limits]:
-    """The partitions of the text answer, by name. licenses: of the cluster; qualities: of service, all that there are,
-    none where that is not known. Raises ValueError for a limit that cannot be understood."""
+    """The partitions of the text answer, by name. licenses, qualities: as of ``shared_shown``. Raises ValueError for a
+    limit that cannot be understood."""
     return {fields["PartitionName"]: Limits(
         fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, TEN_YEARS_S),
         _limited(fields, "MaxNodes", int, None), shared=licenses, allowed=tuple(_allowed(fields, qualities)))
@@ -86,9 +86,10 @@ def _named(fields: Mapping[str, str], name: str) -> tuple[str, ...]:
     return () if value in ("ALL", "NONE", "N/A") else tuple(_listed(value))
 
 
-def licenses_shown(text: str) -> tuple[Counted, ...]:
-    """The licences of the text answer, taken ones too."""
-    return tuple(Counted(LICENSE, name, int(total)) for name, total in _LICENSE.findall(text))
+def shared_shown(text: str) -> tuple[tuple[Counted, ...], tuple[str, ...]]:
+    """The licences of the text answer, taken ones too, and the names of qualities of service."""
+    return (tuple(Counted(LICENSE, name, int(total)) for name, total in _LICENSE.findall(text)),
+            tuple(_QUALITY.findall(text)))
 
 
 def start_shown(text: str) -> str | None:
