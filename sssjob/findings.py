@@ -8,7 +8,8 @@ A ``Rule`` is a row of ``RULES`` (stable id, kind, title, explanation); a ``Find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -40,6 +41,8 @@ class Policy(Enum):
         return _POLICIES.get(text.strip().lower())
 
 
+#: The path of a job of a group, with its number.
+_PLACE: Final = re.compile(r"^(.*/JobGroup(?:\[\d+\])?/Job)\[(\d+)\]", re.ASCII)
 _POLICIES: Final = {p.value.lower(): p for p in Policy}
 _BY_POLICY: Final[dict[Policy, Severity | None]] = {
     Policy.REJECT: "error", Policy.WARN: "warning", Policy.IGNORE: None,
@@ -47,6 +50,14 @@ _BY_POLICY: Final[dict[Policy, Severity | None]] = {
 #: Severity of each rule (None: the policy says it), its kind, and what it means for the job.
 _BY_RULE: Final[dict[str, tuple[Severity | None, Kind, Column]]] = {
     name: (None if rule.governed else rule.severity, rule.kind, rule.consequence) for name, rule in RULES.items()}
+
+
+def _in_whole(path: str, places: Sequence[int]) -> str:
+    """A path in a part of a group as it is in the whole. places: of the jobs of the part, from 0."""
+    job = _PLACE.match(path)
+    if job is None or int(job[2]) > len(places):
+        return path
+    return f"{job[1]}[{places[int(job[2]) - 1] + 1}]{path[job.end():]}"
 
 
 def escape(text: str, most: int = 200) -> str:
@@ -202,10 +213,12 @@ class Findings:
         self.overflow += others.overflow
         self._rejected = self._rejected or others.rejected
 
-    def moved(self, file: str) -> Findings:
-        """The same about a file from which the text that they are about was made: they name none of its lines."""
+    def moved(self, file: str, places: Sequence[int] = ()) -> Findings:
+        """The same about a file from which the text that they are about was made: they name none of its lines. places:
+        those in the group of the file, from 0, of the jobs that the text has; none where it has all of them."""
         others = Findings(file, self.limits)
-        others._kept = [replace(finding, file=file, line=0, column=0, excerpt="") for finding in self._kept]
+        others._kept = [replace(finding, file=file, line=0, column=0, excerpt="", path=_in_whole(finding.path, places))
+                        for finding in self._kept]
         others.overflow, others.told, others._rejected = self.overflow, self.told, self._rejected
         return others
 

@@ -53,6 +53,7 @@ class Note(NamedTuple):
     item: Property | None = None
 
 
+_TASKS: Final = "TaskCount"
 _BY_NAME: Final = ("Resource", "Extension")
 _WHOLE: Final = (None, "Total", *PER)
 #: Of several amounts of a name, where the rate states no metric: the first of these that one of them has. What a job
@@ -111,7 +112,18 @@ class Facts:
             return self
         whole = copy(self)
         whole.asked, whole._figures = self.asked.entire, {}
+        whole.__dict__["parts"] = ()
         return whole
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the task groups of a request say no more than one of them how many tasks the job has, as scripts do:
+        all that a price goes by but that count is then said at the job."""
+        view = self.view
+        if not isinstance(view, Effective) or view.defaults is not None or self.asked is None:
+            return False
+        groups = view.job.task_groups
+        return len(groups) == 1 and not groups[0].attributes and all(item.tag == _TASKS for item in groups[0].items)
 
     def opened(self, figures: Sequence[dict[tuple[str | None, ...], list[tuple[Amount, Figure]]]], duration: Decimal
                ) -> Facts:

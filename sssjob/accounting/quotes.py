@@ -146,7 +146,7 @@ class PlannedQuotation:
     def _made(self, terms: _Terms) -> tuple[int, PriceShape] | None:
         if self.quotation.repeats:
             return None
-        facts = self.quotation.facts()
+        facts = self._facts(terms)
         seconds = facts.duration
         if seconds is None or seconds != int(seconds) or any(part.parts for part in facts.parts):
             return None
@@ -159,6 +159,12 @@ class PlannedQuotation:
             return None
         return self.plans.number((terms.number, *shape.parts)), shape
 
+    def _facts(self, terms: _Terms) -> Facts:
+        """What the job says, all of it at the job where that is the same to the rates."""
+        facts = self.quotation.facts()
+        counted = any("TaskCount" in names for names in (self.plans.lookups.texts, *terms.names))
+        return facts.entire if facts.is_one and not counted else facts
+
     def _learned(self, rates: RateSet, terms: _Terms, shape: tuple[int, PriceShape]) -> Decimal | Uncharged:
         """The price of a job of whose shape there is no plan so far; the second job of a shape makes it."""
         plans, own = self.plans, (rates.digest, shape[0])
@@ -166,7 +172,7 @@ class PlannedQuotation:
         if own in plans.plans or not plans.covers(self.quotation.facts().lookups) or not plans.is_second(own):
             return price
         plans.plans[own] = None
-        facts, opened = _opened(self.quotation.facts(), terms.sought)
+        facts, opened = _opened(self._facts(terms), terms.sought)
         example = price_of(facts, terms.whole)
         if not plans.covers(facts.lookups):
             return price

@@ -61,6 +61,7 @@ class Session:
     unknown: int = 0                                    # files whose format is not known
     _worst: int = 100                                   # the worst of the warnings so far (``worst_first``)
     _seen: dict[int, Finding] = field(default_factory=dict)
+    _said: set[tuple[str, str, str]] = field(default_factory=set)
     _gate: set[tuple[str, int, int, str]] = field(default_factory=set)
     _unshown: dict[int, int] = field(default_factory=dict)
 
@@ -85,7 +86,7 @@ class Session:
             self.errors += (len(stands_for) - 1) * shown.rejects
             self.warnings += (len(stands_for) - 1) * (shown.severity == "warning")
             if again:
-                self._seen |= {id(finding): finding for finding in stands_for}
+                self._remember(stands_for)
         self._overflow(findings)
 
     def report(self, findings: Iterable[Finding] | None, *, again: bool = True) -> None:
@@ -95,13 +96,17 @@ class Session:
             if self._told_before(finding):
                 continue
             if again:
-                self._seen[id(finding)] = finding
+                self._remember([finding])
             if self.anew or finding.rule == _TWICE:
                 self._gate.add((finding.file, finding.line, finding.column, finding.message))
             counts = self.count(finding)
             if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
                 show(finding, as_json=self.as_json, brief=self.brief)
         self._overflow(findings)
+
+    def _remember(self, findings: Sequence[Finding]) -> None:
+        self._seen |= {id(finding): finding for finding in findings}
+        self._said |= {(finding.file, finding.rule, finding.message) for finding in findings}
 
     def count(self, finding: Finding) -> bool:
         """Keep score of a finding; whether it makes the exit status 1."""
@@ -135,9 +140,8 @@ class Session:
             self._unshown[id(findings)] = overflow
 
     def knows(self, finding: Finding) -> bool:
-        """Whether the same was told before, by whoever looked at the document first."""
-        same = (finding.rule, finding.message)
-        return any((seen.rule, seen.message) == same for seen in self._seen.values())
+        """Whether the same was told of the document before, by whoever looked at it first."""
+        return (finding.file, finding.rule, finding.message) in self._said
 
     def read(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
              facts: bool = False) -> Document:

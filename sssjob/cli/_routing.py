@@ -77,6 +77,12 @@ class Place:
         """Whether the offer meets the document."""
         return self.verdict.met
 
+    def going(self) -> Document:
+        """The document as it goes there."""
+        from sssjob.run.choosing import placed
+
+        return placed(self.wanted, self.queue, self.site.machine)
+
     def record(self, rank: int | None, now: float) -> dict[str, Any]:
         """As a JSON object; rank: its place among those that meet, None where it does not."""
         changes = None if self.met else self.changes()
@@ -96,8 +102,7 @@ class Place:
             yield f"-  {name}: not met: {self._failing()}"
             if change:
                 changes = self.changes()
-                would = f"it would meet with {'; '.join(changes)}" if changes else "no change of single values meets"
-                yield f"     {would}"
+                yield f"     {_would_meet(changes)}"
         else:
             yield f"{rank}. {name}: met, {', '.join(self.known(now))}"
         if explain:
@@ -131,6 +136,14 @@ class Place:
                 return None
             words += [escape(str(change)) for change in changes]
         return list(dict.fromkeys(words)) or None
+
+
+def _would_meet(changes: list[str] | None) -> str:
+    """The sentence of the changes with which an offer meets."""
+    if changes is None:
+        return "no change of single values meets"
+    last = sorted(changes, key=lambda change: change.startswith("without "))
+    return f"it would meet {'' if last[0].startswith('without ') else 'with '}{'; '.join(last)}"
 
 
 @dataclass(slots=True)
@@ -446,7 +459,6 @@ def _started(session: Session, place: Place, idle: Document | None, seconds: flo
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
     now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
     itself may say when jobs start; seconds: how long an answer may take."""
-    from sssjob.run.choosing import placed
     from sssjob.run.starts import NoEstimateError, estimated_start
 
     if idle is None:
@@ -454,7 +466,7 @@ def _started(session: Session, place: Place, idle: Document | None, seconds: flo
         return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
             place, start=time.time() + float(wait))
     try:
-        start = estimated_start(placed(place.wanted, place.queue), settings_at(place), session.policy, seconds)
+        start = estimated_start(place.going(), settings_at(place), session.policy, seconds)
     except NoEstimateError as error:
         return replace(place, why_no_start=str(error))
     if start is not None:
@@ -468,14 +480,12 @@ def _started(session: Session, place: Place, idle: Document | None, seconds: flo
 
 def rehearsed(session: Session, routings: list[Routing], file: str) -> int:
     """Print what would go out to the best place of each part; the exit status."""
-    from sssjob.run.choosing import placed
-
     status = 0
     for number, routing in enumerate(routings):
         best = routing.places[0]
         if routing.numbers and not session.as_json:
             emit(f"{'' if number == 0 else chr(10)}{escape(', '.join(routing.jobs), 200)}: {escape(best.site.name)}\n")
-        status = max(status, print_rehearsal(session, placed(best.wanted, best.queue), file, settings_at(best)))
+        status = max(status, print_rehearsal(session, best.going(), file, settings_at(best)))
     return status
 
 

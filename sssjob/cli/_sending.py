@@ -168,8 +168,6 @@ def _can_be_planned(session: Session, routing: Routing, file: str, planning: dic
                     ) -> bool:
     """Whether a part can be planned for one of its places, else it is told why not: no other part is to go out then.
     planning: by what, for each profile; it grows."""
-    from sssjob.run.choosing import placed
-
     reasons = []
     for place in routing.places:
         findings = Findings(file)
@@ -177,7 +175,7 @@ def _can_be_planned(session: Session, routing: Routing, file: str, planning: dic
             if place.path not in planning:
                 settings = settings_at(place)
                 planning[place.path] = settings, backend_of(settings)
-            plan_of(session, placed(place.wanted, place.queue), *planning[place.path], findings).close()
+            plan_of(session, place.going(), *planning[place.path], findings).close()
         rejecting = [finding.message for finding in findings if finding.rejects]
         if not rejecting:
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -30,6 +30,7 @@ __all__ = ["ANSWER_S", "SilentError", "answer", "ask", "ask_machine", "askable",
 
 _ARC: Final = "arc"
 ANSWER_S = 30.0             # how long a resource manager may take for an answer
+_ASIDE_S: Final = 10.0      # the same for one without which there are offers too
 #: What a manager says of a large machine is long, and still no more than this.
 _ANSWER_BYTES = 64 << 20
 
@@ -93,7 +94,7 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     if site.manager == "local" and site.ssh is not None:
         raise UsageError(f"{path}: local runs jobs on this machine, and not on {escape(site.ssh.host)} behind SSH")
     try:
-        nodes, queues = _ASKED[site.manager](lambda *words: answer(words, seconds, site)) if site.manager != _ARC else (
+        nodes, queues = _ASKED[site.manager](_Manager(site, seconds)) if site.manager != _ARC else (
             _arc(site, path, seconds))
     except ValueError as error:
         raise SilentError(f"{escape(site.name)}: the answer cannot be understood: {escape(str(error))}") from None
@@ -104,27 +105,54 @@ def ask_machine(site: Site, path: str, seconds: float = ANSWER_S) -> Machine:
     return nodes, queues
 
 
-def _slurm(ask: Callable[..., str]) -> Machine:
-    from sssjob.lrm.slurm_nodes import NODES, PARTITIONS, nodes_shown, partitions_shown
+class _Manager(NamedTuple):
+    """The manager of a site. seconds: how long an answer may take."""
 
-    return nodes_shown(ask(*NODES)), partitions_shown(ask(*PARTITIONS))
+    site: Site
+    seconds: float
+
+    def __call__(self, *command: str) -> str:
+        """What a command answers. Raises SilentError."""
+        return answer(command, self.seconds, self.site)
+
+    def perhaps(self, *command: str) -> str:
+        """What a command answers without which there are offers too: it may be missing, forbidden, or hang."""
+        try:
+            return answer(command, min(self.seconds, _ASIDE_S), self.site)
+        except SilentError:
+            return ""
 
 
-def _sge(ask: Callable[..., str]) -> Machine:
-    from sssjob.lrm.sge_nodes import HOSTS, QUEUE_NAMES, QUEUES, hosts_shown, queues_shown
+def _slurm(ask: _Manager) -> Machine:
+    from sssjob.lrm import slurm_nodes as slurm
 
-    names = ask(*QUEUE_NAMES).split()
-    return hosts_shown(ask(*HOSTS)), queues_shown(ask(*QUEUES, ",".join(names))) if names else {}
+    return slurm.nodes_shown(ask(*slurm.NODES)), slurm.partitions_shown(
+        ask(*slurm.PARTITIONS), *slurm.shared_shown(ask.perhaps(*slurm.SHARED)))
 
 
-def _pbs(ask: Callable[..., str]) -> Machine:
+def _sge(ask: _Manager) -> Machine:
+    from sssjob.lrm import sge_nodes as sge
+
+    names = ask(*sge.QUEUE_NAMES).split()
+    hosts = sge.hosts_shown(ask(*sge.HOSTS))
+    queues = sge.queues_shown(ask(*sge.QUEUES, ",".join(names))) if names else {}
+    complexes = ask.site.sge.complex
+    if complexes:
+        there_are = sge.consumables_shown(ask.perhaps(*sge.CONSUMABLES))
+        hosts = [sge.with_consumables(host, there_are, complexes) for host in hosts]
+        shared = sge.shared_consumables(there_are, complexes)
+        queues = {name: replace(limits, shared=shared) for name, limits in queues.items()}
+    return hosts, queues
+
+
+def _pbs(ask: _Manager) -> Machine:
     from sssjob.lrm.pbs_nodes import NODES, QUEUES, in_queues, nodes_shown, queues_shown
 
     queues = queues_shown(ask(*QUEUES))
     return in_queues(nodes_shown(ask(*NODES)), queues), queues
 
 
-def _htcondor(ask: Callable[..., str]) -> Machine:
+def _htcondor(ask: _Manager) -> Machine:
     import json
 
     from sssjob.lrm.condor_nodes import MACHINES, machines_of
@@ -134,7 +162,7 @@ def _htcondor(ask: Callable[..., str]) -> Machine:
     return machines_of(json.loads(ask(*MACHINES))), {ANYWHERE: Limits(open=True, duration=TEN_YEARS_S)}
 
 
-def _flux(ask: Callable[..., str]) -> Machine:
+def _flux(ask: _Manager) -> Machine:
     import json
 
     from sssjob.lrm.flux.nodes import FREE, UP, nodes_of
@@ -143,7 +171,7 @@ def _flux(ask: Callable[..., str]) -> Machine:
     return [replace(node, busy=node.name not in free) for node in nodes_of(json.loads(ask(*UP)))], {}
 
 
-def _lsf(ask: Callable[..., str]) -> Machine:
+def _lsf(ask: _Manager) -> Machine:
     from sssjob.lrm import lsf_nodes as lsf
 
     queues = ask(*lsf.QUEUES)
@@ -166,7 +194,7 @@ def _arc(site: Site, path: str, seconds: float) -> Machine:
         raise SilentError(escape(str(error), 400)) from None
 
 
-def _local(ask: Callable[..., str]) -> Machine:
+def _local(ask: _Manager) -> Machine:
     from sssjob.lrm.local_nodes import this_machine
 
     return this_machine()
@@ -174,7 +202,7 @@ def _local(ask: Callable[..., str]) -> Machine:
 
 #: Manager -> how it is asked: given what gives the answer of a command, the nodes, and the limits of queues. Both may
 #: raise ValueError.
-_ASKED: Final[dict[str, Callable[[Callable[..., str]], Machine]]] = {
+_ASKED: Final[dict[str, Callable[[_Manager], Machine]]] = {
     "local": _local, "slurm": _slurm, "sge": _sge, "pbs": _pbs, "pbs_classic": _pbs, "htcondor": _htcondor,
     "flux": _flux, "lsf": _lsf}
 

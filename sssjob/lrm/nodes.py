@@ -7,28 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-__all__ = ["ANYWHERE", "TEN_YEARS_S", "UNKNOWN", "Limits", "Node", "Pool", "Shape", "pools", "xml_root"]
+__all__ = ["ANYWHERE", "GPU", "LICENSE", "TEN_YEARS_S", "UNKNOWN", "Counted", "Limits", "Node", "Pool", "Shape",
+           "pools", "xml_root"]
 
 #: How long a job may run where its manager says that there is no limit.
 TEN_YEARS_S: Final = 10 * 365 * 86400
+#: What is counted beside processors and memory.
+GPU: Final = "GPU"
+LICENSE: Final = "License"
+
+
+class Counted(NamedTuple):
+    """So many of something. name: GPU or LICENSE; type: of GPU, or the name of the licence, empty where nobody says it.
+    """
+
+    name: str
+    type: str
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a queue allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes,
     processors: that a job may have; wait: seconds after which a new job is expected to start; None where that is not
-    known."""
+    known. shared: what the whole cluster has for all jobs together; allowed: tag of a property -> the names with which
+    the queue takes jobs, without the properties of which it takes any name or nobody knows that."""
 
     open: bool
     duration: int | None = None
     nodes: int | None = None
     processors: int | None = None
     wait: int | None = None
+    shared: tuple[Counted, ...] = ()
+    allowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 #: The queue of nodes that are asked for without one, or of which nobody says to which queues they belong.
@@ -39,12 +55,14 @@ UNKNOWN: Final = Limits(open=True)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one node has for the jobs of a queue. memory: MiB, 0 where that is not known; features: sorted."""
+    """What one node has for the jobs of a queue. memory: MiB, 0 where that is not known; gpus: of all types; features:
+    sorted; counted: its GPUs whose types are known, and licences, sorted."""
 
     processors: int
     memory: int
     gpus: int = 0
     features: tuple[str, ...] = ()
+    counted: tuple[Counted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +126,8 @@ def xml_root(text: str) -> _Element:
 def _common(shapes: list[Shape]) -> Shape:
     """What nodes of all shapes have."""
     features = set(shapes[0].features).intersection(*(shape.features for shape in shapes))
+    counts = [{each[:2]: each.amount for each in shape.counted} for shape in shapes]
+    counted = [Counted(*kind, min(own[kind] for own in counts)) for kind in counts[0]
+               if all(kind in own for own in counts)]
     return Shape(min(s.processors for s in shapes), min(s.memory for s in shapes), min(s.gpus for s in shapes),
-                 tuple(sorted(features)))
+                 tuple(sorted(features)), tuple(counted))

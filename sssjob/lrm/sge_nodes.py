@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape, xml_root
+from sssjob.lrm.nodes import GPU, LICENSE, TEN_YEARS_S, Counted, Limits, Node, Shape, xml_root
 from sssjob.lrm.sge import memory, seconds
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-__all__ = ["COMPLEXES", "ENVIRONMENT", "ENVIRONMENT_NAMES", "HOSTS", "QUEUES", "QUEUE_NAMES", "allocation_rule",
-           "complexes_shown", "hosts_shown", "queues_shown"]
+__all__ = ["COMPLEXES", "CONSUMABLES", "ENVIRONMENT", "ENVIRONMENT_NAMES", "HOSTS", "QUEUES", "QUEUE_NAMES",
+           "allocation_rule", "complexes_shown", "consumables_shown", "hosts_shown", "queues_shown",
+           "shared_consumables", "with_consumables"]
 
 HOSTS: Final = ("qhost", "-q", "-xml")
 QUEUE_NAMES: Final = ("qconf", "-sql")
@@ -26,6 +28,10 @@ ENVIRONMENT_NAMES: Final = ("qconf", "-spl")
 #: Before the name of a parallel environment.
 ENVIRONMENT: Final = ("qconf", "-sp")
 COMPLEXES: Final = ("qconf", "-sc")
+#: What each host and the cluster (``global``) have of consumables; qconf shows one host at a time, and no other command
+#: says what is taken too.
+CONSUMABLES: Final = ("sh", "-c", 'for host in global $(qconf -sel); do qconf -se "$host"; done')
+_CLUSTER: Final = "global"
 #: Letters of a queue on a host that takes no job: unknown, disabled, error, ambiguous, orphaned, suspended.
 _OUT: Final = frozenset("udDEcoSC")
 _MIB: Final = 1 << 20
@@ -33,6 +39,9 @@ _DIGITS: Final = 9          # of a number of slots that is believed
 _RULE: Final = re.compile(r"^allocation_rule\s+(\S+)", re.MULTILINE)
 #: name, shortcut, type, relop, requestable, consumable (complex(5)).
 _COMPLEX: Final = re.compile(r"^(\w\S*)\s+\S+\s+(\w+)\s+\S+\s+\w+\s+(NO|YES|JOB|HOST)\s", re.MULTILINE)
+#: Lines that are continued end with a backslash (host_conf(5)).
+_HOST: Final = re.compile(r"^hostname\s+(\S+)$(.*?)(?=^hostname\s|\Z)", re.MULTILINE | re.DOTALL)
+_VALUES: Final = re.compile(r"^complex_values\s+(.*)$", re.MULTILINE)
 _LIMIT: Final = re.compile(r"^(qname|[hs]_rt)\s+([^\s,]+)", re.MULTILINE)
 
 
@@ -103,3 +112,42 @@ def allocation_rule(text: str) -> str | int | None:
 def complexes_shown(text: str) -> dict[str, tuple[str, str]]:
     """Name -> type and whether it is consumed: NO, YES (by each slot), JOB or HOST."""
     return {name: (kind, consumable) for name, kind, consumable in _COMPLEX.findall(text)}
+
+
+def consumables_shown(text: str) -> dict[str, dict[str, str]]:
+    """Host (or ``global``, the cluster) -> name of a complex -> how much it has, as its manager writes it."""
+    shown: dict[str, dict[str, str]] = {}
+    for name, block in _HOST.findall(text.replace("\\\n", " ")):
+        values = _VALUES.search(block)
+        pairs = ("" if values is None else values[1]).replace(" ", "").split(",")
+        shown[name] = {key: value for key, sign, value in (pair.partition("=") for pair in pairs) if sign}
+    return shown
+
+
+def with_consumables(host: Node, shown: Mapping[str, Mapping[str, str]], kinds: Mapping[str, str]) -> Node:
+    """A host with what it has of consumables. shown: as of ``consumables_shown``; kinds: name -> ``GPU``, ``Memory`` or
+    ``License``, perhaps with `` per job`` behind it. Of memory it has no more than any of them. Raises ValueError for
+    an amount that is none."""
+    own = shown.get(host.name, {})
+    counted = tuple(_counted(own, kinds))
+    gpus = sum(each.amount for each in counted if each.name == GPU)
+    sizes = [size // _MIB for name, text in own.items() if kinds.get(name, "").startswith("Memory")
+             and (size := memory(text)) is not None]
+    licenses = tuple(sorted(each for each in counted if each.name == LICENSE))
+    shapes = {queue: replace(shape, gpus=gpus, counted=licenses, memory=min([*sizes, *filter(None, [shape.memory])],
+                                                                            default=0))
+              for queue, shape in host.shapes.items()}
+    return replace(host, shapes=shapes)
+
+
+def shared_consumables(shown: Mapping[str, Mapping[str, str]], kinds: Mapping[str, str]) -> tuple[Counted, ...]:
+    """What the cluster has for all jobs together of GPUs and licences; arguments and errors as of
+    ``with_consumables``."""
+    return tuple(_counted(shown.get(_CLUSTER, {}), kinds))
+
+
+def _counted(own: Mapping[str, str], kinds: Mapping[str, str]) -> Iterator[Counted]:
+    for name, text in own.items():
+        kind = kinds.get(name, "").partition(" ")[0]
+        if kind in (GPU, LICENSE):
+            yield Counted(kind, "" if kind == GPU else name, _whole({name: text}, name))

@@ -1,5 +1,5 @@
 """The nodes and partitions of a Slurm cluster, from ``scontrol show nodes --json`` or, up to 22.05, ``sinfo --json``,
-and from the text of ``scontrol show node`` and ``scontrol show partition``.
+and from the text of ``scontrol show node``, ``show partition`` and ``show licenses``.
 
 Sources: the Slurm OpenAPI documents of v0.0.38 to v0.0.42, schema node; scontrol(1); recorded output of 22.05.8.
 """
@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
+from sssjob.lrm.nodes import GPU, LICENSE, TEN_YEARS_S, Counted, Limits, Node, Shape
 from sssjob.lrm.slurm import limit, number
 
-__all__ = ["NODES", "PARTITIONS", "TEST_ONLY", "nodes_of", "nodes_shown", "partitions_shown", "start_shown"]
+__all__ = ["NODES", "PARTITIONS", "SHARED", "TEST_ONLY", "nodes_of", "nodes_shown", "partitions_shown", "shared_shown",
+           "start_shown"]
 
 #: States and flags of a node that takes no job (sinfo(1), NODE STATE CODES), as the text and the JSON answers spell
 #: them. One that is powered down takes jobs, which is why it is woken up; one that is POWER_DRAIN is to go first.
@@ -22,10 +23,16 @@ _OUT: Final = frozenset({"DOWN", "DRAIN", "DRAINED", "DRAINING", "DYNAMIC_FUTURE
                          "PERFCTRS", "POWER_DRAIN", "REBOOT_ISSUED", "RESERVED", "UNKNOWN"})
 _DIGITS: Final = 15         # of a number that is believed
 #: A resource of ``gres``: ``gpu:2``, ``gpu:a100:4(S:0-1)``.
-_GPU: Final = re.compile(r"(?:^|,)gpu(?::[^:,()]+)?:(\d{1,6})(?![\d\w])", re.ASCII)
+_GPU: Final = re.compile(r"(?:^|,)gpu(?::([^:,()]+))?:(\d{1,6})(?![\d\w])", re.ASCII)
+_LICENSE: Final = re.compile(r"^LicenseName=(\S+)\s+Total=(\d{1,9})\s", re.MULTILINE | re.ASCII)
+_QUALITY: Final = re.compile(r"^[\w.+-]+$", re.MULTILINE)
+#: Where a text says that there is nothing.
+_NULL: Final = "(null)"
 #: Commands that every release knows, whose text ``nodes_shown`` and ``partitions_shown`` read.
 NODES: Final = ("scontrol", "-o", "show", "node")
 PARTITIONS: Final = ("scontrol", "-o", "show", "partition")
+#: The licences of the cluster, and the names of all qualities of service, a line each; either may be refused.
+SHARED: Final = ("sh", "-c", "scontrol -o show licenses; sacctmgr -n -P show qos format=name; exit 0")
 #: Before the options and the script of a submission: when it would start. Nothing is submitted.
 TEST_ONLY: Final = ("sbatch", "--test-only")
 _START: Final = re.compile(r"^sbatch: Job \S+ to start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ", re.MULTILINE | re.ASCII)
@@ -49,16 +56,40 @@ def nodes_shown(text: str) -> list[Node]:
     nodes = [{"name": fields["NodeName"], "partitions": _listed(fields.get("Partitions")),
              "cpus": _whole(fields, "CPUTot"), "alloc_cpus": _whole(fields, "CPUAlloc"),
              "real_memory": _whole(fields, "RealMemory"), "gres": fields.get("Gres", ""),
-             "active_features": fields.get("ActiveFeatures", "").removeprefix("(null)"),
+             "active_features": fields.get("ActiveFeatures", ""),
              "state": _words(fields.get("State", "UNKNOWN"))} for fields in _records(text) if "NodeName" in fields]
     return [_node(node, place) for place, node in enumerate(nodes, 1)]
 
 
-def partitions_shown(text: str) -> dict[str, Limits]:
-    """The partitions of the text answer, by name. Raises ValueError for a limit that cannot be understood."""
+def partitions_shown(text: str, licenses: tuple[Counted, ...] = (), qualities: tuple[str, ...] = ()
+                     ) -> dict[str, Limits]:
+    """The partitions of the text answer, by name. licenses, qualities: as of ``shared_shown``. Raises ValueError for a
+    limit that cannot be understood."""
     return {fields["PartitionName"]: Limits(
         fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, TEN_YEARS_S),
-        _limited(fields, "MaxNodes", int, None)) for fields in _records(text) if "PartitionName" in fields}
+        _limited(fields, "MaxNodes", int, None), shared=licenses, allowed=tuple(_allowed(fields, qualities)))
+        for fields in _records(text) if "PartitionName" in fields}
+
+
+def _allowed(fields: Mapping[str, str], qualities: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a partition says of accounts and qualities of service (scontrol(1): AllowAccounts, AllowQos, DenyQos)."""
+    if accounts := _named(fields, "AllowAccounts"):
+        yield "Project", accounts
+    denied = _named(fields, "DenyQos")
+    if names := _named(fields, "AllowQos") or tuple(name for name in qualities if name not in denied):
+        yield "QualityOfService", names
+
+
+def _named(fields: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The names of a list, none where it says all or nothing."""
+    value = fields.get(name, "ALL")
+    return () if value in ("ALL", "NONE", "N/A") else tuple(_listed(value))
+
+
+def shared_shown(text: str) -> tuple[tuple[Counted, ...], tuple[str, ...]]:
+    """The licences of the text answer, taken ones too, and the names of qualities of service."""
+    return (tuple(Counted(LICENSE, name, int(total)) for name, total in _LICENSE.findall(text)),
+            tuple(_QUALITY.findall(text)))
 
 
 def start_shown(text: str) -> str | None:
@@ -82,7 +113,7 @@ def _words(state: str) -> list[str]:
 
 
 def _listed(names: str | None) -> list[str]:
-    return [name for name in (names or "").split(",") if name and name != "(null)"]
+    return [name for name in (names or "").split(",") if name and name != _NULL]
 
 
 def _whole(fields: Mapping[str, str], name: str) -> int:
@@ -111,16 +142,19 @@ def _node(node: Any, place: int) -> Node:
         busy = (number(node.get("alloc_cpus")) or 0) > 0
     except (TypeError, ValueError) as error:
         raise ValueError(f"node {node['name'][:80]}: {error}") from None
-    return Node(node["name"], {} if out else dict.fromkeys(map(str, node.get("partitions") or []), shape), busy)
+    usable = not out and shape.processors > 0
+    return Node(node["name"], dict.fromkeys(map(str, node.get("partitions") or []), shape) if usable else {}, busy)
 
 
 def _shape(node: Mapping[str, Any]) -> Shape:
     features = node.get("active_features") or node.get("features") or []
-    words = features.split(",") if isinstance(features, str) else map(str, features)
+    words = _listed(features) if isinstance(features, str) else filter(None, map(str, features))
     gres = node.get("gres")
-    gpus = sum(int(count) for count in _GPU.findall(gres)) if isinstance(gres, str) else 0
-    return Shape(number(node.get("cpus")) or 0, number(node.get("real_memory")) or 0, gpus,
-                 tuple(sorted(filter(None, words))))
+    counts: dict[str, int] = {}
+    for kind, count in _GPU.findall(gres) if isinstance(gres, str) else ():
+        counts[kind] = counts.get(kind, 0) + int(count)
+    return Shape(number(node.get("cpus")) or 0, number(node.get("real_memory")) or 0, sum(counts.values()),
+                 tuple(sorted(words)), tuple(Counted(GPU, kind, counts[kind]) for kind in sorted(counts) if kind))
 
 
 def _states(node: Mapping[str, Any]) -> set[str]:

@@ -43,8 +43,10 @@ class Change:
     def __str__(self) -> str:
         if self.instead is None:
             return f"without {condition_text(self.property)}"
-        units = self.instead.attributes.get("units")
-        return f"{self.instead.tag} {self.instead.text}{f' {units}' if units else ''} instead of {self.property.text}"
+        attributes = self.instead.attributes
+        words = (self.instead.tag, attributes.get("name"), attributes.get("type"), self.instead.text,
+                 attributes.get("units"))
+        return f"{' '.join(filter(None, words))} instead of {self.property.text}"
 
 
 def smallest_change(job: Job, defaults: JobDefaults | None, offer: Offer) -> tuple[Change, ...] | None:

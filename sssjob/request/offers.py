@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Self
 
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Container, Property, new_property
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document
 from sssjob.document.nodeset import NodeSet
@@ -24,6 +24,9 @@ from sssjob.request.tree import NAMED, names_of, number_of
 NODE_PROCESSORS: Final = "NodeProcessors"
 #: Name of the Extension that says after how many seconds a new job is expected to start.
 ESTIMATED_WAIT: Final = "EstimatedWait"
+#: Tags of properties of which an offer may say in an Extension, with commas between them, which names it takes: one of
+#: them is asked for, and only one could stand in the Job itself.
+ALLOWED: Final = {"AllowedProject": "Project", "AllowedQualityOfService": "QualityOfService"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Offer:
         delivered = _by_tag(p for c in scope.containers("Delivered") for p in c.properties())
         done = job_state(scope.value("State")).state == "Completed"
         allowed = in_scope("Delivered")
-        bare = _by_tag(p for p in scope.properties() if p.tag in allowed and p.tag not in delivered)
+        bare = _by_tag(p for p in _with_names(scope.properties()) if p.tag in allowed and p.tag not in delivered)
         nodes = () if "Node" in delivered or "Node" in bare else tuple(
             p for task in _tasks(scope) for p in task.all("Node"))
         both = {**bare, **delivered, **({"Node": nodes} if nodes else {})}
@@ -113,6 +116,15 @@ class Offer:
         for more in sets[1:]:
             merged = merged | more
         return merged.count + sum(1 for n in single if n not in merged)
+
+
+def _with_names(properties: Iterable[Property]) -> Iterator[Property]:
+    """Properties with those whose names stand in an Extension (``ALLOWED``)."""
+    for p in properties:
+        yield p
+        if p.tag == "Extension" and p.attributes.get("type") == "Scheduler" and (
+                tag := ALLOWED.get(p.attributes.get("name", ""))):
+            yield from (new_property(tag, name.strip()) for name in p.text.split(",") if name.strip())
 
 
 def _by_tag(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:

@@ -32,6 +32,7 @@ from sssjob.run.rows import NEVER_RAN, ROUTED, Row
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
+    from sssjob.conversion.site import Site
     from sssjob.run.client import Client
     from sssjob.run.entering import Prepared
     from sssjob.run.standing import Submission
@@ -364,8 +365,8 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
     candidate = route.candidates[route.step]
     findings = Findings()
     try:
-        with _as_there(client, route, findings) as settings:
-            document = placed(read_document(candidate.document.encode()), candidate.queue)
+        with _as_there(client, route, findings) as (site, settings):
+            document = placed(read_document(candidate.document.encode()), candidate.queue, site.machine)
             _tell_place(document, route)
             complete(document, candidate.executor, settings, findings)
             prepared = client.prepare(document, candidate.executor, policy=route.policy, cwd=route.directory,
@@ -380,22 +381,24 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
         reasons = [finding.message for finding in findings if finding.rejects]
         _leave(client.journal, route, f"not submitted: {'; '.join(reasons[:3])}")
         return None
-    report.extend(findings.moved(report.file))
+    report.extend(findings.moved(report.file, route.places))
     return prepared
 
 
 @contextmanager
-def _as_there(client: Client, route: Route, findings: Findings) -> Iterator[Settings]:
-    """A client as it submits the step of a route, with the settings of its site. Raises AccessError, UsageError."""
+def _as_there(client: Client, route: Route, findings: Findings) -> Iterator[tuple[Site, Settings]]:
+    """A client as it submits the step of a route, with its site and the settings of that. Raises AccessError,
+    UsageError."""
     from sssjob.run.configuring import load_settings
 
     candidate = route.candidates[route.step]
     before = client.settings, client.site, client.why, client.findings
-    settings = load_settings((_site(candidate.profile), candidate.profile))
+    site = _site(candidate.profile)
+    settings = load_settings((site, candidate.profile))
     client.settings, client.site, client.findings = settings, candidate.site, findings
     client.why = "; ".join([f"routed to {candidate.site}: {candidate.why}", *route.reasons])
     try:
-        yield settings
+        yield site, settings
     finally:
         client.settings, client.site, client.why, client.findings = before
 
@@ -408,7 +411,7 @@ def _tell_place(document: Document, route: Route) -> None:
         tell_place(job, candidate.site, reasons, candidate.prices[number] if candidate.prices else None)
 
 
-def _site(profile: str) -> Any:
+def _site(profile: str) -> Site:
     from sssjob.conversion.site import read_site
     from sssjob.errors import AccessError
 

@@ -21,7 +21,8 @@ from tests.accounting.support import rate_set
 from tests.accounting.test_plans import RATES
 from tests.strategies import FIXED, examples, requests
 
-ALL = [rate_set(text) for text in (*RATES.values(), "VBR Processors 2", "NBR Queue=batch 1\nVBR Memory 3")]
+ALL = [rate_set(text) for text in (*RATES.values(), "VBR Processors 2", "NBR Queue=batch 1\nVBR Memory 3",
+                                    "VBR TaskCount 2\nVBR Processors 1", "NBR TaskCount=7 1\nVBR Processors 1")]
 #: Requests of few shapes: {} is an amount.
 SHAPES = (
     "<Requested><Processors>{}</Processors><Duration>{}</Duration></Requested>",
@@ -30,6 +31,9 @@ SHAPES = (
     "<Requested><NodeCount>{}</NodeCount><Memory units='MB' metric='PerNode'>{}</Memory><Duration>{}</Duration>"
     "</Requested>",
     "<Requested><Duration>{}</Duration></Requested><TaskGroup><TaskCount>{}</TaskCount></TaskGroup>",
+    # a script: what its only task group says is the count of tasks
+    "<Requested><Memory units='MB' metric='PerNode'>{}</Memory><Duration>{}</Duration></Requested>"
+    "<TaskGroup><TaskCount>{}</TaskCount></TaskGroup>",
     "<Requested><Queue>gpu</Queue><Processors consumptionRate='0.5'>{}</Processors><Duration>{}</Duration></Requested>",
     "<QualityOfService>high</QualityOfService><Requested><Processors op='GE'>{}</Processors><Duration>{}</Duration>"
     "</Requested>",

@@ -73,6 +73,14 @@ def test_each_part_to_its_site(sssjob: Command, sites: Sites) -> None:
         assert open_routes(journal) == []
 
 
+def test_findings_name_the_jobs_of_the_whole_group(sssjob: Command, sites: Sites) -> None:
+    """Each part is a document of its own, in which its jobs have other numbers."""
+    err = sssjob("submit", "g.xml", *BOTH).err
+    told = [line for line in err.splitlines() if ": stdout goes to " in line]
+    assert told == [f"g.xml:/JobGroup/Job[{number}]: SSS503 info {name}: stdout goes to job-{name}.out"
+                    for number, name in ((1, "a"), (3, "c"), (2, "b"), (4, "d_1"))]
+
+
 def test_what_depends_on_what_decides_alone(sssjob: Command, sites: Sites) -> None:
     """`route` says of each part where it would go, and the dry run what goes out there; nothing is submitted."""
     answer = sssjob("route", "-q", "g.xml", *BOTH)

@@ -25,6 +25,7 @@ ANSWERS = f"""#!/bin/sh
 case "$*" in
     "-o show node") cat {shlex.quote(str(MACHINE / 'show-node.txt'))} ;;
     "-o show partition") cat {shlex.quote(str(MACHINE / 'show-partition.txt'))} ;;
+    "-o show licenses") cat {shlex.quote(str(MACHINE / 'show-licenses.txt'))} ;;
     *) echo "scontrol: $*" >&2; exit 1 ;;
 esac
 """
@@ -52,6 +53,26 @@ def test_offers_of_partitions(sssjob: Command, scontrol: Path) -> None:
     assert [text.count(f"<Queue>{name}</Queue>") for name in ("batch", "debug", "closed")] == [3, 1, 0]
     assert text.count("<Duration>600</Duration>") == 1 and text.count("<Duration>315360000</Duration>") == 3
     assert "<Id>a</Id>" in text and '<Node aggregation="Range">node[1-3]</Node>' in text
+
+
+@pytest.mark.parametrize(("option", "met"), [
+    ("-L matlab:4", True), ("-L matlab:5", False), ("-L ansys:1", False), ("--gres=gpu:fake:2", True),
+    ("--gres=gpu:a100:2", False), ("--qos=tiny", True), ("--qos=nosuch", False), ("-A anybody", True),
+])
+def test_licences_gpus_and_qualities_of_service(sssjob: Command, scontrol: Path, option: str, met: bool) -> None:
+    program = scontrol.with_name("sacctmgr")
+    program.write_text(f"#!/bin/sh\ncat {shlex.quote(str(MACHINE / 'show-qos.txt'))}\n")
+    program.chmod(0o755)
+    Path("job.sh").write_text(f"#!/bin/sh\n#SBATCH -n 2 -t 10 {option}\ndate\n")
+    answer = sssjob("route", "-q", "job.sh", "--sites", "alpha.toml")
+    assert (answer.code, answer.out.startswith("1. alpha, batch: met, ")) == (0 if met else 1, met), answer
+
+
+def test_a_site_that_does_not_tell_its_licences_and_qualities_of_service(sssjob: Command, scontrol: Path) -> None:
+    scontrol.write_text(ANSWERS.replace('"-o show licenses") cat', '"-o show licenses") false'))
+    answer = sssjob("offers", "alpha.toml")
+    assert (answer.code, answer.err) == (0, "") and answer.out.count("<Queue>batch</Queue>") == 3
+    assert "License" not in answer.out and "Allowed" not in answer.out
 
 
 def test_the_site_as_other_commands_take_it(sssjob: Command, scontrol: Path) -> None:
@@ -87,6 +108,9 @@ def grid_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("qhost", "cat hosts.xml"), ("qconf", f"""case "$*" in
     -sql) echo all.q; echo short.q ;;
     "-sq all.q,short.q") cat {shlex.quote(str(GRID_ENGINE / 'qconf-sq.txt'))} ;;
+    -sel) echo localhost ;;
+    "-se global") ;;
+    "-se localhost") cat {shlex.quote(str(GRID_ENGINE / 'qconf-se.txt'))} ;;
     *) exit 1 ;;
 esac""")):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -114,6 +138,34 @@ def test_offers_of_queues_of_grid_engine(sssjob: Command, grid_engine: Path) -> 
     answer = sssjob("offers", "beta.toml")
     long = SHORT.replace("short.q", "all.q").replace(">60<", ">315360000<")
     assert (answer.code, answer.out) == (0, f"<JobGroup>\n  <Id>b</Id>\n{long}{SHORT}</JobGroup>\n")
+
+
+def test_consumables_of_grid_engine_are_what_the_profile_says(sssjob: Command, grid_engine: Path) -> None:
+    """Those of a host and those of the cluster; of memory there is no more than may be consumed."""
+    profile = Path("beta.toml")
+    profile.write_text(f'{profile.read_text()}[sge.complex]\ngpu = "GPU"\nmem = "Memory"\nmatlab = "License"\n')
+    resources = ('<Resource name="GPU" metric="PerNode">2</Resource>\n'
+                 '    <Resource name="License" type="matlab">4</Resource>\n    <Duration>')
+    short = SHORT.replace("24064", "4096").replace("<Duration>", resources)
+    long = short.replace("short.q", "all.q").replace(">60<", ">315360000<")
+    answer = sssjob("offers", "beta.toml")
+    assert (answer.code, answer.out) == (0, f"<JobGroup>\n  <Id>b</Id>\n{long}{short}</JobGroup>\n")
+    Path("job.sh").write_text("#!/bin/sh\n#$ -pe smp 2\n#$ -l gpu=1,matlab=2,h_rt=50\ndate\n")
+    assert sssjob("route", "-q", "job.sh", "--sites", "beta.toml").out.startswith("1. beta, all.q: met, ")
+    Path("job.sh").write_text("#!/bin/sh\n#$ -pe smp 2\n#$ -l gpu=2,h_rt=50\ndate\n")       # of each slot
+    assert "Resource GPU 2 instead of 4" in sssjob("route", "-q", "job.sh", "--sites", "beta.toml").out
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ("gpu=two", "gpu 'two' is no number"), ("gpu=-1", "gpu '-1' is no number"), ("mem=much", "is no size")])
+def test_consumables_that_are_none(sssjob: Command, grid_engine: Path, values: str, message: str) -> None:
+    profile = Path("beta.toml")
+    profile.write_text(f'{profile.read_text()}[sge.complex]\ngpu = "GPU"\nmem = "Memory"\n')
+    qconf = Path("bin/qconf")
+    qconf.write_text(qconf.read_text().replace(
+        "-sel)", f"'-se localhost') echo hostname localhost; echo complex_values {values} ;;\n    -sel)"))
+    answer = sssjob("offers", "beta.toml")
+    assert (answer.code, answer.out) == (4, "") and message in answer.err
 
 
 def test_queues_of_grid_engine_that_take_no_job(sssjob: Command, grid_engine: Path) -> None:

@@ -93,6 +93,16 @@ def test_preferences_before_prices(sssjob: Command, sites: Path) -> None:
     assert [record["score"] for record in records[:2]] == [0.75, 0.25]
 
 
+def test_what_is_to_be_left_out_is_said_last(sssjob: Command, sites: Path) -> None:
+    (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Feature>ib</Feature>"
+                                   "<Processors>9000</Processors></Requested></Job>")
+    lines = sssjob("route", "-q", "job.xml", *BOTH[2:]).out.splitlines()
+    assert lines[1] == "     it would meet with Processors 6400 instead of 9000; without Feature = ib"
+    (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Feature>ib</Feature></Requested></Job>")
+    lines = sssjob("route", "-q", "job.xml", *BOTH[2:]).out.splitlines()
+    assert lines[1] == "     it would meet without Feature = ib"
+
+
 def test_explain_and_none_that_meets(sssjob: Command, sites: Path) -> None:
     (sites / "job.xml").write_text("<Job><Id>1</Id><Requested><Processors>9000</Processors></Requested></Job>")
     answer = sssjob("route", "-q", "--explain", "job.xml", "--offers", "beta.toml=beta.xml")

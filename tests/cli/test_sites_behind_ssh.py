@@ -59,7 +59,7 @@ def test_offers(sssjob: Command, bin: Path) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.count("<Machine>a</Machine>") == 4 and '<Node aggregation="Range">node[1-3]</Node>' in answer.out
     called = (bin / "log").read_text().splitlines()
-    assert len(called) == 2
+    assert len(called) == 3
     assert all(line.startswith("-T -o BatchMode=yes -o ControlMaster=auto -o ControlPath=") for line in called)
     assert all(" -- amy@login.example.org exec /bin/sh -s" in line for line in called)
 

@@ -59,6 +59,20 @@ def test_the_queue_that_was_chosen(asked: str, becomes: str) -> None:
     assert write_document(placed(document, None)) == write_document(document) == before
 
 
+@pytest.mark.parametrize("asked", [
+    "<Machine>m</Machine>", "<Machine op='Match'>m.*</Machine>", "<Machine op='NE'>other</Machine>",
+    "<Machine preference='2'>other</Machine><Machine preference='1'>m</Machine>",
+    "<Machine preference='2' group='+1'>other</Machine><Machine preference='1' group='-1'>m</Machine>",
+])
+def test_the_machine_that_was_chosen(asked: str) -> None:
+    """A name that the executor knows as its own, whatever the document said of its machine."""
+    text = "<Job><Id>1</Id><Requested>{}<Processors>1</Processors></Requested></Job>"
+    document = read_document(text.format(asked).encode())
+    assert write_document(placed(document, None, "m")) == write_document(read_document(
+        text.format("<Machine>m</Machine>").encode()))
+    assert write_document(placed(document, None)) == write_document(document)
+
+
 def test_a_performance_factor_has_been_weighed() -> None:
     document = read_document(
         b"<Job><Id>1</Id><Requested><Processors performanceFactor='0.5'>4</Processors></Requested></Job>")

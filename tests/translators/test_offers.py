@@ -12,9 +12,11 @@ from sssjob.conversion.site import read_site
 from sssjob.errors import RejectedError, UsageError
 from sssjob.lrm.nodes import TEN_YEARS_S, Limits, Node, Shape
 from sssjob.lrm.pbs_nodes import in_queues, queues_shown
+from sssjob.lrm.slurm_nodes import partitions_shown
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.recognise import guess
+from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 #: Format -> the answer in the fixtures, and what is read of it: Id, Queue, nodes, processors, memory, GPUs, Feature,
@@ -74,6 +76,59 @@ def test_an_offer_without_names_of_nodes_meets() -> None:
     job = sssjob.read("<Job><Id>1</Id><Requested><Processors>32</Processors><Duration>3600</Duration></Requested>"
                       "</Job>")
     assert [match(job, offer).met for offer, _ in document.jobs()] == [True, False, False, False]
+
+
+def of_slurm(**more: object) -> str:
+    """The offers of one node, a line each property, without the first ones."""
+    node = {"name": "n", "partitions": ["q"], "cpus": 4, "real_memory": 1000, "state": ["IDLE"]}
+    return write_document(read("sinfo-json", json.dumps({"meta": {}, "nodes": [node | more]}).encode()))
+
+
+@pytest.mark.parametrize(("gres", "resources"), [
+    # one type alone answers for GPUs of any too; beside others, and beside those without a type, their sum comes first
+    ("gpu:a100:4(S:0-1),shard:8", ['type="a100" metric="PerNode">4']),
+    ("gpu:a100:2(S:0),gpu:a100:2(S:1)", ['type="a100" metric="PerNode">4']),
+    ("gpu:a100:4,gpu:v100:2",
+     ['metric="PerNode">6', 'type="a100" metric="PerNode">4', 'type="v100" metric="PerNode">2']),
+    ("gpu:2,gpu:a100:4", ['metric="PerNode">6', 'type="a100" metric="PerNode">4']),
+    ("gpu:mig-1g.5gb:14,craynetwork:4", ['type="mig-1g.5gb" metric="PerNode">14']),
+    ("gpu:8", ['metric="PerNode">8']), ("craynetwork:4", []), ("(null)", []), (None, []),
+])
+def test_types_of_gpus(gres: str | None, resources: list[str]) -> None:
+    lines = [line.strip() for line in of_slurm(gres=gres).splitlines() if "<Resource" in line]
+    assert lines == [f'<Resource name="GPU" {resource}</Resource>' for resource in resources]
+
+
+def test_nodes_of_two_types_have_none_in_common() -> None:
+    """A job that names a type meets the nodes that have it alone, one that names none all of them."""
+    nodes = [{"name": name, "partitions": ["q"], "cpus": 4, "state": ["IDLE"], "gres": f"gpu:{kind}:2"}
+             for name, kind in (("a", "a100"), ("v", "v100"))]
+    document = read("sinfo-json", json.dumps({"meta": {}, "nodes": nodes}).encode())
+
+    def met(resource: str) -> list[bool]:
+        job = sssjob.read(f"<Job><Id>1</Id><Requested><Resource name='GPU' {resource}</Resource></Requested></Job>")
+        return [match(job, offer).met for offer, _ in document.jobs()]
+
+    assert met("metric='PerNode'>2") == [True, True, True] and met("metric='PerNode'>3") == [False] * 3
+    assert met("type='a100' metric='PerNode'>2") == [False, True, False]
+
+
+@pytest.mark.parametrize("more", [{"cpus": 0}, {"features": "(null)"}, {"active_features": [""]}])
+def test_what_a_node_does_not_have(more: dict[str, object]) -> None:
+    """One without processors is no offer, and nothing is no feature."""
+    text = of_slurm(**more)
+    assert "Feature" not in text and ("<Queue>" in text) == ("cpus" not in more)
+
+
+@pytest.mark.parametrize(("fields", "allowed"), [
+    ("AllowQos=ALL AllowAccounts=ALL", {"QualityOfService": ("high", "low")}),
+    ("AllowQos=low AllowAccounts=a,b", {"Project": ("a", "b"), "QualityOfService": ("low",)}),
+    ("AllowAccounts=ALL DenyQos=high", {"QualityOfService": ("low",)}), ("", {"QualityOfService": ("high", "low")}),
+])
+def test_who_may_use_a_partition(fields: str, allowed: dict[str, tuple[str, ...]]) -> None:
+    text = f"PartitionName=q {fields} MaxTime=UNLIMITED State=UP"
+    assert dict(partitions_shown(text, (), ("high", "low"))["q"].allowed) == allowed
+    assert "QualityOfService" not in dict(partitions_shown("PartitionName=q AllowQos=ALL")["q"].allowed)
 
 
 @pytest.mark.parametrize("text", [

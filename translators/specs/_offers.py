@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sssjob.document.element import new_property
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.lrm.hostlist import Hostlist
-from sssjob.lrm.nodes import ANYWHERE, UNKNOWN, Limits, Node, Pool, pools
+from sssjob.lrm.nodes import ANYWHERE, GPU, UNKNOWN, Limits, Node, Pool, Shape, pools
 from sssjob.request.offers import ESTIMATED_WAIT, NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 
@@ -75,6 +76,16 @@ def offers(nodes: Iterable[Node], queues: Mapping[str, Limits], machine: str | N
     return group
 
 
+def _counted(shape: Shape, limits: Limits) -> Iterator[tuple[int, dict[str, str]]]:
+    """Numbers and attributes of GPUs and licences, first those of a node: where its GPUs are not all of one type that
+    is known, all of them come before those of each type."""
+    each_node, types = {"metric": "PerNode"}, [each.amount for each in shape.counted if each.name == GPU]
+    if shape.gpus and types != [shape.gpus]:
+        yield shape.gpus, {"name": GPU, **each_node}
+    for counted, metric in chain(((each, each_node) for each in shape.counted), ((each, {}) for each in limits.shared)):
+        yield counted.amount, {"name": counted.name, **({"type": counted.type} if counted.type else {}), **metric}
+
+
 def _names(queues: list[str]) -> Iterator[str]:
     """A name for each offer, no two the same: that of its queue, from the second on with a number behind it."""
     taken, count = set(queues), Counter[str]()
@@ -101,12 +112,14 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
         *([("Queue", pool.queue, {})] if pool.queue != ANYWHERE else []),
         ("NodeCount", count, {}), ("Processors", processors, {}),
         *([("Memory", shape.memory, {"units": "MB", "metric": "PerNode"})] if shape.memory else []),
-        *([("Resource", shape.gpus, {"name": "GPU", "metric": "PerNode"})] if shape.gpus else []),
+        *[("Resource", amount, attributes) for amount, attributes in _counted(shape, limits)],
         *([("Feature", ",".join(shape.features), {"aggregation": "List"})] if shape.features else []),
         *([("Duration", longest, {})] if longest is not None else []),
         *(("Extension", amount, {"type": "Scheduler", "name": title}) for title, amount in (
             (NODE_PROCESSORS, shape.processors if count > 1 else None), (ESTIMATED_WAIT, limits.wait))
           if amount is not None),
+        *(("Extension", ",".join(names), {"type": "Scheduler", "name": f"Allowed{tag}"})
+          for tag, names in limits.allowed),
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
