@@ -82,8 +82,8 @@ def held(job: Job, tag: str, name: str | None = None) -> Fraction | None:
         return own
     amounts = [_held_by(part, tag, name) for group in job.task_groups for part in (
         (group,) if _held_by(group, tag, name) is not None else group.tasks)]
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known, Fraction(0)) if known else None
+    stated = [amount for amount in amounts if amount is not None]
+    return sum(stated, Fraction(0)) if stated else None
 
 
 def _held_by(holder: Container, tag: str, name: str | None) -> Fraction | None:
