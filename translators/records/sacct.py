@@ -84,6 +84,7 @@ COLUMNS: Final[dict[str, str]] = {
     "workdir": "InitialWorkingDirectory", "ntasks": "", "cputime": "",
     "tresusageintot": "Extension GpuDuration, by gres/gpuutil of the steps",
 }
+_OTHER: Final = "print the log with another --delimiter, and name it with the option delimiter"
 _COMPONENTS: Final = 10_000
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
 
@@ -100,7 +101,8 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free: list[int] = []           # the columns in which the delimiter may stand
-        self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nobody has said it
+        self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nothing has said it
+        self.is_guessed = False             # whether it was the first line that said so, which a user may have written
         self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
@@ -139,6 +141,7 @@ class Rows(Reading):
     def _name(self, names: list[str]) -> None:
         """Take names as the columns from here on; tell which are not carried over."""
         self.is_closed = bool(names) and not names[-1].strip()         # --parsable ends its lines with the delimiter
+        self.is_guessed = False
         if self.is_closed:
             names = names[:-1]
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
@@ -156,6 +159,11 @@ class Rows(Reading):
         fields = line.text.split(self.delimiter)
         if len(fields) != len(self.columns) or not self.columns:
             self._put_right(fields, line.number)
+        elif self.is_guessed:
+            raise Rejected("columns", "the line does not end with the delimiter, as one before it did, of which a name "
+                           f"may hold it: {_OTHER}")
+        elif self.is_closed is None:
+            self.is_closed = False
         ident = fields[self.rows.id]
         if not ident or not ident[0].isdigit():
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
@@ -178,21 +186,20 @@ class Rows(Reading):
         if not self.columns:
             raise Rejected("header", "no header and no option columns says what the columns are")
         count_read = len(fields)
-        if self.is_closed is None and not fields[-1]:
-            ways = (joined(some, self.columns, self.delimiter) for some in (fields[:-1], fields))
-            rows = [row for row in ways if row is not None]
-        else:
-            if self.is_closed and not fields[-1]:
-                fields.pop()
-                if len(fields) == len(self.columns):
-                    return
-            row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
-            rows = [] if row is None else [row]
-        if not rows or any(text != rows[-1][i] for i, text in enumerate(rows[0]) if i not in self.free):
-            why = ("" if count_read < len(self.columns) else ", and a delimiter that is part of a text cannot be told: "
-                   "print the log with another --delimiter, and name it with the option delimiter")
+        if self.is_closed is None:
+            self.is_closed = not fields[-1] and (joined(fields[:-1], self.columns, self.delimiter) is not None or
+                                                 joined(fields, self.columns, self.delimiter) is None)
+            self.is_guessed = self.is_closed and bool(self.free)
+        if self.is_closed and not fields[-1]:
+            fields.pop()
+            if len(fields) == len(self.columns):
+                return
+        row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+        if row is None:
+            why = "" if count_read < len(self.columns) else (
+                f", and a delimiter that is part of a text cannot be told: {_OTHER}")
             raise Rejected("columns", f"{count_read} columns, not {len(self.columns)}{why}")
-        fields[:] = rows[0]
+        fields[:] = row
         for at in self.free:
             if self.delimiter in fields[at]:
                 self.tell("SSS542", self.columns[at], f"the delimiter stands in {self.columns[at]}, which takes it",
