@@ -112,18 +112,26 @@ class _Teller(JobStatusCallback):
 
     async def _tell(self) -> None:
         _is_callback.set(True)
-        while not self._queue.empty():
-            status = self._job._telling = self._queue.get_nowait()
-            executor = self._job.executor
-            for cb in (self._job._cb, None if executor is None else executor._cb):
-                try:
+        try:
+            while not self._queue.empty():
+                status = self._job._telling = self._queue.get_nowait()
+                executor = self._job.executor
+                for cb in (self._job._cb, None if executor is None else executor._cb):
                     if cb is not None:
-                        await cb.job_status_changed(self._job, status)
-                except Exception:
-                    _log.exception("A status callback of job %s failed", self._job.id)
-            self._job._telling, self._job._told = None, status
-            self._job._job._wake()
-        self._task = None
+                        await self._call(cb, status)
+                self._job._telling, self._job._told = None, status
+                self._job._job._wake()
+        finally:
+            self._task = None
+
+    async def _call(self, cb: AsyncJobStatusCallback, status: JobStatus) -> None:
+        """Tell one callback, which may fail, or await what was cancelled."""
+        try:
+            await cb.job_status_changed(self._job, status)
+        except (Exception, asyncio.CancelledError):
+            if self._task is not None and self._task.cancelling():      # the loop is about to be closed
+                raise
+            _log.exception("A status callback of job %s failed", self._job.id)
 
 
 class AsyncJob:
