@@ -214,10 +214,10 @@ class AsyncJob:
         """Until they were told of a status, or one takes long; in a loop with much to do their turn comes late."""
         loop = asyncio.get_running_loop()
         for _ in range(_OVERLOAD):
-            telling, patience = self._telling, loop.time() + _delivery.PATIENCE_S
+            begun, patience = self._telling, loop.time() + _delivery.PATIENCE_S
             until = patience if deadline is None else min(deadline, patience)
             if await self._sleep(partial(self._is_told, due), until) or until == deadline or (
-                    telling is not None and self._telling is telling):
+                    begun is not None and self._telling is begun):
                 return
 
     def _is_told(self, due: JobStatus) -> bool:
