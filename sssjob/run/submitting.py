@@ -110,8 +110,9 @@ class Submitting:
         full, that is found out by one job."""
         with Crew[Running]() as crew:
             try:
+                most_next = _most_at_once(consignments[0]) if consignments else 0
                 for n, jobs in enumerate(consignments):
-                    most = _most_at_once(jobs)
+                    most, most_next = most_next, _most_at_once(consignments[n + 1]) if n + 1 < len(consignments) else 0
                     while crew.working and crew.working >= (most if self._goes_well else 1):
                         self._take_end(*crew.next_end())
                     if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
@@ -128,7 +129,7 @@ class Submitting:
                         continue
                     self._give(crew, jobs[0])
                     self._note_taken()
-                    if n + 1 < len(consignments) and _most_at_once(consignments[n + 1]):
+                    if most_next:
                         _prepare_script(consignments[n + 1][0])
             finally:
                 while crew.working:

@@ -172,16 +172,20 @@ def test_odd_answers_of_flux_are_no_reasons(job: dict[str, Any]) -> None:
     ('/h/launcher_lib.sh: line 58: 7 Floating point exception(core dumped) ( exec -- "$@" ) < x', 136,
      "floating point exception (signal 8)"),
     ('/h/launcher_lib.sh: line 58:    7 Killed                  ( exec -- "$@" )', 137, "killed (signal 9)"),
+    ("/bin/bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8): No such file or directory\n"
+     "/h/launcher_lib.sh: line 58:    7 Killed                  ( exec -- \"$@\" )", 137, "killed (signal 9)"),
+    ("/bin/bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n"
+     "/s/5.job: line 3: warning: setlocale: LC_CTYPE: cannot change locale (xx): No such file or directory", 1, ""),
     ("my own: line 3: 4 words ( exec", 1, "my own: line 3: 4 words ( exec")])
 def test_a_signal_is_told_in_plain_words(said: str, code: int, shown: str, tmp_path: Path) -> None:
-    """The place in our own script and its command concern nobody."""
+    """The place in our own script and its command concern nobody, nor that the submitter's locale is not there."""
     executor = SlurmJobExecutor()
     executor.work_directory = tmp_path
     item = Followed(executor, Job(), "5", True)
     executor._aux_path("5", ".out", item.tag).write_text(f"{said}\n")
     status = JobStatus(JobState.FAILED, message=f"exit code {code}", exit_code=code, metadata={})
     tell_output(executor, item, status)
-    assert status.message == f"exit code {code}: {shown}"
+    assert status.message == ": ".join(filter(None, (f"exit code {code}", shown)))
 
 
 # --- what is read of an answer

@@ -21,6 +21,9 @@ _log = logging.getLogger("psij")
 _AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
 #: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there.
 _KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? +\( ?exec -- .*$", re.MULTILINE)
+#: What bash says where a node does not have the locale of the submitter, which has nothing to do with the job.
+_LOCALE = re.compile(r"^\S+: (?:line \d+: )?warning: setlocale: LC_\w+: cannot change locale \([^)\n]*\).*\n?",
+                     re.MULTILINE)
 _MOST_LEFT = 65_536     # bytes of what surroundings leave behind
 
 
@@ -29,6 +32,7 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
     if status.state is not JobState.FAILED:
         return
     output, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag), executor.host)
+    output = _LOCALE.sub("", output)
     if output and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, output)
         output = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", output)

@@ -163,6 +163,8 @@ class BatchSchedulerExecutor(BatchOrders):
         For who submits many jobs and has time while a submit command runs. The specification must not change between.
         What fails here fails again, and is told, in ``submit``.
         """
+        if self._submissions.is_ready(job):
+            return
         with suppress(Exception):       # of hooks too, which may raise anything
             if staging_of(self._checked(job), self) is None:
                 self._submissions.prepare(job)
