@@ -15,6 +15,7 @@ import click
 from sssjob.cli._findings import problem, say, show
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import following_site_option, settings_for
+from sssjob.cli._together import together
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
@@ -154,9 +155,9 @@ def on_jobs(name: str, waits_for: str) -> Callable[[Callable[..., int]], click.C
 
 
 def told(client: Client, as_json: bool) -> int:
-    """Print the findings; how many there were."""
+    """Print the findings, those that are alike of several jobs as one but in JSON; how many there were."""
     findings = list(client.findings)
-    for finding in findings:
+    for finding in findings if as_json else (first for first, _ in together(findings)):
         show(finding, as_json=as_json)
     return len(findings)
 

@@ -18,7 +18,7 @@ _STREAM: Final = re.compile(r"(.+): (std(?:out|err)) goes to job-.*", re.DOTALL)
 _KEY: Final = re.compile(r"@\d+\.\d+")       # of a job in the journal
 
 
-def together(findings: Iterable[Finding], document: Document, *, whole: bool = True
+def together(findings: Iterable[Finding], document: Document | None = None, *, whole: bool = True
              ) -> list[tuple[Finding, list[Finding]]]:
     """What is to be shown, and the findings that it stands for: those of one rule and text, about one part of several
     jobs, as one with the number of jobs, at the first place; at JobDefaults where all jobs have it from there. What is
@@ -29,7 +29,7 @@ def together(findings: Iterable[Finding], document: Document, *, whole: bool = T
         place, message = _JOB.fullmatch(finding.path), finding.message
         key = (finding.path, str(finding.line)) if place is None else (place[1], place[2])
         if _KEY.fullmatch(finding.path):
-            key, message = ("@", ""), message.removeprefix(f"{finding.subject}: ")
+            key, message = ("@", ""), message.removeprefix(finding.subject)
         elif stream := _STREAM.fullmatch(message):
             message = stream[2]
         groups.setdefault((finding.rule, finding.severity, message, finding.hint, *key), []).append(finding)
@@ -56,13 +56,13 @@ def numbered(first: Finding, count: int, last: int, *, alike: bool = True) -> Fi
     return replace(first, message=f"{first.message} ({count} {'times' if alike else 'such'}{where})")
 
 
-def _one(some: list[Finding], document: Document, whole: bool) -> Finding:
+def _one(some: list[Finding], document: Document | None, whole: bool) -> Finding:
     jobs = {finding.path for finding in some}
     if len(jobs) < 2:
         return some[0]
     first, path = some[0], some[0].path
-    inherited = len({finding.line for finding in some}) == 1
-    if inherited and len(jobs) == sum(1 for _ in document.jobs()) and _has_defaults(document):
+    inherited = document is not None and _has_defaults(document) and len(jobs) == sum(1 for _ in document.jobs())
+    if inherited and len({finding.line for finding in some}) == 1:
         path = _JOB.sub(r"\1JobDefaults\2", path)
     return replace(first, path=path, message=f"{first.message} ({'' if whole else 'at least '}{len(jobs)} jobs)")
 

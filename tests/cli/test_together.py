@@ -41,6 +41,17 @@ def test_findings_of_many_jobs(defaults: str, found: list[Finding], shown: list[
     assert [one for _, some in made for one in some] == found       # none is lost
 
 
+def test_what_is_told_of_jobs_in_the_journal() -> None:
+    """One line for jobs of which the same is told, whatever they are called."""
+    def told(name: str, message: str) -> Finding:
+        return Finding("SSS602", "warning", name, f"{name}{message}", "dropped", path=f"@1.{name[1:]}")
+
+    hook, never = ": --on-end sh: exit code 3", " can never start as it is: PartitionTimeLimit"
+    shown = together([told("j1", hook), told("j2", never), told("j3", hook), told("j4", never), told("j5", ": other")])
+    assert [(one.path, one.message) for one, _ in shown] == [
+        ("@1.1", f"j1{hook} (2 jobs)"), ("@1.2", f"j2{never} (2 jobs)"), ("@1.5", "j5: other")]
+
+
 def test_run_shows_one_line_and_json_has_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capfd: pytest.CaptureFixture[str]) -> None:
     from sssjob.cli import main
