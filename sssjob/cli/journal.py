@@ -79,7 +79,7 @@ def export(target: str, since: str | None, before: str | None, output: str) -> i
     begin, end = (None if text is None else moment(text) for text in (since, before))
     kept = Results()
     with open_journal() as journal:
-        kept.add("<JobGroup>\n" if target == "sss" else "")
+        kept.add("<JobGroup>\n  <Id>journal</Id>\n" if target == "sss" else "")
         for entry in ended_entries(journal, begin, end):
             for text in _texts(journal, entry, target):
                 kept.add(text)

@@ -63,14 +63,18 @@ def check(document: Document, findings: Findings, profile: str = "liberal", *, l
 
 
 def _life(container: Container) -> Value | None:
-    """What tells records of one job apart, which share its Id: the StartTime of a run, or that it waits for one, and
-    of a run that goes on for how long it has run, for logs tell of it then and when it is over."""
+    """What tells records of one job apart, which share its Id: the StartTime of a run, of a job that ended without one
+    when it was submitted and ended, or that it waits for one, and of a run that goes on for how long it has run, for
+    logs tell of it then and when it is over."""
     if not isinstance(container, Job):
         return None
     start = container.value("StartTime")
     if start and (state := container.value("State")) in ("Running", "Suspended"):
         held = container.delivered
         return f"{start} {state} {'' if held is None else held.value('Duration')}"
+    ended = container.value("EndTime")
+    if not start and ended:
+        return f"{container.value('SubmitTime')} to {ended}"
     return start or ("" if container.first("State") else None)
 
 

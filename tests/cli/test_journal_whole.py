@@ -20,14 +20,15 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
         desk.client().journal.close()
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
     code, out, err = sssjob("journal", "export")
-    assert (code, err) == (0, "") and out.startswith("<JobGroup>\n<Job>") and out.endswith("</Job>\n</JobGroup>\n")
+    assert (code, err) == (0, "") and out.startswith("<JobGroup>\n  <Id>journal</Id>\n<Job>") and out.endswith("</Job>\n</JobGroup>\n")
     (tmp_path / "out.xml").write_text(out)
+    assert sssjob("check", tmp_path / "out.xml") == (0, "", "")       # what it writes it also takes
     assert ">a<" in sssjob("query", "//Job[ExitCode=3]/Id/text()", tmp_path / "out.xml").out
     lines = [json.loads(line) for line in sssjob("journal", "export", "--to", "sss-json").out.splitlines()]
     assert len(lines) == 2
     records = [json.loads(line) for line in sssjob("journal", "export", "--to", "records").out.splitlines()]
     assert [(one["id"], one["outcome"]) for one in records] == [("a", "failed"), ("b", "skipped")]
-    assert sssjob("journal", "export", "--before", "1d").out == "<JobGroup>\n</JobGroup>\n"
+    assert sssjob("journal", "export", "--before", "1d").out == "<JobGroup>\n  <Id>journal</Id>\n</JobGroup>\n"
     assert sssjob("journal", "prune", "--dry-run").out == "would go: 1 submission of 2 jobs\n"
     assert json.loads(sssjob("journal", "prune", "--json").out)["jobs"] == 2
     assert sssjob("list", "--all").out == ""

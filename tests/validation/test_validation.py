@@ -32,6 +32,7 @@ def group(text: str) -> str:
 
 
 R = "/Job/Requested"
+NEVER = job("<State>Completed</State><SubmitTime>{}</SubmitTime><EndTime>{}</EndTime>")
 RUNNING = job("<State>Running</State><StartTime>5</StartTime><Delivered><Duration>{}</Duration></Delivered>")
 
 CASES: list[tuple[str, list[tuple[str, str]]]] = [
@@ -73,6 +74,9 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (group(RUNNING.format(60) * 2), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (group(job("<State>Idle</State>") + job("<State>Hold</State>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (group(job("<StartTime>5</StartTime>") + job("<Queue>r</Queue>")), [("SSS308", "/JobGroup/Job[2]/Id")]),
+    # jobs that were refused or cancelled, each before it began
+    (group("".join(NEVER.format(submitted, ended) for submitted, ended in ((3, 4), (3, 5), (4, 5)))), []),
+    (group(NEVER.format(3, 4) * 2), [("SSS308", "/JobGroup/Job[2]/Id")]),
     (job("<TaskGroup><Id>a</Id></TaskGroup><TaskGroup><Id>a</Id></TaskGroup>"), [("SSS308", "/Job/TaskGroup[2]/Id")]),
     (job("<TaskGroup><Task><Id>a</Id></Task><Task><Id>a</Id></Task></TaskGroup>"),
      [("SSS308", "/Job/TaskGroup/Task[2]/Id")]),
