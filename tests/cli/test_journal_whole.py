@@ -20,7 +20,8 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
         desk.client().journal.close()
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
     code, out, err = sssjob("journal", "export")
-    assert (code, err) == (0, "") and out.startswith("<JobGroup>\n  <Id>journal</Id>\n<Job>") and out.endswith("</Job>\n</JobGroup>\n")
+    assert (code, err) == (0, "")
+    assert out.startswith("<JobGroup>\n  <Id>journal</Id>\n<Job>") and out.endswith("</Job>\n</JobGroup>\n")
     (tmp_path / "out.xml").write_text(out)
     assert sssjob("check", tmp_path / "out.xml") == (0, "", "")       # what it writes it also takes
     assert ">a<" in sssjob("query", "//Job[ExitCode=3]/Id/text()", tmp_path / "out.xml").out
