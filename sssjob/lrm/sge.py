@@ -71,12 +71,12 @@ def state_of(letters: str, after: bool = False) -> NativeState | None:
 
 #: Why a job waits, by the lines of its scheduling info, the first that fits. ``qf``, ``hf`` and ``gf`` are fixed values
 #: of a queue, a host and the cluster; the amounts of ``hc`` are what is left just now, and those of ``hv`` a load.
-#: Sources: schedd_message.c, msg_schedd.h; the first six seen with 8.1.9.
+#: Sources: schedd_message.c, msg_schedd.h; the first six seen with 8.1.9, and ``max_aj_instances``, which -tc says too.
 WAITS: Final = (
     (waits.HELD, re.compile(r"Job is in (?:hold|error) state")),
     (waits.DEPENDENCY, re.compile(r"job dependencies|waiting for (?:job|predecessor)")),
     (waits.BEGIN, re.compile(r"execution time|not yet ready|reservation .* not (?:yet )?(?:started|active)")),
-    (waits.LIMIT, re.compile(r"exceeds? limit|user limit|reached .*limit|max_u_jobs|maxujobs")),
+    (waits.LIMIT, re.compile(r"exceeds? limit|user limit|reached .*limit|max_u_jobs|maxujobs|max_aj_instances")),
     (waits.TURN, re.compile(r"because it is (?:full|overloaded)|offers only [qhg][cvla]:|overload or full|"
                             r"only offers \d+ slots")),
     (waits.UNAVAILABLE, re.compile(r"because it is (?:disabled|suspended|temporarily not available|in error)|"
@@ -86,6 +86,8 @@ WAITS: Final = (
 )
 _SCHEDULING: Final = re.compile(r"^(?:scheduling info|error reason +\d+): +(.*(?:\n {20,}\S.*)*)", re.MULTILINE)
 _NUMBER: Final = re.compile(r"^job_number: +(\d{1,12})$", re.MULTILINE)
+_TASKS: Final = re.compile(r"^job-array tasks: ", re.MULTILINE)
+_HELD_TASK: Final = re.compile(r"Job is in hold state")
 _LONGEST_REASON: Final = 400
 
 
@@ -98,12 +100,15 @@ def reasons(out: str) -> dict[str, tuple[str | None, str]]:
     """Kind and words of why jobs wait, by their numbers, from ``qstat -j``.
 
     A queue or a host that can never take a job says nothing of the others: only where all lines say so can it never
-    start. Of an error the words of the error count.
+    start. Of an error the words of the error count. Of an array it is left out that a
+    task is held: those that are asked about are not, or their state says so.
     """
     by_number: dict[str, tuple[str | None, str]] = {}
     for block in re.split(r"^={20,}$", out, flags=re.MULTILINE):
         number, texts = _NUMBER.search(block), _SCHEDULING.findall(block)
         lines = list(dict.fromkeys(line.strip() for text in texts for line in text.split("\n") if line.strip()))
+        if _TASKS.search(block):
+            lines = [line for line in lines if not _HELD_TASK.match(line)]
         if number is None or not lines:
             continue
         kinds = {waits_for(line) for line in lines}

@@ -164,6 +164,14 @@ def test_odd_answers_of_flux_are_no_reasons(job: dict[str, Any]) -> None:
     assert flux.waits_for(job) == (None, None)
 
 
+def test_a_hold_of_one_task_is_not_that_of_the_others() -> None:
+    """qstat -j speaks of the array as a whole; the listing tells which of its tasks are held. As seen with 8.1.9."""
+    head = "job_number:                 13\njob-array tasks:            1-3:1\nscheduling info:            "
+    line = "not all array tasks may be started due to 'max_aj_instances'"
+    assert sge.reasons(f"{head}Job is in hold state\n{' ' * 28}{line}\n") == {"13": ("limit", line)}
+    assert sge.reasons(f"{head}Job is in hold state\n") == {}
+
+
 # --- what a program that a signal ended leaves behind
 
 @pytest.mark.parametrize(("said", "code", "shown"), [
