@@ -102,8 +102,11 @@ def _texts(journal: Journal, entry: Entry, target: str) -> Iterator[str]:
             yield json.dumps(row.record(now)) + "\n"
         return
     submission = Client(journal).standing(entry)
+    ends = {event.job: event.time for event in entry.events() if event.kind == "ended"}
     if submission.document.files:
         problem(f"@{entry.number}: {len(submission.document.files)} files that came with the document are not written")
-    for job in submission.jobs:
+    for number, job in enumerate(submission.jobs):
         single = effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold()
+        if number in ends and not (single.first("StartTime") or single.first("EndTime")):
+            single.set_as_is("EndTime", int(ends[number]))      # tells it from others of its Id that never began
         yield write_document(single) if target == "sss" else json.dumps(Document(single).to_dict()) + "\n"

@@ -25,6 +25,8 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
     (tmp_path / "out.xml").write_text(out)
     assert sssjob("check", tmp_path / "out.xml") == (0, "", "")       # what it writes it also takes
     assert ">a<" in sssjob("query", "//Job[ExitCode=3]/Id/text()", tmp_path / "out.xml").out
+    # what never began has an end all the same, which tells it from others of its Id
+    assert sssjob("query", "count(//Job[Id='b' and not(StartTime)]/EndTime)", tmp_path / "out.xml").out.count(">1<")
     lines = [json.loads(line) for line in sssjob("journal", "export", "--to", "sss-json").out.splitlines()]
     assert len(lines) == 2
     records = [json.loads(line) for line in sssjob("journal", "export", "--to", "records").out.splitlines()]
