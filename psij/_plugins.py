@@ -176,6 +176,13 @@ class Registry:
             raise ValueError(f"No version of {self.kind} {name!r} satisfies {constraint!r} (known: {versions_there})")
         return fitting[-1]
 
+    def fits(self, name: str, constraint: str) -> bool:
+        """Whether a version of a plugin satisfies a constraint; so it is of one that is not there."""
+        try:
+            return bool(self._choose(name, constraint))
+        except ValueError:
+            return self.canonical(name) not in self.plugins
+
     def canonical(self, name: str) -> str:
         """The name in small letters, that of the plugin for an alias."""
         _scan()

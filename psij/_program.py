@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from psij._plugins import EXECUTORS, LAUNCHERS
+
 
 class Difference(NamedTuple):
     """A difference, and what to do about it."""
@@ -34,6 +36,8 @@ DIFFERENCES: Final[dict[str, Difference]] = {
     "module": Difference("this package has no such module or name", stops=True),
     "executor-rp": Difference("executor rp (RADICAL-Pilot) is not there: use the executor of the resource manager",
                               stops=True),
+    "version": Difference("executors and launchers have versions of their own here, which do not satisfy the "
+                          "constraint: leave it out", stops=True),
     "variables": Difference("${NAME} in arguments and values of the environment is replaced where the job's "
                             "environment has NAME; write $${NAME} for the text itself"),
     "processes": Difference("process_count without node_count spreads over whatever nodes have room: give node_count=1 "
@@ -143,6 +147,10 @@ def _calls(node: ast.AST) -> Iterator[Touched]:
     first = _text(node.args[0]) if node.args else _text(keywords.get("name"))
     if name == "get_instance" and first == "rp":
         yield Touched(node.lineno, "executor-rp", 'get_instance("rp")')
+    constraint = _text(node.args[1] if len(node.args) > 1 else keywords.get("version_constraint"))
+    if name == "get_instance" and first and constraint and not all(
+            kind.fits(first, constraint) for kind in (EXECUTORS, LAUNCHERS)):
+        yield Touched(node.lineno, "version", f"get_instance({first!r}, {constraint!r})")
     if (name == "get_instance" and first == "local") or name == "LocalJobExecutor":
         yield Touched(node.lineno, "local-limit", "executor local")
     if name == "ResourceSpecV1":

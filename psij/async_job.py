@@ -112,18 +112,26 @@ class _Teller(JobStatusCallback):
 
     async def _tell(self) -> None:
         _is_callback.set(True)
-        while not self._queue.empty():
-            status = self._job._telling = self._queue.get_nowait()
-            executor = self._job.executor
-            for cb in (self._job._cb, None if executor is None else executor._cb):
-                try:
+        try:
+            while not self._queue.empty():
+                status = self._job._telling = self._queue.get_nowait()
+                executor = self._job.executor
+                for cb in (self._job._cb, None if executor is None else executor._cb):
                     if cb is not None:
-                        await cb.job_status_changed(self._job, status)
-                except Exception:
-                    _log.exception("A status callback of job %s failed", self._job.id)
-            self._job._telling, self._job._told = None, status
-            self._job._job._wake()
-        self._task = None
+                        await self._call(cb, status)
+                self._job._telling, self._job._told = None, status
+                self._job._job._wake()
+        finally:
+            self._task = None
+
+    async def _call(self, cb: AsyncJobStatusCallback, status: JobStatus) -> None:
+        """Tell one callback, which may fail, or await what was cancelled."""
+        try:
+            await cb.job_status_changed(self._job, status)
+        except (Exception, asyncio.CancelledError):
+            if self._task is not None and self._task.cancelling():      # the loop is about to be closed
+                raise
+            _log.exception("A status callback of job %s failed", self._job.id)
 
 
 class AsyncJob:
@@ -206,10 +214,10 @@ class AsyncJob:
         """Until they were told of a status, or one takes long; in a loop with much to do their turn comes late."""
         loop = asyncio.get_running_loop()
         for _ in range(_OVERLOAD):
-            telling, patience = self._telling, loop.time() + _delivery.PATIENCE_S
+            begun, patience = self._telling, loop.time() + _delivery.PATIENCE_S
             until = patience if deadline is None else min(deadline, patience)
             if await self._sleep(partial(self._is_told, due), until) or until == deadline or (
-                    telling is not None and self._telling is telling):
+                    begun is not None and self._telling is begun):
                 return
 
     def _is_told(self, due: JobStatus) -> bool:

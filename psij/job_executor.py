@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from psij._interpreter import check_interpreter
 from psij.job import Job, JobStatusCallback, _as_callback
 from psij.job_executor_config import JobExecutorConfig
 
@@ -138,7 +139,6 @@ class JobExecutor(ABC):
         A job that no executor is bound to when its status changes (plug-ins do not know Job._bind) becomes this one's.
         Raises InvalidStateException, InvalidJobException; SubmitException in a subinterpreter.
         """
-        from psij._interpreter import check_interpreter
         from psij._validate import check_is_job, check_spec
 
         check_interpreter()

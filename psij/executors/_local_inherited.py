@@ -16,7 +16,7 @@ from psij._handlers import passing
 _MOST = 1 << 16     # bytes of a file of /proc that are read
 _INHERITED = re.compile(rb"^(?:Umask|Uid|Gid|Groups|SigIgn|Cap[A-Z][a-z]+|NoNewPrivs|Seccomp|Cpus_allowed|"
                         rb"Mems_allowed):.*", re.MULTILINE)
-_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+_LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 
 
 class _Status:

@@ -17,7 +17,7 @@ who looks there has patience.
 BELL: a byte where there are answers; a client that waits for many listens here, so as not to be woken for each. While
 there are requests to take, the bell is rung for several answers at once, and several reports go together: at most
 ``_TOGETHER``, of which the first is no older than ``_TOGETHER_S`` when the next job is started. A report goes at
-once where none was sent for that long.
+once where none was sent for that long and nobody waits at the bell.
 
 A request may name a file for a record of the job (see ``_local_records``); one that is there already bars the start.
 
@@ -234,6 +234,7 @@ class Outbox:
         self.answers = 0        # for which the bell was not rung
         self.since = 0.0        # when the first came, by the monotonic clock
         self.sent = 0.0         # the time in the last report that was sent
+        self.together = False   # the last request was one of many
 
     def waits(self) -> bool:
         """Whether there is something to do."""
@@ -249,7 +250,7 @@ class Outbox:
     def report(self, report: "tuple[int, int, float, int, float]") -> None:
         """Send a report, at once after a quiet while."""
         self.reports.append(report)
-        if report[-1] - self.sent > _TOGETHER_S:
+        if not self.together and report[-1] - self.sent > _TOGETHER_S:
             self.flush()
         else:
             self.note(report[-1])
@@ -336,6 +337,7 @@ def take_one(channel: _socket.socket, number: int, outbox: Outbox) -> bool:
     if answer[0]:
         _running[answer[0]] = before, time.clock_gettime(time.CLOCK_BOOTTIME)
     channel.send(marshal.dumps((number, *answer, began)))
+    outbox.together = rings
     if rings:
         outbox.answers += 1
         outbox.note(time.monotonic())

@@ -13,7 +13,7 @@ SSS job object 3.1.0, sections 5.1 (Charge, Quote) and 7; Gold's objects Quotati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from difflib import get_close_matches
 from typing import Final, Self
@@ -64,6 +64,19 @@ _NOTHING: Final = Decimal(0)
 NO_TERM: Final[Mapping[str, int]] = {}
 
 _CLOSE: Final = 0.75        # how alike names are, from 0 to 1, of which one may be a slip for the other
+
+
+def _only(what: str, job: str, machine: str | None, entries: Sequence[tuple[int, str, str]]) -> int:
+    """The number of the only entry about a job: of (number, machine, what else tells it from others) those of the
+    machine, None: of any. Raises LedgerError where there is none, or where there are several."""
+    entries = [entry for entry in entries if machine in (None, entry[1])]
+    if len(entries) == 1:
+        return int(entries[0][0])
+    of = f"job {escape(job, 60)}" + ("" if machine is None else f" of {escape(machine, 60)}")
+    if not entries:
+        raise LedgerError(f"no {what} of {of} is in force")
+    choices = ", ".join(f"{number} ({escape(where, 60)}{more})" for number, where, more in entries[:10])
+    raise LedgerError(f"{of} has {len(entries)} {what}s: name the entry, {choices}")
 
 
 class Ledger(Charging):
@@ -173,15 +186,14 @@ class Ledger(Charging):
         """The number of the charge in force of a job, by its native id or Id. Raises LedgerError where there is none,
         or where there are several: runs of one job, or jobs of several machines."""
         rows = self.store.execute("SELECT entry, machine, start FROM charges WHERE job = ? ORDER BY entry", (job,))
-        charges = [(entry, where, start) for entry, where, start in rows if machine in (None, where)]
-        if len(charges) == 1:
-            return int(charges[0][0])
-        of = f"job {escape(job, 60)}" + ("" if machine is None else f" of {escape(machine, 60)}")
-        if not charges:
-            raise LedgerError(f"no charge of {of} is in force")
-        choices = ", ".join(f"{entry} ({escape(where, 60)}, started {at_start(start)})"
-                          for entry, where, start in charges[:10])
-        raise LedgerError(f"{of} has {len(charges)} charges: name the entry, {choices}")
+        return _only("charge", job, machine, [(entry, where, f", started {at_start(start)}")
+                                              for entry, where, start in rows])
+
+    def hold_of(self, job: str, machine: str | None = None) -> int:
+        """The number of the hold in force of a job, by its Id. Raises LedgerError where there is none, or where jobs of
+        several machines have one."""
+        rows = self.store.execute("SELECT entry, machine FROM holds WHERE job = ? ORDER BY entry", (job,))
+        return _only("hold", job, machine, [(entry, where, "") for entry, where in rows])
 
     def _charge_entry(self, number: int) -> Entry:
         entry = self.entry(number)

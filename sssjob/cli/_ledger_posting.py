@@ -170,13 +170,20 @@ def transfer(source: str, target: str, amount: str, currency: str, new: bool, re
 
 
 @click.command("release")
-@click.argument("entry", type=int)
+@click.argument("entry", type=int, required=False)
+@click.option("--job", metavar="ID", help="In place of ENTRY: the hold in force of the job of this Id.")
+@click.option("--machine", metavar="NAME", help="With --job: of this machine.")
 @place
 @plain
-def release(entry: int, place: str | None, as_json: bool) -> int:
+def release(entry: int | None, job: str | None, machine: str | None, place: str | None, as_json: bool) -> int:
     """End the hold ENTRY."""
+    if (entry is None) == (job is None):
+        raise UsageError("name the hold: its ENTRY, or --job")
+    if job is None and machine is not None:
+        raise UsageError("--machine is for --job")
     with opened_ledger(place, create=False) as ledger:
-        return told(ledger.release(entry), as_json)
+        number = ledger.hold_of(job, machine) if job is not None else int(entry or 0)
+        return told(ledger.release(number), as_json)
 
 
 @click.command("rezone")

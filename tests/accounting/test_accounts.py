@@ -285,7 +285,7 @@ def test_the_gate_of_a_submit_filter(ledger: Command) -> None:
     assert ledger(f"{gate} --expires 2040-01-01T00:00Z") == (
         0, "accepted: 1.00 EUR of account chem, hold 2, 0.50 EUR available\n", "")
     assert ledger(gate) == (1, "refused: entry 2 holds for job 1.head already\n", "")
-    ledger("release 2")
+    assert ledger("release --job 1.head --machine colony").out.startswith("3: release of entry 2 1.00 EUR")
     ledger("withdraw chem 1 --currency EUR")
     assert ledger(gate) == (1, "refused: account chem has 0.50 left, 1.00 are asked for\n", "")
     assert json.loads(ledger(f"{gate} --json").out) == {

@@ -371,6 +371,10 @@ def test_what_is_charged_is_recognised(ledger: Command, tmp_path: Path) -> None:
     ("release 99999999999999999999", 1, "there is no entry"),
     ("refund 1", 1, "entry 1 is no charge but a deposit"),
     ("release 1", 1, "entry 1 is no hold but a deposit"),
+    ("release --job 7 --machine m", 1, "no hold of job 7 of m is in force"),
+    ("release", 2, "name the hold: its ENTRY, or --job"),
+    ("release 1 --job 7", 2, "name the hold: its ENTRY, or --job"),
+    ("release 1 --machine m", 2, "--machine is for --job"),
 ])
 def test_refusals_where_there_is_a_ledger(ledger: Command, line: str, code: int, message: str) -> None:
     ledger("deposit chem 1")

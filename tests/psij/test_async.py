@@ -136,6 +136,18 @@ async def _callbacks_before_wait_returns(executor: AsyncJobExecutor) -> None:
     job.set_job_status_callback(slow)
     await executor.submit(job)
     assert await job.wait() is job.status and seen == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+    failing = sh(":")
+
+    async def awaits_what_is_cancelled(job: AsyncJob, status: JobStatus) -> None:
+        seen.append(status.state)
+        over = asyncio.get_running_loop().create_future()
+        over.cancel()
+        await over
+
+    failing.set_job_status_callback(awaits_what_is_cancelled)
+    await executor.submit(failing)
+    assert await failing.wait() is failing.status and seen[3:] == seen[:3]
+    del seen[3:]
     endless, late = sh(":"), sh("sleep 30")
     endless.set_job_status_callback(lambda job, status: asyncio.sleep(30))
     await executor.submit(endless)

@@ -117,15 +117,15 @@ def test_what_is_told_of_a_job_that_has_ended(folder: Path) -> None:
 @pytest.mark.parametrize(("native_id", "why"), [
     ("", "'' names no process that could be a job of this machine since its start"),
     ("1", "'1' names no process that could be a job of this machine since its start"),
-    (f"{os.getpid()}@17@another-boot",
-     f"'{os.getpid()}@17@another-boot' names no process that could be a job of this machine since its start"),
-    (f"{os.getpid()}@17@{boot_id()}", f"process {os.getpid()} belongs to another user, or is not the one that is meant "
-                                      f"({os.getpid()}@17@{boot_id()})"),
+    ("{me}@17@another-boot",
+     "'{me}@17@another-boot' names no process that could be a job of this machine since its start"),
+    ("{me}@17@{boot}", "process {me} belongs to another user, or is not the one that is meant ({me}@17@{boot})"),
     ("2147483647", "there is no such process (2147483647)"),
 ])
 def test_why_it_cannot_be_attached(native_id: str, why: str) -> None:
     """Of process 1, which every machine has, it was said that there is no such process."""
-    assert attached(native_id).message == f"cannot attach: {why}"
+    names = {"me": os.getpid(), "boot": boot_id()}
+    assert attached(native_id.format(**names)).message == f"cannot attach: {why.format(**names)}"
 
 
 def test_jobs_of_several_clients(folder: Path) -> None:

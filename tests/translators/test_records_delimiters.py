@@ -67,8 +67,26 @@ def test_columns_by_option_say_nothing_of_the_end_of_a_line(closed: str) -> None
     columns = _EARLY.replace("|", ",")
     jobs, reasons, _ = _read(f"{_early('a|b')}{closed}\n{_early('plain')}{closed}\n", columns=columns)
     assert [job.name for job in jobs] == ["a|b", "plain"] and not reasons
-    late, reasons, _ = _read(f"{_late('x|bio')}\n", columns=_LATE.replace("|", ","))
-    assert not late and reasons == {"columns": 1}       # it may be a line of --parsable, by which bio would pay
+
+
+def test_a_first_line_that_a_user_wrote_is_found_out() -> None:
+    """It looks like one of --parsable, by which bio pays; the next one, which does not end so, is rejected and told."""
+    columns, plain = _LATE.replace("|", ","), _late("plain").replace("std|", "std|r1")
+    jobs, reasons, _ = _read(f"{plain}\n{_late('x|bio')}\n", columns=columns)
+    assert [job.project for job in jobs] == ["chem", "chem"] and not reasons
+    _, reasons, findings = _read(f"{_late('x|bio')}\n{plain}\n", columns=columns)
+    assert reasons == {"columns": 1}
+    assert [f.message for f in findings] == [
+        "record rejected: columns: the line does not end with the delimiter, as one before it did, of which a name may "
+        "hold it: print the log with another --delimiter, and name it with the option delimiter"]
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "NEVER_HEARD_OF"])
+def test_lines_of_parsable_without_a_header(state: str) -> None:
+    """Whatever a column holds, and where the name stands late."""
+    row = _late("plain").replace("COMPLETED", state)
+    jobs, reasons, _ = _read(f"{row}|\n{row}|\n", columns=_LATE.replace("|", ","))
+    assert [job.project for job in jobs] == ["chem", "chem"] and not reasons
 
 
 def test_more_delimiters_than_a_name_can_hold() -> None:

@@ -6,11 +6,11 @@ Source: sacct(1), Job Accounting Fields; recorded output of 22.05.8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from sssjob.document.accessors import CLASSES
 from sssjob.document.element import Property
 from sssjob.document.units import to_bytes
 from sssjob.findings import escape
@@ -24,7 +24,9 @@ EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "co
                      "sluid": "SLUID"}
 _EXIT: Final = re.compile(r"-?\d{0,20}(?::-?\d{0,20})?", re.ASCII)
 _BUSY: Final = re.compile(r"(?:^|,)gres/gpuutil=(\d{1,9})(?:,|$)", re.ASCII)
-_SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
+SIGNALS: Final[Once[str, int | None]] = Once(lambda text: _code(text)[1])
+_Resource: Final = CLASSES["Resource"]
+_ENERGY: Final = {"name": "Energy", "units": "J"}
 _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "metric": "Max"})
 
 #: Sections of a row: columns that together say one thing.
@@ -33,7 +35,7 @@ _TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", 
 _ENDED: Final = ("state", "exitcode", "reason")
 COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes", "timelimitraw", "timelimit")
 _HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", *COUNTED)
-_USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize", "exitcode")
+_USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize")
 _MEASURED: Final = ("tresusageintot", "elapsedraw", "elapsed")
 _MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
                 *EXTENSIONS)
@@ -48,12 +50,12 @@ class Columns:
     """Columns of one order: of each section where its texts stand in a row, whose last text is empty for what is not
     there."""
 
-    __slots__ = ("ended", "held", "id", "measured", "more", "names", "states_tres", "times", "used", "who")
+    __slots__ = ("ended", "exit", "held", "id", "measured", "more", "names", "states_tres", "times", "used", "who")
 
     def __init__(self, names: Texts) -> None:
         self.names = names
         place = {name: i for i, name in enumerate(names)}
-        self.id = place.get("jobid", -1)
+        self.id, self.exit = place.get("jobid", -1), place.get("exitcode", -1)
         self.who, self.times, self.ended, self.held, self.used, self.more = (
             itemgetter(*(place.get(name, -1) for name in section))
             for section in (_WHO, _TIMES, _ENDED, _HELD, _USED, _MORE))
@@ -61,18 +63,18 @@ class Columns:
         self.states_tres = "alloctres" in place
 
 
-@dataclass(slots=True)
 class Part:
     """A component of a run while its rows come: its record, the CPU time of its own row, and what the steps add. CPU
-    time in microseconds, GPU time in hundredths of a second."""
+    time in microseconds, GPU time in hundredths of a second. What nobody says stands in the class."""
 
-    record: Record
-    own: int | None
     cpu: int | None = None
     peak: _Size | None = None
     swap: _Size | None = None
     signal: int | None = None
     gpu: int | None = None
+
+    def __init__(self, record: Record, own: int | None) -> None:
+        self.record, self.own = record, own
 
     def grow(self, peak: _Size | None, swap: _Size | None) -> None:
         """Keep the greatest sizes."""
@@ -93,12 +95,14 @@ def _greater(old: _Size | None, new: _Size | None) -> _Size | None:
     return new if to_bytes(*new) > to_bytes(*old) else old
 
 
-@dataclass(slots=True)
 class RunRows:
     """A run of a job while its rows come, by index of the component."""
 
-    base: str
-    parts: dict[str, Part] = field(default_factory=dict)
+    __slots__ = ("base", "parts")
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.parts: dict[str, Part] = {}
 
 
 class RowCounts(NamedTuple):
@@ -129,9 +133,9 @@ def whole_record(run: RunRows) -> Record:
     """The record of a run, of its components what they add up to."""
     for part in run.parts.values():
         _finish(part)
+    if len(run.parts) == 1 and (only := run.parts.get("")) is not None:
+        return only.record
     records = [part.record for part in run.parts.values()]
-    if len(records) == 1 and "" in run.parts:
-        return records[0]
     first = records[0]
     job = Record(first.line, run.base, first.machine)
     job.name, job.heading, job.directory = first.name, first.heading, first.directory
@@ -167,10 +171,10 @@ def _worked(hundredths: int) -> tuple[str, str, str]:
 
 def energy_of(texts: list[str]) -> list[Property]:
     """The energy of ConsumedEnergyRaw, else of ConsumedEnergy. Rejected: number."""
-    for text, column in zip(texts, ("consumedenergyraw", "consumedenergy"), strict=True):
-        if text and (energy := thousands(text, column)):
-            return [leaf("Resource", energy, {"name": "Energy", "units": "J"})]
-    return []
+    raw, rounded_text = texts
+    energy = (thousands(raw, "consumedenergyraw") if raw else None) or (
+        thousands(rounded_text, "consumedenergy") if rounded_text else None)
+    return [_Resource("Resource", energy, _ENERGY)] if energy else []
 
 
 def time_limit(text: str, name: str) -> int | None:
@@ -189,11 +193,6 @@ def asked_memory(text: str, name: str) -> Property | None:
         "Memory", size[0], {"units": size[1], "metric": per or "Total"})
 
 
-def in_total(size: _Size | None) -> Property | None:
-    """A size as the memory of a whole job; None where there is none."""
-    return None if size is None or not size[0] else leaf("Memory", size[0], {"units": size[1], "metric": "Total"})
-
-
 def _code(text: str) -> tuple[int | None, int | None]:
     """(exit code, signal) of ``rc:sig``."""
     code, signal = exit_of(text)
@@ -202,18 +201,18 @@ def _code(text: str) -> tuple[int | None, int | None]:
     return code, signal
 
 
-def using(texts: Texts) -> tuple[int | None, _Size | None, _Size | None, int | None]:
-    """(microseconds of TotalCPU, else of UserCPU and SystemCPU; the peaks of memory and swap that were sampled; signal)
-    of a row. Rejected: number."""
-    total, user, system, peak, swap, exits = texts
+def using(texts: Texts) -> tuple[int | None, _Size | None, _Size | None]:
+    """(microseconds of TotalCPU, else of UserCPU and SystemCPU; the peaks of memory and swap that were sampled) of a
+    row. Rejected: number."""
+    total, user, system, peak, swap = texts
     used = micros(total, "TotalCPU")
     if used is None and (user or system):
         parts = micros(user, "UserCPU"), micros(system, "SystemCPU")
         used = None if parts == (None, None) else (parts[0] or 0) + (parts[1] or 0)
-    return used, _size(peak, "maxrss"), _size(swap, "maxvmsize"), _SIGNALS[exits]
+    return used, _size(peak, "maxrss") if peak else None, _size(swap, "maxvmsize") if swap else None
 
 
 def _size(text: str, column: str) -> _Size | None:
     """A size that was sampled: empty and 0 were not."""
-    size = amount(text, column) if text else None
+    size = amount(text, column)
     return size if size is not None and size[0] else None

@@ -31,17 +31,19 @@ _ELSEWHERE: Final = {"AllocTRES": ("Energy",), "ReqTRES": ("Billing", "Energy")}
 _MARK: Final = 4_000_003
 _MARKED: Final = 24                 # numbers of a form for which there are some
 _SHORT: Final = 160                 # characters of a text that is remembered as it is
-_TEXTS: Final = 1 << 13
+_TEXTS: Final = 1 << 10
 
 
 @dataclass(slots=True)
 class TRES:
-    """cpu, nodes: counts; memory: (amount, unit); properties: what becomes of the rest in Delivered (of AllocTRES,
-    memory among them) or Requested (of ReqTRES, without its memory, of which ReqMem says how it is meant)."""
+    """cpu, nodes: counts; size, total: the text of the memory of ReqTRES, and what it comes to; properties: what
+    becomes of the rest in Delivered (of AllocTRES, memory among them) or Requested (of ReqTRES, without its memory, of
+    which ReqMem says how it is meant)."""
 
     cpu: int | None = None
     nodes: int | None = None
-    memory: tuple[Decimal, str] | None = None
+    size: str = ""
+    total: Property | None = None
     properties: tuple[Property, ...] = ()
     gpus_differ: str = field(default="")
 
@@ -50,19 +52,22 @@ def tres(text: str, name: str) -> TRES:
     """What a text of the column AllocTRES or ReqTRES says. Memory without unit is in MB. Rejected: number."""
     result = TRES()
     rest: list[tuple[str, Decimal]] = []
+    memory: tuple[Decimal, str] | None = None
     for kind, value in split(text):
         if kind == "cpu":
             result.cpu = count(value, f"{name} cpu")
         elif kind == "node":
             result.nodes = count(value, f"{name} node")
         elif kind == "mem":
-            result.memory = amount(value, f"{name} mem", "MB")
+            result.size, memory = value, amount(value, f"{name} mem", "MB")
         elif (number := thousands(value, f"{name} {kind}")) is not None:
             rest.append((kind, number))
     resources, result.gpus_differ = _resources(rest)
     kept = [p for p in resources if p.get("name") not in _ELSEWHERE[name]]
-    if name == "AllocTRES" and result.memory is not None:
-        kept.insert(0, leaf("Memory", result.memory[0], {"units": result.memory[1]} | _TOTAL))
+    if memory is not None and name == "AllocTRES":
+        kept.insert(0, leaf("Memory", memory[0], {"units": memory[1]} | _TOTAL))
+    elif memory is not None and memory[0]:
+        result.total = leaf("Memory", memory[0], {"units": memory[1]} | _TOTAL)
     result.properties = tuple(kept)
     return result
 
@@ -144,9 +149,9 @@ class TresForms:
     def cut(self, text: str) -> tuple[int, tuple[str, ...]] | None:
         """(which form, its numbers) of a text; None where the reader has to look at it."""
         forms, last = self.forms, self._last
-        if forms and (match := forms[last].match(text)) is not None:
+        if forms and (match := (form := forms[last]).match(text)) is not None:
             numbers = match.groups()
-            return (last, numbers) if forms[last].adds_up(numbers) else None
+            return (last, numbers) if not form.typed or form.adds_up(numbers) else None
         for at, form in enumerate(forms):
             if (match := form.match(text)) is not None:
                 self._last = at
@@ -205,12 +210,12 @@ def memory_place(form: TresForm) -> tuple[int, int] | None:
 
 
 class _Places(NamedTuple):
-    """Where the numbers of a form come out. cpu, node: which numbers are these, -1: None; memory: (number, unit);
-    properties: (class, tag, attributes, number) of each."""
+    """Where the numbers of a form come out. cpu, node: which numbers are these, -1: None; total: of the memory (number,
+    letter of its unit, class, attributes); properties: (class, tag, attributes, number) of each."""
 
     cpu: int
     node: int
-    memory: tuple[int, str] | None
+    total: tuple[int, str, type[Property], dict[str, str]] | None
     properties: tuple[tuple[type[Property], str, dict[str, str], int], ...]
 
 
@@ -226,9 +231,7 @@ class TresTexts(dict[str, TRES]):
         if not LONGEST:             # the tests read every log with care, too
             return tres(text, self.name)
         cut = self.forms.cut(text)
-        result = None if cut is None else self._put(*cut)
-        if result is None:
-            result = tres(text, self.name)
+        result = (None if cut is None else self._put(*cut)) or tres(text, self.name)
         if len(text) < _SHORT:
             if len(self) >= _TEXTS:
                 self.clear()
@@ -237,14 +240,19 @@ class TresTexts(dict[str, TRES]):
 
     def _put(self, form: int, numbers: tuple[str, ...]) -> TRES | None:
         """The numbers of a text of a form in their places; None where the form has none."""
-        if form not in self._places:
-            self._places[form] = self._learn(self.forms.forms[form])
-        places = self._places[form]
+        try:
+            places = self._places[form]
+        except KeyError:
+            places = self._places[form] = self._learn(self.forms.forms[form])
         if places is None:
             return None
         cpu, node, memory, properties = places
-        return TRES(int(numbers[cpu]) if cpu >= 0 else None, int(numbers[node]) if node >= 0 else None,
-                    None if memory is None else (Decimal(numbers[memory[0]]), memory[1]),
+        size, total = "", None
+        if memory is not None:
+            place, letter, memory_class, of_total = memory
+            size = numbers[place] + letter
+            total = memory_class("Memory", Decimal(numbers[place]), of_total)
+        return TRES(int(numbers[cpu]) if cpu >= 0 else None, int(numbers[node]) if node >= 0 else None, size, total,
                     tuple([kind(tag, Decimal(numbers[at]), attributes) for kind, tag, attributes, at in properties]))
 
     def _learn(self, form: TresForm) -> _Places | None:
@@ -259,9 +267,11 @@ class TresTexts(dict[str, TRES]):
             return None
         at = {Decimal(number): n for n, number in enumerate(match.groups())}
         result = tres(text, self.name)
-        numbers = [*(p.value for p in result.properties), *([result.memory[0]] if result.memory else [])]
+        total = result.total
+        numbers = [p.value for p in (*result.properties, *([] if total is None else [total]))]
         if result.gpus_differ or any(number not in at for number in numbers) or (result.cpu, result.nodes) != (
                 _MARK - 1 if form.cpu >= 0 else None, _MARK - 2 if form.node >= 0 else None):
             return None
-        return _Places(form.cpu, form.node, (at[result.memory[0]], result.memory[1]) if result.memory else None, tuple(
+        return _Places(form.cpu, form.node, None if total is None or not isinstance(total.value, Decimal) else (
+            at[total.value], result.size.lstrip("0123456789"), type(total), total.attributes), tuple(
             (type(p), p.tag, p.attributes, at[p.value]) for p in result.properties if isinstance(p.value, Decimal)))

@@ -68,8 +68,8 @@ _WITHOUT_PLACE: Final = "SSS545"
 #: Seconds in which two pieces of evidence agree; and the part of the greater one.
 _CLOSE: Final = (2, 0.01)
 _LOCAL: Final = 100_000                 # minutes of local time whose epoch is kept
-_SIXTY: Final = {f"{n:02}": n for n in range(60)}
-_HOURS: Final = {f"{n:02}": 3600 * n for n in range(24)}
+_SECONDS: Final = {f":{n:02}": n for n in range(60)}
+_MINUTES: Final = {f"{hour:02}:{minute:02}": 3600 * hour + 60 * minute for hour in range(24) for minute in range(60)}
 
 
 
@@ -294,11 +294,10 @@ class Reading:
     def time(self, text: str, name: str, number: int, near: int | None = None) -> int | None:
         """Epoch seconds of a time as digits or as ISO 8601; None where absent. near: as of ``epoch``. Rejected: time,
         zone."""
-        if len(text) == 19 and text[13] == ":" and text[16] == ":":
-            day, hours = self._days.get(text[:11]), _HOURS.get(text[11:13])
-            minutes, seconds = _SIXTY.get(text[14:16]), _SIXTY.get(text[17:])
-            if day is not None and hours is not None and minutes is not None and seconds is not None:
-                return day + hours + 60 * minutes + seconds
+        if len(text) == 19:
+            day, minutes, seconds = self._days.get(text[:11]), _MINUTES.get(text[11:16]), _SECONDS.get(text[16:])
+            if day is not None and minutes is not None and seconds is not None:
+                return day + minutes + seconds
         if text.isdigit() and text.isascii() and len(text) <= 20:
             value = int(text)
             if 0 < value < EPOCHS:

@@ -34,6 +34,7 @@ from sssjob.translators.records._sacct_rows import (
     ENDS,
     EXTENSIONS,
     NO_TRES,
+    SIGNALS,
     Columns,
     Part,
     RowCounts,
@@ -41,12 +42,11 @@ from sssjob.translators.records._sacct_rows import (
     Texts,
     asked_memory,
     energy_of,
-    in_total,
     time_limit,
     using,
     whole_record,
 )
-from sssjob.translators.records._tres import TRES, TresTexts
+from sssjob.translators.records._tres import TRES, TresTexts, tres
 from sssjob.translators.records.base import (
     Heading,
     Parting,
@@ -84,6 +84,7 @@ COLUMNS: Final[dict[str, str]] = {
     "workdir": "InitialWorkingDirectory", "ntasks": "", "cputime": "",
     "tresusageintot": "Extension GpuDuration, by gres/gpuutil of the steps",
 }
+_OTHER: Final = "print the log with another --delimiter, and name it with the option delimiter"
 _COMPONENTS: Final = 10_000
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
 
@@ -100,7 +101,8 @@ class Rows(Reading):
             raise UsageError("option delimiter is empty")
         self.columns: list[str] = []
         self.free: list[int] = []           # the columns in which the delimiter may stand
-        self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nobody has said it
+        self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nothing has said it
+        self.is_guessed = False             # whether it was the first line that said so, which a user may have written
         self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
@@ -122,6 +124,8 @@ class Rows(Reading):
     # -- rows
     def skips(self, line: Line) -> bool:
         """Empty lines and headers, which name the columns from there on."""
+        if self.columns and line.text[:1].isdigit():
+            return False
         if not line.text.strip():
             return True
         if not self.columns or line.text[:5].lower() == "jobid":
@@ -137,6 +141,7 @@ class Rows(Reading):
     def _name(self, names: list[str]) -> None:
         """Take names as the columns from here on; tell which are not carried over."""
         self.is_closed = bool(names) and not names[-1].strip()         # --parsable ends its lines with the delimiter
+        self.is_guessed = False
         if self.is_closed:
             names = names[:-1]
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
@@ -154,6 +159,11 @@ class Rows(Reading):
         fields = line.text.split(self.delimiter)
         if len(fields) != len(self.columns) or not self.columns:
             self._put_right(fields, line.number)
+        elif self.is_guessed:
+            raise Rejected("columns", "the line does not end with the delimiter, as one before it did, of which a name "
+                           f"may hold it: {_OTHER}")
+        elif self.is_closed is None:
+            self.is_closed = False
         ident = fields[self.rows.id]
         if not ident or not ident[0].isdigit():
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
@@ -176,21 +186,20 @@ class Rows(Reading):
         if not self.columns:
             raise Rejected("header", "no header and no option columns says what the columns are")
         count_read = len(fields)
-        if self.is_closed is None and not fields[-1]:
-            ways = (joined(some, self.columns, self.delimiter) for some in (fields[:-1], fields))
-            rows = [row for row in ways if row is not None]
-        else:
-            if self.is_closed and not fields[-1]:
-                fields.pop()
-                if len(fields) == len(self.columns):
-                    return
-            row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
-            rows = [] if row is None else [row]
-        if not rows or any(text != rows[-1][i] for i, text in enumerate(rows[0]) if i not in self.free):
-            why = ("" if count_read < len(self.columns) else ", and a delimiter that is part of a text cannot be told: "
-                   "print the log with another --delimiter, and name it with the option delimiter")
+        if self.is_closed is None:
+            self.is_closed = not fields[-1] and (joined(fields[:-1], self.columns, self.delimiter) is not None or
+                                                 joined(fields, self.columns, self.delimiter) is None)
+            self.is_guessed = self.is_closed and bool(self.free)
+        if self.is_closed and not fields[-1]:
+            fields.pop()
+            if len(fields) == len(self.columns):
+                return
+        row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+        if row is None:
+            why = "" if count_read < len(self.columns) else (
+                f", and a delimiter that is part of a text cannot be told: {_OTHER}")
             raise Rejected("columns", f"{count_read} columns, not {len(self.columns)}{why}")
-        fields[:] = rows[0]
+        fields[:] = row
         for at in self.free:
             if self.delimiter in fields[at]:
                 self.tell("SSS542", self.columns[at], f"the delimiter stands in {self.columns[at]}, which takes it",
@@ -208,20 +217,22 @@ class Rows(Reading):
             if step:
                 if run is None or run.base != base or offset not in run.parts:
                     raise Rejected("orphan", f"step {escape(row[columns.id], 60)}, whose job does not stand before it")
-                self.step(run.parts[offset], step, columns.used(row))
+                self.step(run.parts[offset], step, columns.used(row), row[columns.exit])
                 if columns.measured is not None:
                     run.parts[offset].gpus_worked(*columns.measured(row))
                 return ()
         self.at = number
         record = self._record(columns, row, ident, number)
-        cpu, peak, swap, _ = using(columns.used(row))
+        cpu, peak, swap = using(columns.used(row))
         if run is not None and offset and run.base == base and len(run.parts) >= _COMPONENTS:
             raise Rejected("too-long", f"a job of more than {_COMPONENTS} components")
         done: Iterable[Job] = ()
         if run is None or not offset or run.base != base or offset in run.parts:
             done = self.rest()
             run = self.run = RunRows(base)
-        run.parts[offset] = Part(record, cpu, peak=peak, swap=swap)
+        part = run.parts[offset] = Part(record, cpu)
+        if peak is not None or swap is not None:
+            part.grow(peak, swap)
         return done
 
     def rest(self) -> Iterable[Job]:
@@ -272,14 +283,14 @@ class Rows(Reading):
         submit, eligible, start, end, raw, elapsed, suspended, restarts = texts
         number = r.line
         r.submit = self.time(submit, "Submit", number)
-        r.eligible = self.time(eligible, "Eligible", number)
+        r.eligible = r.submit if eligible == submit else self.time(eligible, "Eligible", number)
         r.start = self.time(start, "Start", number)
         r.wall = count(raw, "ElapsedRaw")
         self.clock = "Elapsed" if r.wall is None else "ElapsedRaw"
         if elapsed:
             r.wall = self.first("Duration", number, ("ElapsedRaw", r.wall),
                                 ("Elapsed", rounded(micros(elapsed, "Elapsed"))))
-        if suspended:
+        if suspended and suspended != "00:00:00":
             r.suspended = rounded(micros(suspended, "Suspended")) or None
         near = None if r.start is None or r.wall is None else r.start + r.wall + (r.suspended or 0)
         r.end = self.time(end, "End", number, near)
@@ -294,8 +305,10 @@ class Rows(Reading):
         r.ran = ((r.start is not None or r.wall not in (None, 0)) and (
             bool(r.wall) or nodelist not in NOWHERE if nodelist else bool(r.wall) or (
                 allocated.cpu is not None if states_tres else r.start is not None)))
-        asked = (self.wanted[req] if req in self.wanted else
-                 self.asked(lambda text, _: self.wanted[text], req, "ReqTRES") or NO_TRES)
+        try:
+            asked = self.wanted[req]
+        except Rejected:            # told
+            asked = self.asked(tres, req, "ReqTRES") or NO_TRES
         if not r.ran:               # while a job waits its counts are what it asks for
             r.requested += self.counted[False, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, None, None,
                                         *counts].requested
@@ -307,7 +320,7 @@ class Rows(Reading):
             r.requested += requested
             if allocated.gpus_differ:
                 self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
-        memory = self.memory[reqmem] if reqmem[:1].isdigit() else in_total(asked.memory)
+        memory = asked.total if reqmem == asked.size or not reqmem[:1].isdigit() else self.memory[reqmem]
         if memory is not None:
             r.requested.append(memory)
         r.requested += asked.properties
@@ -383,14 +396,14 @@ class Rows(Reading):
         if r.state != "Completed":
             r.end = r.exit_code = None
 
-    def step(self, part: Part, name: str, texts: Texts) -> None:
+    def step(self, part: Part, name: str, texts: Texts, exits: str) -> None:
         """Add what a step tells of its job: CPU time, peaks, and of the batch step the signal."""
-        used, peak, swap, signal = using(texts)
-        signal = signal if name == "batch" else None
+        signal = SIGNALS[exits]
+        used, peak, swap = using(texts)
         if used is not None:
             part.cpu = (part.cpu or 0) + used
         part.grow(peak, swap)
-        if signal:
+        if signal and name == "batch":
             part.signal = signal
 
 

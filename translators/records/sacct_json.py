@@ -70,7 +70,7 @@ class _Members(Rows):
         part = next(reversed(self.run.parts.values()))
         self.rest_of(part.record, dict(_rest(job)))
         for name, texts in steps:
-            self.step(part, name, texts)
+            self.step(part, name, texts[:-1], texts[-1])
         for step in _list(job, "steps"):
             part.gpus_worked(_busy(step), _digits(_number(member(step, "time", "elapsed"))), "")
         return done
