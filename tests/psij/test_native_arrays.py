@@ -168,9 +168,9 @@ def test_one_specification_gives_all(indices: set[int], text: str) -> None:
     order = sorted(indices)
     found = pattern_of(specs(order, text), order)
     if found is not None:
-        from psij.executors.batch._array_jobs import _filled, _texts
+        from psij.executors.batch._array_jobs import _filled, texts_of
         for n, spec in zip(order, specs(order, text), strict=True):
-            assert [_filled(one, n) for one in _texts(found)] == list(_texts(spec))
+            assert [_filled(one, n) for one in texts_of(found)] == list(texts_of(spec))
     assert found is not None or text in ("{0}1", "1{0}", "{0}{0}", "0{0}", "x0{0:03d}/{0}", "a{0:04d}0{0}")
 
 

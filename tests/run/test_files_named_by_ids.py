@@ -17,8 +17,8 @@ _SLURM = "<Extension type='Scheduler' name='Dialect'>slurm</Extension>"
 
 
 def _job(script: str, *more: str) -> str:
-    return (f"<Job><Name>n</Name>{''.join(more)}<Executable>/bin/sh</Executable><Arguments>-c '{escape(script)}'</Arguments>"
-            "<Environment export='true'/></Job>")
+    return (f"<Job><Name>n</Name>{''.join(more)}<Executable>/bin/sh</Executable>"
+            f"<Arguments>-c '{escape(script)}'</Arguments><Environment export='true'/></Job>")
 
 
 def _files(folder: Path) -> dict[str, str]:
