@@ -19,8 +19,9 @@
 
 ``bare(text)`` is true of a text that means itself in all of them, without any quotes.
 
-Where a script serves all elements of an array, a mark of ``ELEMENT_MARKS`` in a word of the shell stands for the index
-of the element that runs it (``element_words``).
+A mark in a word of the shell stands for what only the job itself knows when it runs (``marked_words``):
+``ELEMENT_MARKS`` for the index of the element, where a script serves all elements of an array, ``ID_MARK`` and
+``NUMBER_MARK`` for its id.
 
 All return Quoted. A value that cannot be said in a context raises QuotingError. No result has a line break in it: some
 resource managers read directives anywhere in the file, even inside a quoted word.
@@ -37,10 +38,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ELEMENT_MARKS", "FILTERS", "TAG_MARK", "WIDEST_INDEX", "Directive", "Quoted", "QuotingError", "bare",
-           "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string", "condor_word", "element_words",
-           "expanding_word", "flux", "flux_path", "index_mark", "lines", "nqsv", "pbs", "sbatch", "sge", "slurm_path",
-           "word", "words", "xml"]
+__all__ = ["ELEMENT_MARKS", "FILTERS", "ID_MARK", "NUMBER_MARK", "TAG_MARK", "WIDEST_INDEX", "Directive", "Quoted",
+           "QuotingError", "bare", "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string", "condor_word",
+           "expanding_word", "flux", "flux_path", "index_mark", "lines", "marked_words", "nqsv", "pbs", "sbatch", "sge",
+           "slurm_path", "word", "words", "xml"]
 
 #: The greatest width to which an index can be filled up with zeros.
 WIDEST_INDEX: Final = 9
@@ -49,10 +50,14 @@ WIDEST_INDEX: Final = 9
 ELEMENT_MARKS: Final = tuple(chr(0xFDD0 + width) for width in range(WIDEST_INDEX + 1))
 #: The mark for the tag of an element.
 TAG_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 1)
-_MARK = re.compile(f"([{ELEMENT_MARKS[0]}-{TAG_MARK}])")
+#: The marks for the native id of a job, and for the number in it, which of an element is that of the array.
+ID_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 2)
+NUMBER_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 3)
+_MARK = re.compile(f"([{ELEMENT_MARKS[0]}-{NUMBER_MARK}])")
 _VARIABLES = {ELEMENT_MARKS[0]: "_psij_index", TAG_MARK: "_psij_tag",
+              ID_MARK: "_psij_native", NUMBER_MARK: "_psij_native%%[!0-9]*",
               **{mark: f"_psij_index_{width}" for width, mark in enumerate(ELEMENT_MARKS) if width}}
-_of_element: ContextVar[bool] = ContextVar("of_element", default=False)
+_marked: ContextVar[bool] = ContextVar("marked", default=False)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 bare = _PLAIN.fullmatch        # no function around it: writers of scripts ask it of each of their options
@@ -125,20 +130,20 @@ def index_mark(width: int = 0) -> str:
 
 
 @contextmanager
-def element_words() -> Iterator[None]:
-    """Meanwhile, in this thread, marks in words of the shell become the variables of the element that runs the script;
+def marked_words() -> Iterator[None]:
+    """Meanwhile, in this thread, marks in words of the shell become the variables of the job that runs the script;
     otherwise they are characters as any others."""
-    token = _of_element.set(True)
+    token = _marked.set(True)
     try:
         yield
     finally:
-        _of_element.reset(token)
+        _marked.reset(token)
 
 
 def _quoted(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
-    if not text.isascii() and _of_element.get() and _MARK.search(text):
+    if not text.isascii() and _marked.get() and _MARK.search(text):
         return "".join(f'"${{{_VARIABLES[part]}}}"' if n % 2 else (_quoted(part) if part else "")
                        for n, part in enumerate(_MARK.split(text)))
     if _clean(text):

@@ -8,13 +8,15 @@ journal, beside the tag of its array: by that one the array is looked for where 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psij
-from psij.executors.batch._array_jobs import JobArray
+from psij.executors.batch._array_jobs import JobArray, texts_of
 from sssjob.run.abilities import SubmitsArrays
 from sssjob.run.standing import Running
+from sssjob.templates.quoting import NUMBER_MARK
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -69,6 +71,8 @@ class Arrays:
     def _parted(self, group: list[Running]) -> list[list[Running]]:
         first, member = group[0], group[0].plan.member
         if member is None or _kind(first) is None:
+            if member is not None:
+                _without_native_array(first, member.id)
             return [group]
         group.sort(key=_index)
         limited = self.is_limited(first)
@@ -80,6 +84,8 @@ class Arrays:
             group = self.engine.starting.within_limit(group)
             return self._parted(group) if group else []
         if not arrays:
+            for job in group:
+                _without_native_array(job, member.id)
             return [[job] for job in group]
         elements_left = iter(group)
         return [[_element(next(elements_left), array, number) for number in array.indices] for array in arrays]
@@ -102,6 +108,21 @@ def _kind(job: Running) -> tuple[object, ...] | None:
     if member is None or job.attempts or job.alone or job.staging or len(job.parts) != 1 or job.parts[0] is None:
         return None
     return id(job.of), id(member.job), job.hold, job.waits
+
+
+def _without_native_array(job: Running, array_id: str) -> None:
+    """Where elements go out one by one, call the array of one what the document calls it, for it has no native id."""
+    for part in job.parts:
+        spec = None if part is None else part.spec
+        if spec is None or NUMBER_MARK not in "".join(texts_of(spec)):
+            continue
+        assert part is not None
+        part.spec = copy(spec)
+        for name in ("stdin_path", "stdout_path", "stderr_path"):
+            path = getattr(spec, name)
+            setattr(part.spec, name, None if path is None else str(path).replace(NUMBER_MARK, array_id))
+        part.spec.environment = {name: str(value).replace(NUMBER_MARK, array_id)
+                                 for name, value in (spec.environment or {}).items()}
 
 
 def _element(job: Running, array: JobArray, number: int) -> Running:

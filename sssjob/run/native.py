@@ -23,12 +23,12 @@ from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import FACTS
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.options import OptionPair, command_of_all, options_of
-from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument, dialect_of, fate_of
+from sssjob.translators.scripts.rows import Dialect, ScriptDocument, dialect_of, fate_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_marker", "native_of", "of_command",
+__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "native_of", "of_command",
            "without"]
 
 C = TypeVar("C", bound=Container)
@@ -339,13 +339,6 @@ def _is_own(item: Item, within: str) -> bool:
         return item.tag in _OWN or (within == "Task" and item.tag in _OF_TASKS)
     kind, name = item.attributes.get("type", ""), item.attributes.get("name", "")
     return kind in _OWN_TYPES or (kind in ("", "Scheduler") and name in _OWN_NAMES)
-
-
-def is_marker(item: Item) -> bool:
-    """Whether an item only says which dialect the document was read from: it describes the document and asks for
-    nothing."""
-    return isinstance(item, Property) and item.tag == "Extension" and item.get("name") == DIALECT and item.get(
-        "type") == "Scheduler"
 
 
 def _names(scope: Container) -> set[str]:

@@ -30,8 +30,9 @@ from sssjob.request.asked import policy_of
 from sssjob.run.abilities import Brings
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
-from sssjob.run.native import GEOMETRY, Stated, bearable, is_marker, native_of, of_command, without
+from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
 from sssjob.run.storage import make_folder
+from sssjob.templates.quoting import ID_MARK, NUMBER_MARK
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.specs.psij import Target, to_spec
 
@@ -83,6 +84,7 @@ class Specs:
         self.fit_name: Callable[[str], str] | None = getattr(backend, "fit_name", None)
         self.machine: Callable[[], str | None] = getattr(backend, "machine", lambda: None)
         self.provides = getattr(getattr(backend, "config", None), "surroundings", None) is not None
+        self.knows_itself = isinstance(backend, BatchSchedulerExecutor)     # a job can name files by its native id
         self.told: set[tuple[str, str, str, str]] = set()
         self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
@@ -247,7 +249,7 @@ class Specs:
         self._exported(job, spec)
         if job.member is not None:
             m = job.member
-            spec.environment = {**arrays.variables(m.array, m.index, m.id), **(spec.environment or {})}
+            spec.environment = {**arrays.variables(m.array, m.index, self._array_id(job)), **(spec.environment or {})}
         if self.executor == _LOCAL and not again:
             self._fit(job, spec)
         if self.executor == _LOCAL:
@@ -296,7 +298,7 @@ class Specs:
             if path is not None and ("{" in str(path) or "}" in str(path)):
                 setattr(spec, f"{member}_path", self._named(job, tag, str(path), self._tokens(job, spec)))
                 by_id = any(hit["token"] == "jobid" for hit in FILE_TOKEN.finditer(str(path)))
-                if by_id and job.job.value("Id") is None and not again:
+                if by_id and job.job.value("Id") is None and not again and not self.knows_itself:
                     self._add("SSS503", tag, f"{job.label}: {{jobid}} is {job.label} here: the name is needed before "
                               f"{self.executor} gives the job its id", f"{job.path}/{tag}", severity="info")
         merged = str(custom.get(_MERGE))
@@ -312,10 +314,22 @@ class Specs:
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
-        tokens = {"jobid": job.label, "array_jobid": job.label if member is None else member.id,
+        identifier = NUMBER_MARK if self._names_itself(job) and member is None else (
+            ID_MARK if self._names_itself(job) else job.label)
+        tokens = {"jobid": identifier, "array_jobid": self._array_id(job),
                   "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
                   "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
         return tokens | {"index": "0" if member is None else str(member.index)}
+
+    def _names_itself(self, job: PlannedJob) -> bool:
+        """Whether the native id is the id of a job: it states none of its own."""
+        return self.knows_itself and (job.job if job.member is None else job.member.job).value("Id") is None
+
+    def _array_id(self, job: PlannedJob) -> str:
+        """What names the array that a job is an element of; of any other job what names it."""
+        if self._names_itself(job):
+            return NUMBER_MARK
+        return job.label if job.member is None else job.member.id
 
     def _named(self, job: PlannedJob, tag: str, text: str, tokens: Mapping[str, str]) -> str:
         """A file name with its tokens filled in; numbers are filled up with zeros to the width that a token names."""
@@ -327,7 +341,7 @@ class Specs:
             if name in ("node_rank", "task_rank", "step") or (name == "index" and job.member is None):
                 self._add("SSS502", tag, f"{text}: {{{name}}} is 0 for all tasks", f"{job.path}/{tag}")
             value = tokens.get(name)
-            if value is None or name == "workdir":
+            if value is None or name == "workdir" or value in (ID_MARK, NUMBER_MARK):
                 return hit[0] if value is None else value
             return _safe(value).rjust(int(hit["width"] or 0), "0")
 
@@ -410,7 +424,7 @@ def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None
 def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
     """What of a job a JobSpec is to say. taken: identities of what the manager is told; of that only the names of
     GEOMETRY stay that are not needless."""
-    return without(job, lambda item, _: is_marker(item) or _is_named(item) or (
+    return without(job, lambda item, _: _is_named(item) or (
         id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))
 
 

@@ -28,7 +28,7 @@ from psij.executors.batch._slurm_records import parse_scontrol
 from psij.executors.batch._watch import _MISSING, Watcher
 from psij.executors.batch.sge import SGEJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
-from sssjob.templates.quoting import element_words, word
+from sssjob.templates.quoting import marked_words, word
 from tests.psij.batch_support import Stand, ended, quick_stand, stand_in
 from tests.psij.managers import MANAGERS
 
@@ -168,9 +168,9 @@ def test_one_specification_gives_all(indices: set[int], text: str) -> None:
     order = sorted(indices)
     found = pattern_of(specs(order, text), order)
     if found is not None:
-        from psij.executors.batch._array_jobs import _filled, _texts
+        from psij.executors.batch._array_jobs import _filled, texts_of
         for n, spec in zip(order, specs(order, text), strict=True):
-            assert [_filled(one, n) for one in _texts(found)] == list(_texts(spec))
+            assert [_filled(one, n) for one in texts_of(found)] == list(texts_of(spec))
     assert found is not None or text in ("{0}1", "1{0}", "{0}{0}", "0{0}", "x0{0:03d}/{0}", "a{0:04d}0{0}")
 
 
@@ -320,5 +320,5 @@ def test_an_element_of_another_array_of_that_number(stand: Stand, own: bool) -> 
 def test_marks_mean_something_to_arrays_only() -> None:
     """The characters that stand for the index are quoted as they are everywhere else."""
     assert [str(word(f"a{mark}b")) for mark in ("\ufdd0", "\ufdda")] == ["'a\ufdd0b'", "'a\ufddab'"]
-    with element_words():
+    with marked_words():
         assert str(word("it's \ufdd3!")) == "'it'\"'\"'s '\"${_psij_index_3}\"'!'"

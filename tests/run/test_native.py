@@ -17,7 +17,6 @@ from sssjob.document.element import Container, Property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings, Policy
 from sssjob.run import make_plan
-from sssjob.run.native import is_marker
 from sssjob.run.rehearsal import Rehearsed, rehearse
 from sssjob.run.running import executor_of
 from sssjob.translators.base import ReadContext
@@ -199,7 +198,8 @@ def test_options_of_the_submit_command_of_another_manager(format: str, line: str
 def test_marker_of_the_dialect_asks_for_nothing(executor: str, format: str) -> None:
     """A script that was read runs under the default policy, wherever."""
     document = read(format, b"#!/bin/sh\ntrue\n")
-    assert any(map(is_marker, next(iter(document.jobs()))[0].items))
+    job = next(iter(document.jobs()))[0]
+    assert [p.text for p in job.all("Extension") if p.get("name") == "Dialect"] == [format]
     shown, findings = planned(document, executor)
     assert len(shown) == 1 and not findings.rejected, [str(f) for f in findings]
 

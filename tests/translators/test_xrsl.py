@@ -175,6 +175,7 @@ def test_a_script_is_a_file_that_the_client_uploads() -> None:
 (jobname = "cfd")
 (executable = "cfd.sh")
 (stdout = "out.txt")
+(stderr = "out.txt")
 (memory = "1500")
 (count = "4")
 (walltime = "5400 seconds")

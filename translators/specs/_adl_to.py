@@ -14,7 +14,7 @@ from sssjob.translators.scripts.common import mail, named_variables
 from sssjob.translators.scripts.layout import Part, amount_of, one_part, total_of, unknown_factor
 from sssjob.translators.scripts.resource_limits import limits_of
 from sssjob.translators.scripts.side_by_side import copies_of
-from sssjob.translators.scripts.streams import file_name
+from sssjob.translators.scripts.streams import file_name, source_merges
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._adl_names import (
     ADL,
@@ -97,15 +97,19 @@ class Writer(ElementWriter):
 
     def files(self, part: Any) -> None:
         """Input, Output and Error; errors that go where output goes are of the same name."""
+        output: str | None = None
         for name, tag in STREAMS.items():
             text, redirects = file_name(self.asking, tag)
             if "Merge" in redirects and not text and self.streams:
                 text = self.streams[0]
+            elif tag == "ErrorFile" and not self.asking.said(tag) and source_merges(self.asking):
+                text = output
             elif "Merge" in redirects and tag == "ErrorFile":
                 self.asking.note(DROPPED, self.asking.one(tag), "there is no output for it to go to")
             if not text:
                 continue
             self.add(part, name, text, self.asking.one(tag, carried=("redirectList",)))
+            output = text if name == "Output" else output
             if name != "Input" and text[0] != "/" and text not in self.streams:
                 self.streams.append(text)
 

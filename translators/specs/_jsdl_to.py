@@ -23,7 +23,7 @@ from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expa
 from sssjob.translators.scripts.common import named_variables
 from sssjob.translators.scripts.layout import Part, one_part, total_of
 from sssjob.translators.scripts.side_by_side import copies_of
-from sssjob.translators.scripts.streams import file_name
+from sssjob.translators.scripts.streams import file_name, source_merges
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._elements import ElementWriter, in_order
 from sssjob.translators.specs._jsdl_names import (
@@ -142,8 +142,13 @@ class Writer(ElementWriter):
     def run(self, run: Any, space: str) -> None:
         """The elements of an application, in the order of its schema; space: their namespace."""
         self.command(run, space)
+        output: str | None = None
         for name in FILES:
             text, _ = file_name(self.asking, TEXTS[name], holds=())
+            output = text if name == "Output" else output
+            if name == "Error" and not self.asking.said(TEXTS[name]) and source_merges(self.asking) and output:
+                self.asking.note(DROPPED, None, f"ErrorFile: without one {self.asking.origin} sends both streams to "
+                                 "one file, which JSDL cannot say", subject="ErrorFile")
             if text:
                 self.add(run, name, text, self.asking.one(TEXTS[name], carried=("redirectList",)), space)
         directory = self.asking.one("InitialWorkingDirectory")

@@ -37,7 +37,7 @@ from sssjob.request.asked import (
 )
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
-from sssjob.translators.scripts.rows import spells
+from sssjob.translators.scripts.rows import DIALECT, dialect_of, spells
 from sssjob.translators.specs._psij_resources import Resources, merged
 
 #: Before the name of a custom attribute that is no option of the manager, and that no executor takes for one: with
@@ -165,6 +165,19 @@ class _Writing(Resources):
             elif not self.target.executor:
                 self.dropped(entry, "an empty name leaves the file to the queuing system; PSI/J takes /dev/null")
             self._redirect(entry, member)
+        self._in_one_file()
+
+    def _in_one_file(self) -> None:
+        """Send both streams to one file, as jobs of the dialect do that the job is a script of."""
+        source = next((e.text for e in self.said("Extension") if e.attributes.get("name") == DIALECT), "")
+        dialect = dialect_of(source)
+        if dialect is None or not dialect.merges or self.said("ErrorFile") or self.spec.stdout_path is None:
+            return
+        if self.target.executor:
+            self.attribute("local.merge", "stderr-to-stdout")
+        else:
+            self.note("SSS501", None, f"ErrorFile: without one {dialect.title} sends both streams to one file, which a "
+                      "JobSpec cannot say", "warning", "ErrorFile")
 
     def _path(self, entry: Entry) -> str:
         """The name of a file. Who runs the job fills its tokens in; a JobSpec alone has none, and no doubled braces."""

@@ -71,7 +71,7 @@ class JobArray:
         """Lines of bash that set what marks stand for. variable: in which an element finds its number."""
         shell_lines = [f"_psij_number=${variable}", *self._index(),
                        f"printf -v _psij_tag '%s%08d' {word(self.common)} \"$_psij_number\""]
-        texts = " ".join(_texts(self.spec))
+        texts = " ".join(texts_of(self.spec))
         shell_lines += [f"printf -v _psij_index_{width} '%0{width}d' \"$_psij_index\""
                         for width in range(1, WIDEST_INDEX + 1) if index_mark(width) in texts]
         return Quoted("\n".join(shell_lines))
@@ -138,8 +138,8 @@ def _ranges(numbers: Sequence[int]) -> list[range]:
 
 def pattern_of(specs: Sequence[JobSpec], indices: Sequence[int]) -> JobSpec | None:
     """The specification of all elements, with a mark wherever the index stands; None where they differ by more."""
-    columns = list(zip(*(tuple(_texts(spec)) for spec in specs), strict=False))
-    counts = {sum(1 for _ in _texts(spec)) for spec in specs}
+    columns = list(zip(*(tuple(texts_of(spec)) for spec in specs), strict=False))
+    counts = {sum(1 for _ in texts_of(spec)) for spec in specs}
     if len(counts) != 1:
         return None
     texts = []
@@ -152,7 +152,7 @@ def pattern_of(specs: Sequence[JobSpec], indices: Sequence[int]) -> JobSpec | No
     return pattern if all(_with_texts(spec, texts) == pattern for spec in specs[1:]) else None
 
 
-def _texts(spec: JobSpec) -> Iterator[str]:
+def texts_of(spec: JobSpec) -> Iterator[str]:
     """The texts in which the index may stand."""
     yield spec.executable or ""
     yield from (str(getattr(spec, name) or "") for name in _PATHS)

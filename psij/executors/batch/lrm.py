@@ -53,7 +53,16 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
 from sssjob.templates import render
-from sssjob.templates.quoting import TAG_MARK, Directive, Quoted, QuotingError, element_words, word
+from sssjob.templates.quoting import (
+    ID_MARK,
+    NUMBER_MARK,
+    TAG_MARK,
+    Directive,
+    Quoted,
+    QuotingError,
+    marked_words,
+    word,
+)
 
 __all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "job_state", "resolved", "waiting", "warn_unknown",
            "whole_lines"]
@@ -329,7 +338,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Write the script. Raises InvalidJobException naming what cannot be said in it."""
         assert job.spec is not None
         try:
-            with element_words() if job.id in self._arrays else nullcontext():
+            with marked_words() if job.id in self._arrays or _knows_itself(job.spec) else nullcontext():
                 submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
@@ -388,6 +397,13 @@ class LrmExecutor(BatchSchedulerExecutor):
         shown = Job(resolved(job.spec, guard, self.host))
         shown._id, shown.executor = job.id, self
         return super()._launch_command(shown)
+
+
+def _knows_itself(spec: JobSpec) -> bool:
+    """Whether a stream or a variable has the job's own id in it, which is known once it runs."""
+    paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
+    texts = [str(path) for path in paths if path is not None] + list(map(str, (spec.environment or {}).values()))
+    return any(not text.isascii() and (ID_MARK in text or NUMBER_MARK in text) for text in texts)
 
 
 def array_id(native_id: str) -> str:
