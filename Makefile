@@ -30,6 +30,8 @@ test: $(VENV)/.development
 
 lint: $(VENV)/.development
 	$(PY) -m ruff check .
+	@if command -v shellcheck > /dev/null; then \
+	  (cd tests/labs && shellcheck -x *-up *-down labs lib.sh) && cd psij/launchers && shellcheck -x *.sh; fi
 
 types: $(VENV)/.development
 	$(PY) -m mypy --strict

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-EXAMPLES = int(os.environ.get("SSSJOB_EXAMPLES") or 30)
+EXAMPLES = int(os.environ.get("SSSJOB_EXAMPLES") or 20)
 settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")

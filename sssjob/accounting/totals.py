@@ -497,5 +497,4 @@ def _share(sums: Sums, share: Fraction) -> Sums:
 
 def _epoch(job: Job, name: str) -> int | None:
     value = job.value(name)
-    moment_ = seconds(value) if isinstance(value, int) and value > 0 else _LAST
-    return moment_ if moment_ < _LAST else None
+    return at if isinstance(value, int) and value > 0 and (at := seconds(value)) < _LAST else None

@@ -79,7 +79,6 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.accounting.plans import Plans
     from sssjob.accounting.totals import Totals
     from sssjob.accounting.unended import Unended
-    from sssjob.cli._ledger import moment_of
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
@@ -93,8 +92,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
         return 1
     privacy = load_privacy(privacy_file)
     _check(sort, compare and every is None, cube is not None and privacy is not None)
-    bounds: dict[str, Any] = {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until"),
-                              "where": where, "spread": spread}
+    bounds = _bounds(since, until, zone) | {"where": where, "spread": spread}
     totals = Totals([name for name in by or ("Project",) if name], every, zone_of(zone), **bounds,    # type: ignore[arg-type]
                     least=privacy.least if privacy else 1, top=top, sort=sort, compare=compare,
                     capacity=_capacity(capacity_file, every, bounds, zone_of(zone)))
@@ -129,6 +127,13 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if cube is not None and session.failures < len(names):
         _write_cube(sums[1], cube)
     return session.status()
+
+
+def _bounds(since: str | None, until: str | None, zone: str) -> dict[str, Any]:
+    """Epoch seconds of the times between which jobs count. Raises UsageError."""
+    from sssjob.cli._ledger import moment_of
+
+    return {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until")}
 
 
 def _write_cube(totals: Totals, file: str) -> None:

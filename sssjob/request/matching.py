@@ -345,6 +345,8 @@ class Matcher:
         if self.literal:
             return self.offer.total(what)
         mine, theirs = self.counts.get(what), self.offer.total(what)
+        if asked and what == "processors":
+            return mine or 1        # as the totals of a request have it that says no number of them
         return mine or theirs if asked and (self.part or what != "nodes") else theirs or mine
 
 

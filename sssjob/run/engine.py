@@ -19,13 +19,13 @@ from functools import partial
 from typing import Final
 
 import psij
-from psij.job import JobNewsCallback
 from sssjob.findings import Findings, joined
 from sssjob.run import facts
 from sssjob.run.adopting import Adopting
 from sssjob.run.arrays import Arrays
 from sssjob.run.caps import Caps
 from sssjob.run.ending import Ending
+from sssjob.run.events import AnyEvent, Listener
 from sssjob.run.evidence import LEFT_OUT, tell
 from sssjob.run.failing import Failing
 from sssjob.run.gates import Gates
@@ -49,11 +49,6 @@ _LONGEST_WAIT: Final = 3600.0   # seconds; the queue takes no longer ones than t
 _TICK_S: Final = 1.0            # between looks at what other clients have written
 _GRACE: Final = 10.0            # seconds for cancelled jobs to end before we stop waiting for them
 _NEVER_RAN: Final = frozenset(("dependency", "launch"))     # reasons of a job that its dependency may have ended
-#: Place of the job, its part, the status or what was done with its files or for its end, and the tag of what it was
-#: submitted as (None: no executor says so).
-Event = tuple[int, int, psij.JobStatus | Step | Done, str | None]
-#: What may come: news of a job, a signal, or what is to be done with an answer that was waited for.
-AnyEvent = Event | str | Callable[[], None]
 
 
 class Engine:
@@ -112,9 +107,7 @@ class Engine:
             self._stop(main, "internal error")
             raise
         finally:
-            self._warn_all()
             self._leave()
-            self.progress.close()
             document = main.result()
         code, origin = exit_code(main.jobs)
         if self.stopped is not None or self.on_end.stopped_by in STOPS:
@@ -152,12 +145,12 @@ class Engine:
                     elif self.deadline is not None and time.monotonic() >= self.deadline:
                         return done()
         finally:
-            self._warn_all()
             self._leave()
-            self.progress.close()
 
     def _leave(self) -> None:
-        """Have nothing go on behind the back of the next client, and write down what was done."""
+        """Tell what is known of jobs that cannot start, have nothing go on behind the back of the next client, write
+        down what was done, and end the display."""
+        self._warn_all()
         self.promised.leave()
         self.on_end.leave()
         kept: list[AnyEvent] = []
@@ -171,6 +164,7 @@ class Engine:
             self.events.put(event)
         self.recording.write()
         self.adopting.leave()
+        self.progress.close()
 
     @property
     def in_time(self) -> bool:
@@ -362,7 +356,7 @@ class Engine:
 
     def listen(self, job: Running, part: int, psij_job: psij.Job) -> None:
         """Have what an executor tells of a part taken in."""
-        psij_job.set_job_status_callback(_Callback(self.events, self.place[id(job)], part))
+        psij_job.set_job_status_callback(Listener(self.events, self.place[id(job)], part))
 
     def _take(self, place: int, part: int, status: psij.JobStatus | Step | Done, tag: str | None) -> None:
         job = self.jobs[place]
@@ -504,18 +498,3 @@ def _shown(job: Running) -> str:
     if job.word != "running":
         return job.word
     return "running" if job.plan.job.value("State") in ("Running", "Suspended") else "queued"
-
-
-class _Callback(JobNewsCallback):
-    """Puts every status of one part on the queue, and what changes while its state stays."""
-
-    def __init__(self, events: queue.SimpleQueue[AnyEvent], number: int, part: int) -> None:
-        self.events, self.number, self.part = events, number, part
-
-    def job_status_changed(self, job: psij.Job, job_status: psij.JobStatus) -> None:
-        """Called by psij's delivery thread."""
-        self.events.put((self.number, self.part, job_status, job.id))
-
-    def job_news(self, job: psij.Job, job_status: psij.JobStatus) -> None:
-        """The same: a job was suspended, held, put back into the queue, or waits for another reason."""
-        self.events.put((self.number, self.part, job_status, job.id))

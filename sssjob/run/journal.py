@@ -478,11 +478,9 @@ class Entry:
 
     def _has_promises(self) -> bool:
         """Whether another client has promised something for an end that nobody has taken in, and done, yet."""
-        events = self.journal._connection.execute(
-            "SELECT job, kind, data FROM events WHERE submission = ? AND kind IN ('on-end', 'hook') ORDER BY number",
-            (self.number,)).fetchall()
         open_ones: set[tuple[int, str]] = set()
-        for job, kind, text in events:
+        for job, kind, text in self.journal._ask("SELECT job, kind, data FROM events WHERE submission = ? AND "
+                                                 "kind IN ('on-end', 'hook') ORDER BY number", self.number):
             data = json.loads(text)
             if kind == "on-end":
                 open_ones.add((job, data["hook"]))

@@ -29,6 +29,7 @@ from sssjob.errors import UsageError
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 from tests.accounting.conftest import KEY, Answer
+from tests.strategies import examples
 
 PAGE = (Path(__file__).parents[2] / "docs" / "account.md").read_text()
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -69,7 +70,7 @@ def test_figures_of_a_group() -> None:
         "wait_median_h": 0.0166, "wait_p95_h": 0.0166, "charge": {"EUR": "0.3"}}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(26), deadline=None)
 @given(jobs=st.lists(st.tuples(st.integers(1_700_000_000, 1_710_000_000), st.integers(1, 9_000_000), st.integers(1, 64),
                                st.sampled_from("ab")), max_size=8), every=st.sampled_from(PERIODS[1:]))
 def test_spreading_changes_no_sum(jobs: list[tuple[int, int, int, str]], every: Any) -> None:
@@ -131,7 +132,7 @@ def test_by_extension_and_resource() -> None:
     assert group.key == ("TIMEOUT", "a100", "-")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(users=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 12)), min_size=1, max_size=40),
        least=st.integers(2, 4))
 def test_small_groups_are_not_shown(users: list[tuple[str, int]], least: int) -> None:
@@ -142,7 +143,7 @@ def test_small_groups_are_not_shown(users: list[tuple[str, int]], least: int) ->
     assert totals.whole().jobs == len(users)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(53), deadline=None)
 @given(jobs=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(0, 4)), min_size=1, max_size=40),
        least=st.integers(2, 4), spread=st.booleans())
 def test_small_periods_are_shown_as_one(jobs: list[tuple[str, int, int]], least: int, spread: bool) -> None:

@@ -119,7 +119,7 @@ def test_one_odd_text_among_plain_jobs(column: str, text: str) -> None:
     same(data.encode(), rate_set(RATES["many"]), timezone="UTC", machine="m")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 1 << 30), name=st.sampled_from(sorted(RATES)))
 def test_any_mixture(seed: int, name: str) -> None:
     choose = random.Random(seed)

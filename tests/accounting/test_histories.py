@@ -28,6 +28,7 @@ from sssjob.accounting.ledger import Ledger
 from sssjob.accounting.store import open_store
 from sssjob.cli import main
 from tests.accounting.test_ledger import postgres
+from tests.strategies import examples
 
 RATES: Final = 'name = "site"\nversion = "1"\nprecision = 3\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 0.5\n'
 BEGIN: Final = 1_795_000_000
@@ -163,7 +164,7 @@ def silent(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
     capfd.readouterr()
 
 
-OFTEN: Final = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN: Final = settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @OFTEN

@@ -18,6 +18,7 @@ from sssjob.accounting.ledger import Ledger, LedgerError
 from sssjob.accounting.store import open_store
 from tests.accounting.conftest import Command
 from tests.accounting.test_ledger import D, job, rates
+from tests.strategies import examples
 
 JAN, FEB, MAR = 0, 31 * 86400, 59 * 86400       # of 1970
 LATER = 365 * 86400
@@ -62,7 +63,7 @@ def test_what_is_corrected_within_the_month_is_no_correction(books: Ledger) -> N
         assert (line.key, line.jobs, line.processor_s, line.amount) == (("gpu",), 2, D(480), D(190))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.lists(st.tuples(st.sampled_from(["charge", "refund", "close"]), st.integers(0, 3), st.integers(0, 120)),
                 max_size=15))
 def test_months_add_up_to_the_account(tmp_path_factory: pytest.TempPathFactory,

@@ -23,6 +23,7 @@ from sssjob.errors import AccessError, UsageError
 from tests.accounting.conftest import Command
 from tests.accounting.support import rate_set
 from tests.accounting.test_ledger import job
+from tests.strategies import examples
 
 FEB = 31 * 86400        # of 1970
 LATER = 365 * 86400
@@ -84,7 +85,7 @@ def test_an_invoice_and_its_credit_note(books: Ledger) -> None:
     assert total(ubl_invoice(invoice(books, "chem", "EUR", "1970-01", UTC), "Centre")) == Decimal("24.68")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(33), deadline=None)
 @given(amounts=st.lists(st.decimals("0.000000001", 10**12, places=9), min_size=1, max_size=8),
        name=st.text(max_size=20))
 def test_any_numbers_and_names(amounts: list[Decimal], name: str) -> None:

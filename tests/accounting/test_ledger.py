@@ -21,6 +21,7 @@ from sssjob.accounting.store import open_store, shown
 from sssjob.document.model import Job
 from sssjob.errors import AccessError, UsageError
 from sssjob.xml.reader import read_document
+from tests.strategies import examples
 
 D = Decimal
 RATES = 'name = "site"\nversion = "{version}"\nprecision = 3\n{more}\n[[rate]]\ntype = "VBR"\nname = "Processors"\n' \
@@ -511,5 +512,5 @@ class Money(RuleBasedStateMachine):
 
 
 TestMoney = Money.TestCase
-TestMoney.settings = settings(max_examples=15, stateful_step_count=15, deadline=None,
+TestMoney.settings = settings(max_examples=examples(15), stateful_step_count=15, deadline=None,
                               suppress_health_check=list(HealthCheck))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sssjob.accounting import Charge, RateSet, Uncharged, charge, quote, recompute
 from sssjob.accounting.arithmetic import rounded
 from sssjob.document.model import Delivered, Document, Job, Requested
-from tests.strategies import documents
+from tests.strategies import documents, examples
 
 CALENDAR = [{"name": "Night", "from": "22:00", "to": "06:00"}, {"name": "Weekend", "days": ["Sat", "Sun"]}]
 AMOUNTS = st.decimals(0, 1000, places=4)
@@ -68,7 +68,7 @@ def cost(job: Job, rates: RateSet) -> Charge:
     return made
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(timed=True), AMOUNTS_OF_A_JOB, STARTS, SPANS, SPANS)
 def test_additive_over_time(rates: RateSet, amounts: Amounts, start: int, first: int, second: int) -> None:
     whole = cost(delivered(amounts, start, first + second), rates)
@@ -76,21 +76,21 @@ def test_additive_over_time(rates: RateSet, amounts: Amounts, start: int, first:
     assert whole.exact == parts[0].exact + parts[1].exact
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(), AMOUNTS_OF_A_JOB, AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_more_never_costs_less(rates: RateSet, amounts: Amounts, more: Amounts, start: int, span: int) -> None:
     greater = {n: v + more[n] for n, v in amounts.items()}
     assert cost(delivered(amounts, start, span), rates).amount <= cost(delivered(greater, start, span), rates).amount
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(timed=True), AMOUNTS_OF_A_JOB, STARTS, SPANS, SPANS)
 def test_longer_never_costs_less(rates: RateSet, amounts: Amounts, start: int, span: int, more: int) -> None:
     longer = cost(delivered(amounts, start, span + more), rates)
     assert cost(delivered(amounts, start, span), rates).amount <= longer.amount
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(), AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_exact_and_recomputable(rates: RateSet, amounts: Amounts, start: int, span: int) -> None:
     made = cost(delivered(amounts, start, span), rates)
@@ -101,7 +101,7 @@ def test_exact_and_recomputable(rates: RateSet, amounts: Amounts, start: int, sp
     assert -made.amount.as_tuple().exponent == rates.precision      # type: ignore[operator]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(), AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_quote_of_the_actual_is_the_charge(rates: RateSet, amounts: Amounts, start: int, span: int) -> None:
     """Of a job in which each node has a processor, as each has when it is asked for."""
@@ -113,7 +113,7 @@ def test_quote_of_the_actual_is_the_charge(rates: RateSet, amounts: Amounts, sta
     assert (quoted.amount, quoted.arithmetic) == (charged.amount, charged.arithmetic)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(33))
 @given(rate_sets(), AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_charging_changes_nothing(rates: RateSet, amounts: Amounts, start: int, span: int) -> None:
     job, again = delivered(amounts, start, span), delivered(amounts, start, span)

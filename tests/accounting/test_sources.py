@@ -17,6 +17,7 @@ from sssjob.accounting.sources import Source
 from sssjob.errors import AccessError
 from sssjob.translators import ReadContext, get
 from sssjob.translators.records.base import RecordTranslator
+from tests.strategies import examples
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 #: One suspended, one requeued and one that waits; the job of a day that ends on the next.
@@ -67,7 +68,7 @@ def test_read_in_two_parts(cut: int, tmp_path: Path) -> None:
     assert in_parts(text, [cut], tmp_path) == whole(text, tmp_path)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(cuts=st.lists(st.integers(0, len(PBS)), max_size=6))
 def test_read_in_many_parts(tmp_path_factory: pytest.TempPathFactory, cuts: list[int]) -> None:
     folder, text = tmp_path_factory.mktemp("s"), PBS.encode()

@@ -32,8 +32,8 @@ import pytest
 from psij import JobState
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.findings import Policy
-from sssjob.run import engine
 from sssjob.run.client import Client
+from sssjob.run.events import Listener
 from sssjob.run.journal import open_journal
 from sssjob.xml.reader import read_document
 from tests.fakes import cobalt, htcondor, nqsv, pbs, pbs_classic, sge, slurm
@@ -215,7 +215,7 @@ def _client(plan: Plan, folder: Path) -> Client:
     patch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
     enter(patch, Lab(folder / "lab"), manager.fake.COMMANDS)
     calls = os.open(folder / "callbacks", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    told = engine._Callback.job_status_changed
+    told = Listener.job_status_changed
     kept = []
 
     def note(self: Any, job: Any, status: Any) -> None:
@@ -223,7 +223,7 @@ def _client(plan: Plan, folder: Path) -> Client:
         os.write(calls, f"{os.getpid()} {id(self)} {status.state.name}\n".encode())
         told(self, job, status)
 
-    patch.setattr(engine._Callback, "job_status_changed", note)
+    patch.setattr(Listener, "job_status_changed", note)
     patient = {"command_timeout": 3.0} if plan["manager"] == "pbs" else {}      # some of its questions are processes
     patient["lost_after"] = 2.5         # a busy machine may stand still for longer than FASTEST allows
     config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **{**FASTEST, **patient})

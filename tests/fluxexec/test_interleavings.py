@@ -26,6 +26,7 @@ from sssjob.fluxexec.transport import pair
 from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec
 from tests.fluxexec.test_together import Both
+from tests.strategies import examples
 
 NUMBER = st.integers(0, 60)
 #: What a service of today breaks of the text of 2022: it says reattached, and "all" where it got no R.
@@ -116,7 +117,7 @@ class Together(RuleBasedStateMachine):
 
 
 TestTogether = Together.TestCase
-TestTogether.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTogether.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 @dataclass
@@ -283,4 +284,4 @@ class Alone(RuleBasedStateMachine):
 
 
 TestAlone = Alone.TestCase
-TestAlone.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAlone.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)

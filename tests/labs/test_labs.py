@@ -15,7 +15,6 @@ import pytest
 
 HERE = Path(__file__).parent
 SCRIPTS = ("slurm-up", "slurm-down", "sge-up", "sge-down", "postgres-up", "postgres-down", "ssh-up", "ssh-down", "labs")
-no_shellcheck = pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 
 
 def run(*words: str | Path, **environment: str) -> tuple[int, str]:
@@ -23,12 +22,6 @@ def run(*words: str | Path, **environment: str) -> tuple[int, str]:
     made = subprocess.run([HERE / words[0], *words[1:]], env={**os.environ, **environment}, capture_output=True,
                           text=True, timeout=120)
     return made.returncode, (made.stderr.splitlines() or [""])[-1]
-
-
-@no_shellcheck
-def test_shellcheck() -> None:
-    made = subprocess.run(["shellcheck", "-x", *SCRIPTS, "lib.sh"], cwd=HERE, capture_output=True, text=True)
-    assert (made.returncode, made.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from hypothesis import HealthCheck, given, settings
 
@@ -28,6 +29,12 @@ ABOUT = {"processors": LAYOUT, "nodes": {"Resource", *LAYOUT},
          "memory": {"Memory", *LAYOUT}, "gpus": {"Resource", "GPU", *LAYOUT}, "disk": {"Disk", *LAYOUT},
          "licences": {"Resource", "License", *LAYOUT}, "other resources": {"Resource", "fpga", *LAYOUT},
          "seconds": {"Duration"}}
+
+
+@lru_cache(maxsize=64)
+def written_of(name: str, text: str) -> tuple[str, Findings]:
+    """What is written of the document of a text: once, where several laws look at it."""
+    return written(name, read(text))
 
 
 def written(name: str, document: Document) -> tuple[str, Findings]:
@@ -124,7 +131,7 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
     document = read(text)
     request = request_in(document)
     totals = request.totals
-    output, findings = written(name, document)
+    output, findings = written_of(name, text)
     about = f"{text}\n{output}\n" + "\n".join(map(str, findings))
     broken = []
     for what, asked, value, rounding in differences(totals, READERS[name](output)):

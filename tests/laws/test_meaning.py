@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from sssjob.translators import ReadContext, get
 from tests.cases import Cases
 from tests.laws.documents import geometries, job_of, read, request_in
 from tests.laws.readers import READERS
-from tests.laws.test_amounts import subject_words, written
+from tests.laws.test_amounts import subject_words, written, written_of
 from tests.strategies import FIXED, examples
 
 FORMATS = (*READERS, "sss", "sss-json")
@@ -34,13 +35,14 @@ def offered(total: Total, value: Fraction) -> Property:
     return new_property(tag, int(number) if tag in ("Processors", "NodeCount") else number, named)
 
 
-def there_and_back(name: str, document: Document) -> tuple[Document, set[str]]:
+@lru_cache(maxsize=64)
+def there_and_back(name: str, text: str) -> tuple[Document, frozenset[str]]:
     """The document read again, and what findings are about."""
-    output, findings = written(name, document)
+    output, findings = written_of(name, text)
     context = ReadContext(policy=Policy.WARN)
     back = get(name).read(output.encode(), context)
-    return back, {word for f in (*findings, *context.findings) for word in subject_words(f)
-                  if f.severity != "info" or f.rule == "SSS503"}
+    return back, frozenset(word for f in (*findings, *context.findings) for word in subject_words(f)
+                           if f.severity != "info" or f.rule == "SSS503")
 
 
 def named(document: Document) -> list[Property]:
@@ -57,9 +59,8 @@ def offers_answered_otherwise(name: str, text: str) -> str:
     document = read(text)
     request = request_in(document)
     totals = [total for total in request.totals.all() if total.known]
-    back, told = there_and_back(name, document)
-    told -= {"Environment", "Executable", "Launcher"}
-    if told:
+    back, told = there_and_back(name, text)
+    if told - {"Environment", "Executable", "Launcher"}:
         return ""       # the other law sees to it that findings are about what differs
     again = request_in(back)
     nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
@@ -86,12 +87,12 @@ def copies_lost(name: str, text: str) -> str:
     """Where another number of copies starts after all, and nothing is told of it; else empty."""
     document = read(text)
     totals = request_in(document).totals
-    back, told = there_and_back(name, document)
+    back, told = there_and_back(name, text)
     again = request_in(back).totals
     about = {"TaskCount", "TaskDistribution", "TaskGroup", "NodeCount", "Processors"}
     if again.copies == totals.copies or not told.isdisjoint(about):
         return ""
-    return f"{text}\n{written(name, document)[0]}"
+    return f"{text}\n{written_of(name, text)[0]}"
 
 
 @SETTINGS
@@ -133,15 +134,15 @@ def test_every_property_that_can_be_requested_keeps_its_meaning(name: str, place
         if (name, tag) in SAYS_LESS or (tag in ("Processors", "NodeCount") and place not in ("bare", "requested")):
             continue
         said = "".join(f" {k}='{v}'" for k, v in which.items())
-        document = read(f"<Job>\n<Executable>/bin/step</Executable>\n"
-                        f"{PLACES[place].format(f'<{tag}{said}>{value}</{tag}>')}\n</Job>")
-        back, told = there_and_back(name, document)
+        text = (f"<Job>\n<Executable>/bin/step</Executable>\n"
+                f"{PLACES[place].format(f'<{tag}{said}>{value}</{tag}>')}\n</Job>")
+        back, told = there_and_back(name, text)
         if not told.isdisjoint({tag, "TaskGroup"}):
             continue
         full = new_property(tag, value if isinstance(value, str) else value * 20, which)
         for offer in (Offer.of([*(c for c in counts if c.tag != tag), full]),
                       Offer.of([c for c in counts if c.tag != tag])):
-            before, after = match(job_of(document), offer), match(job_of(back), offer)
+            before, after = match(job_of(read(text)), offer), match(job_of(back), offer)
             assert before.met == after.met, "\n".join((tag, *before.lines(), *after.lines()))
 
 

@@ -18,6 +18,7 @@ from sssjob.mjf import KEYS, provide
 from sssjob.mjf.keys import Area
 from sssjob.mjf.values import Value
 from tests.mjf.support import NOW, Site
+from tests.strategies import examples
 
 VALUES: dict[str, Value] = {
     "total_cpu": 8, "hs06": 80.5, "allocated_cpu": 4, "hs06_job": 40, "jobstart_secs": NOW, "job_id": "4711.x",
@@ -66,7 +67,7 @@ def test_we_read_others(site: Site, area: Area, values: dict[str, object], expec
     assert {name: features[name].value for name in expected} == expected
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40), deadline=None)
 @given(st.dictionaries(st.sampled_from([n for n, k in KEYS.items() if k.area == "job"]),
                        st.one_of(st.binary(max_size=30), st.floats(min_value=0).map(repr), st.integers().map(str))))
 def test_whatever_stands_there_can_be_told(site: Site, values: dict[str, object]) -> None:

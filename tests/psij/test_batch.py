@@ -62,6 +62,7 @@ from sssjob.templates.quoting import FILTERS, Directive, Quoted, QuotingError, e
 from tests.fakes import slurm
 from tests.gate import until_there
 from tests.psij.batch_support import Stand, a_job, ended, stand_in
+from tests.strategies import examples
 
 Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "FAILED", "CANCELED"))
 
@@ -1065,7 +1066,7 @@ def test_a_forgotten_filter_is_an_error() -> None:
     assert set(FILTERS) <= set(environment().filters)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), data=st.data())
 def test_no_line_of_a_script_is_a_directive_that_nobody_meant(tmp_path_factory: pytest.TempPathFactory, text: str,
                                                               data: st.DataObject) -> None:

@@ -43,6 +43,7 @@ from sssjob.request import (
     request_of,
 )
 from sssjob.request import match as match_capacity
+from sssjob.xml.reader import read_document
 from tests.strategies import examples
 
 match = partial(match_capacity, delivered=True)
@@ -519,3 +520,14 @@ def test_least_request_of_long_lists() -> None:
     block = asks(*(prop("Processors", n, op="NE") for n in range(20_000)),
                  *(prop("Feature", f"f{n}") for n in range(50_000)))
     assert len(least_request(block).values) == 50_001
+
+
+@pytest.mark.parametrize("metric", ["PerSlot", "PerProcessor"])
+@pytest.mark.parametrize(("offered", "met"), [("50", True), ("2", False)])
+def test_an_amount_of_each_processor_of_a_job_that_says_no_number_of_them_is_that_of_one(metric: str, offered: str,
+                                                                                         met: bool) -> None:
+    """As its totals have it; the offer's 80 processors are not the job's. ``#$ -l h_vmem=2560K`` without ``-pe``."""
+    request, offer = (read_document(f"<Job>{text}</Job>".encode()) for text in (
+        f"<Requested><Memory units='KB' metric='{metric}'>2560</Memory></Requested>",
+        f"<Memory>{offered}</Memory><Processors>80</Processors><NodeCount>80</NodeCount>"))
+    assert match_capacity(request, offer).met is met

@@ -13,7 +13,7 @@ from psij.executors.batch._followed import Followed
 from psij.executors.batch._watch import Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
-from sssjob.run.engine import _Callback
+from sssjob.run.events import Listener
 from sssjob.run.running import executor_of
 from sssjob.xml.reader import read_document
 from tests.gate import until_there
@@ -159,14 +159,14 @@ def test_a_job_of_the_journal_whose_callback_is_late(slurm: Desk, monkeypatch: p
     slurm.submit(shell(GATE, name="first"))
     first, client = slurm.job("first").row.native_id, slurm.client()
     client.look([client.journal.entry(1)])
-    put = _Callback.job_status_changed
+    put = Listener.job_status_changed
 
-    def late(self: _Callback, job: Job, status: JobStatus) -> None:
+    def late(self: Listener, job: Job, status: JobStatus) -> None:
         if job.native_id == first:
             time.sleep(1)
         put(self, job, status)
 
-    monkeypatch.setattr(_Callback, "job_status_changed", late)
+    monkeypatch.setattr(Listener, "job_status_changed", late)
     slurm.submit(shell("true", after("first"), name="x"))
     assert slurm.told("x")["slurm.dependency"] == f"afterok:{first}"
     monkeypatch.undo()

@@ -71,7 +71,7 @@ def test_it_is_submitted_at_once(desk: Desk) -> None:
     later = int(time.time()) + 3600
 
     def job(name: str, at: int, *more: str) -> str:
-        return shell(f"echo {name}", f"<EligibleTime>{at}</EligibleTime>", *more, name=name)
+        return shell(f"echo {name}; sleep 60", f"<EligibleTime>{at}</EligibleTime>", *more, name=name)
 
     made = desk.submit(group(job("later", later), job("past", 1), job("after", later, after("later")), job(
         "own", later, "<Extension type='slurm' name='begin'>now+1hour</Extension>"), job("never", 10 ** 20)))

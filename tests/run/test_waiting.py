@@ -18,7 +18,7 @@ from psij.executors.batch._watch import watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.cli._journal import heard
 from sssjob.run import facts
-from sssjob.run.engine import _Callback
+from sssjob.run.events import Listener
 from sssjob.run.progress import Progress
 from sssjob.run.standing import Running
 from tests.run.support import Desk, desk_on, shell
@@ -132,13 +132,13 @@ def test_what_was_asked_for_is_waited_for(desk: Desk, monkeypatch: pytest.Monkey
     desk.submit(shell("exit 3"))
     desk.lab.update(1, reason="Resources")
     assert look(desk).row.message == "turn: Resources"
-    job_news = _Callback.job_news
+    job_news = Listener.job_news
 
-    def late(callback: _Callback, job: Job, status: JobStatus) -> None:
+    def late(callback: Listener, job: Job, status: JobStatus) -> None:
         time.sleep(1)
         job_news(callback, job, status)
 
-    monkeypatch.setattr(_Callback, "job_news", late)
+    monkeypatch.setattr(Listener, "job_news", late)
     desk.lab.update(1, reason="PartitionDown")
     assert shown(desk) == ("Idle", "unavailable: PartitionDown")
     desk.client().cancel(["a"])

@@ -26,6 +26,7 @@ from sssjob.serve.access import Pace
 from sssjob.serve.contract import EVERYTHING
 from sssjob.serve.operations import Operation
 from tests.serve.conftest import Place, Serving
+from tests.strategies import examples
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
 SCRIPT = "#!/bin/sh\n#SBATCH --ntasks=4 --time=10\n#SBATCH -J four\nsrun ./x\n"
@@ -390,7 +391,7 @@ ALPHABET = st.sampled_from(["<Job>", "</Job>", "<Id>a</Id>", "<", "&", "{", "}",
                             "Id", "="])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(operation=st.sampled_from([one for one in EVERYTHING if one.name != "events"]),
        body=st.lists(ALPHABET, max_size=12).map("".join), id_=st.text(max_size=5), data=st.data(),
        user=st.sampled_from(["amy", "root"]))

@@ -18,6 +18,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.lrm.flux.jobspec import faults
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.specs._flux_constraints import as_object, as_text
+from tests.strategies import examples
 
 TESTS = Path(__file__).parents[1]
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -279,7 +280,7 @@ VALUES = st.recursive(st.none() | st.booleans() | st.integers(-2, 3) | st.text(m
                           max_size=3), max_leaves=8)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(53))
 @given(st.sampled_from(["shell", "environment", "dependencies", "constraints", "job", "files", "cwd", "x"]), VALUES)
 def test_any_attribute_comes_back_or_is_refused(name: str, value: object) -> None:
     spec = VERDICTS[0]["jobspec"] | {"attributes": {"system": {"duration": 1, name: value}}}

@@ -16,6 +16,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.scripts._condor_values import read_arguments, read_environment, read_requirements
+from tests.strategies import examples
 
 SEEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "fixtures" / "scripts" / "htcondor-23.0.json").read_text())["cases"]
@@ -266,7 +267,7 @@ def test_arguments_there_and_back(words: list[str]) -> None:
     assert shlex.split(jobs(text)[0].arguments or "") == words
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]), max_size=10),
                 max_size=4), st.text("ab '\";=$(){}\\#,", max_size=12))
 def test_any_words_and_values_come_back_or_are_told(words: list[str], value: str) -> None:
@@ -286,7 +287,7 @@ def test_any_words_and_values_come_back_or_are_told(words: list[str], value: str
 LINES = st.lists(st.text("queuifxn =$():\"'\\#+@\t1,.", max_size=24), max_size=8)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(53))
 @given(LINES)
 def test_any_text_is_read_or_refused(lines: list[str]) -> None:
     try:

@@ -13,6 +13,7 @@ from sssjob.document.model import Document, Job, Requested, new_property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from tests.strategies import examples
 
 SPACES = ('xmlns="http://schemas.ggf.org/jsdl/2005/11/jsdl" '
           'xmlns:p="http://schemas.ggf.org/jsdl/2005/11/jsdl-posix" '
@@ -175,7 +176,7 @@ def test_recognised() -> None:
     assert guess(definition(WHOLE))[0].name == "jsdl"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(st.lists(st.text(max_size=8), max_size=4), st.text(max_size=12),
        st.decimals(0, Decimal("1e15"), allow_nan=False, allow_infinity=False, places=3))
 def test_any_text_comes_back_or_is_told(words: list[str], name: str, memory: Decimal) -> None:

@@ -77,7 +77,7 @@ def test_public_samples(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 def test_hostile_lines(name: str, data: st.DataObject) -> None:
     seed = SEEDS[name].splitlines(keepends=True)
     log = seed[:1] if name == "sacct" else []
@@ -235,7 +235,7 @@ def both(job: Job) -> tuple[str | None, str, int]:
 
 @pytest.mark.parametrize("name", sorted({*TEXTS, "htcondor-history", "cobalt-acct", "flux-jobs", "swf", "sacct-json"}))
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_plain_jobs_are_written_as_documents_are(name: str, data: st.DataObject) -> None:
     text = bytearray(SEEDS[name])
     for _ in range(data.draw(st.integers(0, 6))):

@@ -15,6 +15,7 @@ from sssjob.findings import Policy
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records.base import RecordTranslator, leaf
+from tests.strategies import examples
 from tests.translators.usage_jobs import facts, jobs
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
@@ -67,7 +68,7 @@ def test_a_message_holds_a_thousand_records() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.3", "0.4"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(job=jobs())
 def test_what_does_not_come_back_is_named(version: str, job: Job) -> None:
     text, named = write("apel", job, version=version)

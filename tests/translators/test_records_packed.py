@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sssjob.errors import UsageError
 from sssjob.translators.records._packed import PackedError, packing, unpacked
+from tests.strategies import examples
 
 
 def zstd(data: bytes) -> bytes:
@@ -37,7 +38,7 @@ def test_what_was_compressed_comes_back(name: str) -> None:
         assert unpacked(io.BytesIO(data)).read() == text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.binary(max_size=40))
 def test_what_is_not_compressed_stays(data: bytes) -> None:
     if packing(data) is None:

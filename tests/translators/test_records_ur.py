@@ -15,12 +15,13 @@ from sssjob.findings import Policy
 from sssjob.translators import get
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.records.base import RecordTranslator, leaf
+from tests.strategies import examples
 from tests.translators.usage_jobs import facts, jobs
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
 FORMATS = ("ur1", "ur2", "car")
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(job=jobs())
 def test_what_does_not_come_back_is_named(name: str, job: Job) -> None:
     context = WriteContext(policy=Policy.WARN, options={"created": "1795251032", "site": "S"})

@@ -163,7 +163,7 @@ def there_and_back(name: str, job: Job) -> tuple[Job, Findings]:
     return next(j for j, _ in back.jobs()), findings
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(FORMATS, st.text(max_size=20), st.text(max_size=20))
 def test_texts(name: str, label: str, value: str) -> None:
     job = Job([new_property("Name", label), Environment([new_property("Variable", value, {"name": "A"})])])
@@ -174,7 +174,7 @@ def test_texts(name: str, label: str, value: str) -> None:
         "Variable", "-v", "-env", "--export", "--env"} & told
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(SIZED, st.integers(1, 50), st.integers(1, 64), st.integers(1, 8), st.integers(1, 10**6))
 def test_amounts(name: str, nodes: int, tasks: int, cpus: int, minutes: int) -> None:
     """All nodes, tasks and processors that are asked for stand in the script."""
@@ -190,7 +190,7 @@ def test_amounts(name: str, nodes: int, tasks: int, cpus: int, minutes: int) -> 
     assert list(findings) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @example("sge", 1, 1, 10**15 + 1)
 @given(SLOTTED, st.integers(1, 50), st.integers(1, 64), st.integers(1, 2**50))
 def test_slots(name: str, nodes: int, tasks: int, size: int) -> None:

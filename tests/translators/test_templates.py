@@ -10,6 +10,7 @@ from sssjob.document.model import Document, Job, new_property
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from tests.strategies import examples
 
 FORMATS = ["slurm", "pbspro", "torque", "lsf", "sge", "cobalt", "flux", "htcondor"]
 #: Jinja, Mustache, Python's % operator, string.Template and make, autoconf and CMake.
@@ -41,7 +42,7 @@ def written(name: str, document: Document, body: str = "shim") -> tuple[str, Fin
     return get(name).write(document, WriteContext(findings, policy=Policy.WARN, options={"body": body})), findings
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(FORMATS), st.sampled_from(FORMATS), st.lists(PLACEHOLDERS, min_size=3, max_size=3, unique=True))
 def test_texts(one: str, other: str, values: list[str]) -> None:
     """Name, queue and project, from a document to one dialect and on to another."""
@@ -59,7 +60,7 @@ def test_texts(one: str, other: str, values: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(PLACEHOLDERS)
 def test_amounts(name: str, option: str, value: str) -> None:
     """Where a number is wanted: taken as text, written back as it was, and told where another dialect has no word."""
@@ -73,7 +74,7 @@ def test_amounts(name: str, option: str, value: str) -> None:
         assert value in made or any(value in f.message for f in findings)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(FORMATS[:7]), st.sampled_from(FORMATS), st.lists(PLACEHOLDERS, min_size=1, max_size=4),
        st.sampled_from(["keep", "shim", "translate"]))
 def test_bodies(one: str, other: str, values: list[str], mode: str) -> None:

@@ -20,7 +20,7 @@ from sssjob.limits import Limits
 from sssjob.xml import reader
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
-from tests.strategies import containers
+from tests.strategies import containers, examples
 
 JOBS = list(itertools.islice(job_documents(30), 30))
 MARK = "    <Queue>marked</Queue>\n"
@@ -202,7 +202,7 @@ def test_every_layout_is_read_as_text(both: Both, layout: Any, names: Any) -> No
     assert both.used and len(list(document.jobs())) == 31
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow,
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow,
                                                                  HealthCheck.function_scoped_fixture])
 @given(sampled_from(sorted(LAYOUTS)), lists(tuples(integers(0, 5), sampled_from(CHANGES)), max_size=4), booleans())
 def test_any_mixture_of_forms(both: Both, layout: str, changes: list[Any], old: bool) -> None:
@@ -234,7 +234,7 @@ def test_limits_hold(both: Both) -> None:
             read_document(text, limits=limits)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow,
+@settings(max_examples=examples(26), deadline=None, suppress_health_check=[HealthCheck.too_slow,
                                                                  HealthCheck.function_scoped_fixture])
 @given(containers("JobGroup"))
 def test_any_group(both: Both, body: Container) -> None:

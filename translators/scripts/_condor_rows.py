@@ -39,9 +39,10 @@ from sssjob.translators.scripts.base import (
     Row,
     Special,
 )
+from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, patterned, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
-from sssjob.translators.scripts.layout import fits, in_all
+from sssjob.translators.scripts.layout import in_all
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged
 

@@ -20,10 +20,10 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
 )
-from sssjob.translators.scripts.choices import host_of_each, one_host, simple_features, site_resource
+from sssjob.translators.scripts.choices import fits, host_of_each, one_host, simple_features, site_resource
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT
-from sssjob.translators.scripts.layout import Amount, Part, fits, join, part_of, shared, spread, started
+from sssjob.translators.scripts.layout import Amount, Part, join, part_of, shared, spread, started
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.whole_job import bytes_of, of_whole_job, share_memory
 

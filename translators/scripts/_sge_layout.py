@@ -21,6 +21,7 @@ from sssjob.translators.scripts.choices import (
     choices,
     drop,
     expanded,
+    fits,
     none_of,
     parsed,
     put,
@@ -29,16 +30,7 @@ from sssjob.translators.scripts.choices import (
 )
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import Grammar, Kept
-from sssjob.translators.scripts.layout import (
-    Amount,
-    Part,
-    fits,
-    in_all,
-    nodes_of,
-    one_part,
-    total_of,
-    unknown_factor,
-)
+from sssjob.translators.scripts.layout import Amount, Part, in_all, nodes_of, one_part, total_of, unknown_factor
 from sssjob.translators.scripts.raw import Option
 
 #: Stands for a parallel environment whose name only the site knows; no name may hold the sign, so that qmaster says so.

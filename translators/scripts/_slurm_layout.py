@@ -22,7 +22,7 @@ from sssjob.translators.scripts.base import (
     Reading,
     Row,
 )
-from sssjob.translators.scripts.choices import is_name
+from sssjob.translators.scripts.choices import fits, is_name, plain
 from sssjob.translators.scripts.common import (
     Written,
 )
@@ -33,11 +33,9 @@ from sssjob.translators.scripts.grammars import (
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
-    fits,
     on_nodes,
     part_of,
     perhaps_shared,
-    plain,
     shared,
     task_processors,
     total_of,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
+from sssjob.document.element import Property
 from sssjob.document.lexical import LexicalError
 from sssjob.document.nodeset import NodeSet
 from sssjob.request.asked import GROUP, GROUPS, JOB, NEAREST, TASK, Entry
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from sssjob.translators.scripts.reading import Reading
 
 __all__ = [
-    "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "groups_of", "host_of_each",
-    "infix", "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "put", "sayable",
-    "simple_features", "site_resource", "terms"
+    "MOST", "Choice", "Either", "Every", "Term", "any_of", "choices", "drop", "expanded", "fits", "groups_of",
+    "host_of_each", "infix", "is_name", "listed", "names_in", "negated", "none_of", "one_host", "parsed", "plain",
+    "put", "sayable", "simple_features", "site_resource", "terms"
 ]
 
 #: Names, or alternatives, that are written one by one.
@@ -464,3 +465,17 @@ def _no_name(term: Term, parting: re.Pattern[str]) -> str:
     if term.kind == "name" and "{{" not in term.name and parting.search(term.name):
         return f"{term.name[:80]!r} is no single name"
     return "" if term.kind == "name" else f"{term.name[:80]} is no list of names"
+
+
+def fits(asking: Asking, entry: Entry, text: str) -> bool:
+    """Whether a name can stand in a list of the target's: no sign that parts or assigns is in it."""
+    if is_name(text):
+        return True
+    asking.dropped(entry, f"{text[:80]!r} is no name for {asking.dialect.title}")
+    return False
+
+
+def plain(entries: list[Entry]) -> bool:
+    """Whether properties are simply all demanded."""
+    return all(isinstance(e.item, Property) and not e.attributes.keys() & {"op", "conj", "group", "preference"}
+               for e in entries)

@@ -23,30 +23,12 @@ from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.tree import identity_of, per_of
 from sssjob.translators.scripts.asking import Asking
-from sssjob.translators.scripts.choices import is_name
+from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SCRIPT, SITE
 
 __all__ = [
-    "Amount",
-    "Part",
-    "fits",
-    "in_all",
-    "join",
-    "joined",
-    "nodes_of",
-    "on_nodes",
-    "one_part",
-    "one_task",
-    "part_of",
-    "perhaps_shared",
-    "plain",
-    "shared",
-    "spread",
-    "started",
-    "task_processors",
-    "total_of",
-    "totals_in",
-    "unknown_factor",
+    "Amount", "Part", "in_all", "join", "joined", "nodes_of", "on_nodes", "one_part", "one_task", "part_of",
+    "perhaps_shared", "shared", "spread", "started", "task_processors", "total_of", "totals_in", "unknown_factor",
 ]
 
 if TYPE_CHECKING:
@@ -507,17 +489,3 @@ def started(asking: Asking, part: Part) -> None:
 def unknown_factor(asking: Asking, entry: Entry, what: str) -> None:
     """The finding where the number that a conversion needs is not stated."""
     asking.note(SITE, entry, f"{what}, for the job does not say how it is spread")
-
-
-def fits(asking: Asking, entry: Entry, text: str) -> bool:
-    """Whether a name can stand in a list of the target's: no sign that parts or assigns is in it."""
-    if is_name(text):
-        return True
-    asking.dropped(entry, f"{text[:80]!r} is no name for {asking.dialect.title}")
-    return False
-
-
-def plain(entries: list[Entry]) -> bool:
-    """Whether properties are simply all demanded."""
-    return all(isinstance(e.item, Property) and not e.attributes.keys() & {"op", "conj", "group", "preference"}
-               for e in entries)

@@ -26,7 +26,7 @@ from sssjob.translators.scripts.base import (
     table,
     translator,
 )
-from sssjob.translators.scripts.choices import listed
+from sssjob.translators.scripts.choices import fits, listed
 from sssjob.translators.scripts.common import (
     OF_DEPENDENCIES,
     OF_MAIL,
@@ -55,7 +55,7 @@ from sssjob.translators.scripts.grammars import (
     file_reader,
     slurm_from_now,
 )
-from sssjob.translators.scripts.layout import fits, in_all
+from sssjob.translators.scripts.layout import in_all
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
