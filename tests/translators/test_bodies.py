@@ -440,6 +440,17 @@ def test_a_function_takes_what_the_table_knows_and_no_more(stand_ins: Machine) -
     assert stand_ins.printed(body, "sge").startswith("qdel 5 A= B= C= \n")
 
 
+def test_the_gpus_of_a_node_need_not_be_asked_for_again(stand_ins: Machine) -> None:
+    """``--gres`` counts for each node (srun(1)); another number of them is told, and refused by the shim."""
+    calls = "srun --gres=gpu:4 -n 4 ./a\nsrun -n 2 --gres gpu:a100:4 ./b\nsrun --gres=gpu:2 ./c"
+    body, findings = carry(f"{calls}\n", "slurm", "pbspro", "translate", asked=ASKED)
+    assert body == "mpirun -np 4 ./a\nmpirun -np 2 ./b\nsrun --gres=gpu:2 ./c\n"
+    assert [t for t in findings if t[0] == "SSS511"] == [("SSS511", "srun", 3, 1)]
+    body, _ = carry(f"{calls} || echo $?\n", "slurm", "pbspro", asked=ASKED)
+    assert stand_ins.printed(body, "pbspro") == (
+        "mpirun -np 4 ./a A= B= C= \nmpirun -np 2 ./b A= B= C= \n2\nsrun: --gres=gpu:2 has no equal here\n")
+
+
 @pytest.mark.parametrize(("asked", "target", "out"), [
     ({"tasks": "1", "cpus_per_task": "10"}, "sge", "mpirun -np 1"), (WIDE, "torque", "mpirun -np 4"),
     ({"tasks": "1", "cpus_per_task": "10"}, "htcondor", "mpirun -np 1"), (WIDE, "pbspro", "mpirun"),

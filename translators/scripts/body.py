@@ -205,6 +205,8 @@ def asked(job: Job) -> dict[str, str]:
             values.update(("cpus_per_task", p.text) for p in requested.all("Processors") if p.get("op", "EQ") == "EQ")
             values.update(("gpus_per_task", p.text) for p in requested.all("Resource")
                           if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    if values.get("nodes") == "1" and not ranges and "gpus" in values:
+        values.setdefault("gpus_on_node", values["gpus"])
     return values
 
 
