@@ -196,6 +196,16 @@ def test_a_directory_with_a_pattern_that_nothing_stands_for_is_told(target: str,
     assert f"-cwd {directory}: InitialWorkingDirectory: {message}" in [f.message for f in context.findings]
 
 
+def test_lines_that_order_storage_are_told() -> None:
+    """They are no directives, and stayed as comments in silence."""
+    text = b"#!/bin/sh\n#SBATCH -n 1\n#DW jobdw capacity=10GB\n#BBx\ncp a $DW_JOB\n#BB create name=x\n"
+    document = get("slurm").read(text, ReadContext())
+    for target, places in (("pbspro", [(3, "costs"), (6, "costs")]), ("slurm", [])):
+        context = WriteContext(Findings("s"), policy=Policy.WARN)
+        assert "#DW jobdw capacity=10GB\n" in str(get(target).write(document, context))
+        assert sorted((f.line, f.consequence) for f in context.findings if f.subject == "burst buffer") == places
+
+
 def test_a_start_at_once_is_nothing_to_tell_of() -> None:
     document = get("slurm").read(b"#!/bin/sh\n#SBATCH --begin=now\n./a\n", ReadContext())
     assert [(f.severity, f.message) for f in document.findings or ()] == [
