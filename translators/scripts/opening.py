@@ -76,8 +76,9 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
     limits = "ResourceLimit" in asking.tags
     kept = mode_of(asking.context.options.get("body")) == "keep"
-    csh = interpreter(shebang) in CSH
-    foreign = interpreter(shebang) not in SHELLS
+    shell = asking.job.first("Shell")
+    program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
+    csh, foreign = program in CSH, program not in SHELLS
     exports = _exports(asking, kept or foreign) if asking.unsaid else []
     exports += [] if kept or foreign else _threads(asking, body)
     if (foreign and not csh) or not (limits or exports or _wanting(asking)):
