@@ -213,6 +213,10 @@ class Findings:
         self.overflow += others.overflow
         self._rejected = self._rejected or others.rejected
 
+    def drop(self, rule: str) -> None:
+        """Forget the warnings of a rule, because something else tells the same."""
+        self._kept = [finding for finding in self._kept if finding.rejects or finding.rule != rule]
+
     def moved(self, file: str, places: Sequence[int] = ()) -> Findings:
         """The same about a file from which the text that they are about was made: they name none of its lines. places:
         those in the group of the file, from 0, of the jobs that the text has; none where it has all of them."""

@@ -110,7 +110,7 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
      "A part of the script does not parse by the grammar of the shell. It is kept as it is."),
     ("SSS515", "approximated", "breaks", "script in another language",
      "The interpreter is no POSIX shell (csh, python, perl, awk ...). The script is kept as it is; names of the "
-     "resource manager in it were found as text."),
+     "resource manager in it were found as text. For csh the shim sets variables, and commands are kept."),
     ("SSS516", "approximated", "breaks", "script not looked at",
      "The script is larger than a named limit for parsing, holds too many names, or the grammar is not installed. "
      "What was not looked at is kept."),

@@ -93,6 +93,9 @@ def command(session: Session, file: str, source: str, target: str, to_profile: s
                      load_ids(id_map), sites[1][0])
     if proof is not None and how.to_site is not None:
         proof.sites = sites
+    elif proof is not None and how.site is not None and how.site.ssh is not None:
+        raise UsageError(f"--site is behind SSH ({how.site.ssh.host}), and without --to-site --verify runs both jobs "
+                         "here; --to-site names where the converted script runs")
     _ = how.writer                                      # an unknown name is told first
     session.explain = explain
     if privacy_file is not None and (directory is not None or explain):

@@ -134,7 +134,10 @@ class Conversion:
         Records pass: they are facts, which nobody is to carry out, and their reader looks at each on its own."""
         if reader.kind == "record":
             return Findings(document.path)
-        return gate(document, self.profile)
+        findings = gate(document, self.profile)
+        if reader.kind == "script":
+            findings.drop("SSS411")         # jobs that a script waits for are elsewhere; the writer tells of their ids
+        return findings
 
     def carrying(self, reader: Translator) -> Policy | None:
         """The policy to write with: only documents carry one of their own (decisions 13)."""

@@ -93,3 +93,15 @@ def test_only_scripts_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("a.sh").write_text(SGE)
     Path("a.xml").write_text("<Job><Executable>/bin/date</Executable></Job>")
     assert main(["convert", "--diff", *arguments]) == 2
+
+
+def test_an_id_of_another_system_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """Of a document it is told that the job is not in it; a script waits for none that could be."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.sh").write_text("#!/bin/sh\n#SBATCH -d afterok:12\n./a\n")
+    assert main(["convert", "-f", "slurm", "-t", "sge", "-o", "b.sh", "a.sh"]) == 0
+    about = [line.split(": ")[1:] for line in capsys.readouterr().err.splitlines() if "afterok:12" in line]
+    assert about == [["SSS502 warning [breaks] --dependency afterok:12",
+                      "Grid Engine waits for the end of the job, not for its success"],
+                     ["SSS504 warning [breaks] --dependency afterok:12",
+                      "12 is an id of another system; @JOBID:12@ stands for its successor"]]

@@ -184,3 +184,11 @@ def test_each_site_says_what_only_it_knows(sssjob: Command, sites: Sites) -> Non
     assert done.code == 0 and "#SBATCH --cpus-per-task=4\n" in done.out, done.out
     assert "#SBATCH --partition=short\n" in done.out and "not-this" not in done.out
     assert sssjob("convert", "-t", "slurm", "job.sh", "--to-site", "absent").code == 2
+
+
+def test_one_site_behind_ssh_is_not_taken_for_both(sssjob: Command, sites: Sites) -> None:
+    """Both jobs ran by the commands that are here, and nothing told so."""
+    script("true")
+    done = sssjob("convert", "-t", "sge", "job.sh", "--site", "alpha.toml", "--verify")
+    assert (done.code, directories(sites), [site.all_calls() for site in sites.labs.values()]) == (2, [], [[], [], []])
+    assert "without --to-site --verify runs both jobs here" in done.err

@@ -440,6 +440,17 @@ def test_a_function_takes_what_the_table_knows_and_no_more(stand_ins: Machine) -
     assert stand_ins.printed(body, "sge").startswith("qdel 5 A= B= C= \n")
 
 
+def test_the_gpus_of_a_node_need_not_be_asked_for_again(stand_ins: Machine) -> None:
+    """``--gres`` counts for each node (srun(1)); another number of them is told, and refused by the shim."""
+    calls = "srun --gres=gpu:4 -n 4 ./a\nsrun -n 2 --gres gpu:a100:4 ./b\nsrun --gres=gpu:2 ./c"
+    body, findings = carry(f"{calls}\n", "slurm", "pbspro", "translate", asked=ASKED)
+    assert body == "mpirun -np 4 ./a\nmpirun -np 2 ./b\nsrun --gres=gpu:2 ./c\n"
+    assert [t for t in findings if t[0] == "SSS511"] == [("SSS511", "srun", 3, 1)]
+    body, _ = carry(f"{calls} || echo $?\n", "slurm", "pbspro", asked=ASKED)
+    assert stand_ins.printed(body, "pbspro") == (
+        "mpirun -np 4 ./a A= B= C= \nmpirun -np 2 ./b A= B= C= \n2\nsrun: --gres=gpu:2 has no equal here\n")
+
+
 @pytest.mark.parametrize(("asked", "target", "out"), [
     ({"tasks": "1", "cpus_per_task": "10"}, "sge", "mpirun -np 1"), (WIDE, "torque", "mpirun -np 4"),
     ({"tasks": "1", "cpus_per_task": "10"}, "htcondor", "mpirun -np 1"), (WIDE, "pbspro", "mpirun"),
@@ -674,7 +685,7 @@ def test_interpreter(line: str, name: str) -> None:
 
 @pytest.mark.parametrize(("program", "text"), [
     ("python3", "import os\nprint(os.environ['SLURM_JOB_ID'])\n# SLURM_NNODES\nx = os.environ['SLURM_JOB_ID']\n"),
-    ("csh", "echo y\nif ($?SLURM_JOB_ID) echo x\n"), ("perl", "print\n$ENV{SLURM_JOB_ID};\n")])
+    ("fish", "echo y\nif $SLURM_JOB_ID echo x\n"), ("perl", "print\n$ENV{SLURM_JOB_ID};\n")])
 def test_other_languages_are_kept(program: str, text: str) -> None:
     for mode in MODES:
         body, findings = carry(text, "slurm", "sge", mode, program=program)
@@ -682,7 +693,7 @@ def test_other_languages_are_kept(program: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("program", "text", "places"), [
-    ("csh", "echo $NSLOTS ${JOB_ID} $?QUEUE REQUEST\nqsub x\nif (1) echo qsub; qdel 5 | qstat\n# qsub $NHOSTS\n",
+    ("fish", "echo $NSLOTS ${JOB_ID} $?QUEUE REQUEST\nqsub x\nif (1) echo qsub; qdel 5 | qstat\n# qsub $NHOSTS\n",
      [("NSLOTS", 1, 7), ("JOB_ID", 1, 16), ("QUEUE", 1, 26), ("qsub", 2, 1), ("qdel", 3, 19), ("qstat", 3, 28)]),
     ("tcsh", "set QUEUE = x\nsetenv JOB_ID 5\necho $QUEUE $JOB_ID\ncat $TMPDIR/machines\n",
      [("$TMPDIR/machines", 4, 5)]),
@@ -694,6 +705,31 @@ def test_names_in_other_languages(program: str, text: str, places: list[tuple[st
     """Names that do not tell whose they are count where a variable is read or a command stands."""
     for mode in MODES:
         assert carry(text, "sge", "slurm", mode, program=program) == (text, [("SSS515", *place) for place in places])
+
+
+CSH = """if ($?SLURM_JOB_ID) echo "$SLURM_JOB_ID $SLURM_JOB_NAME"
+set n = $SLURM_NTASKS
+@ m = $n * 2
+if (! $?SLURM_ARRAY_TASK_ID) echo $m `cat $SLURM_NOWHERE`
+srun ./a
+"""
+
+
+@pytest.mark.parametrize("mode", ["shim", "translate"])
+def test_csh_finds_the_variables_of_the_source(mode: Mode, tmp_path: Path) -> None:
+    """Lines of sh work them out, whatever signs are in them; what has no equal, and commands, are told as before."""
+    body, findings = carry(CSH, "slurm", "pbspro", mode, program="tcsh")
+    assert body.endswith(f"# <<< sssjob shim\n{CSH}") and carry(body, "pbspro", "slurm", mode, program="csh")[0] == CSH
+    assert findings == [("SSS512", "SLURM_NTASKS", 2, 10), ("SSS515", "SLURM_NOWHERE", 4, 44), ("SSS515", "srun", 5, 1)]
+    if shutil.which("tcsh") is None:
+        pytest.skip("no tcsh")
+    (tmp_path / "nodes").write_text("n1\nn1\nn2\n")
+    text = body.replace("`cat $SLURM_NOWHERE`", "end").replace("srun ./a\n", "")
+    done = subprocess.run(["tcsh", "-f"], input=text, capture_output=True, text=True, check=True, env={
+        "PATH": "/usr/bin:/bin", "PBS_JOBID": "77.srv", "PBS_JOBNAME": "it's $HOME! \\ \"a\" `b`",
+        "PBS_NODEFILE": str(tmp_path / "nodes"), "TMPDIR": str(tmp_path)})
+    assert (done.stdout, done.stderr) == ("77 it's $HOME! \\ \"a\" `b`\n6 end\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["nodes"]
 
 
 @pytest.mark.parametrize("text", [
@@ -794,7 +830,7 @@ def test_the_shell_of_the_directives_counts() -> None:
     """-S /bin/csh: the #! line is not what runs it."""
     text = "#!/bin/sh\n#PBS -S /bin/csh\ncd $PBS_O_WORKDIR\n"
     body, findings = converted(text, "pbspro", "slurm")
-    assert findings == [("SSS515", 3)] and "shim" not in body
+    assert findings == [] and "sh > $sss_shim << 'SSSJOB'" in body
 
 
 # --- any text

@@ -196,6 +196,25 @@ def test_a_directory_with_a_pattern_that_nothing_stands_for_is_told(target: str,
     assert f"-cwd {directory}: InitialWorkingDirectory: {message}" in [f.message for f in context.findings]
 
 
+def test_the_first_line_and_the_first_commands_are_those_of_the_stated_shell() -> None:
+    """``#!/bin/sh`` stood above ``-S /bin/zsh``, and commands of sh before a script that csh runs."""
+    assert converted("torque", "pbspro", "#PBS -S /bin/zsh\nsource x\n")[0] == ["#PBS -S /bin/zsh", "source x"]
+    document = get("torque").read(b"#PBS -S /bin/zsh\nsource x\n", ReadContext(policy=Policy.WARN))
+    assert str(get("pbspro").write(document, WriteContext(Findings("s")))).startswith("#!/bin/zsh\n#PBS -S /bin/zsh\n")
+    text = "#!/bin/sh\n#PBS -S /bin/csh\n#PBS -d /s/x\n#PBS -l file=5mb\necho a\n"
+    assert converted("torque", "pbspro", text)[0][-2:] == ["cd /s/x", "echo a"]
+
+
+def test_lines_that_order_storage_are_told() -> None:
+    """They are no directives, and stayed as comments in silence."""
+    text = b"#!/bin/sh\n#SBATCH -n 1\n#DW jobdw capacity=10GB\n#BBx\ncp a $DW_JOB\n#BB create name=x\n"
+    document = get("slurm").read(text, ReadContext())
+    for target, places in (("pbspro", [(3, "costs"), (6, "costs")]), ("slurm", [])):
+        context = WriteContext(Findings("s"), policy=Policy.WARN)
+        assert "#DW jobdw capacity=10GB\n" in str(get(target).write(document, context))
+        assert sorted((f.line, f.consequence) for f in context.findings if f.subject == "burst buffer") == places
+
+
 def test_a_start_at_once_is_nothing_to_tell_of() -> None:
     document = get("slurm").read(b"#!/bin/sh\n#SBATCH --begin=now\n./a\n", ReadContext())
     assert [(f.severity, f.message) for f in document.findings or ()] == [

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.variables import Facts, Given
-from sssjob.translators.bodies import POSITIONAL, Mode, shim
+from sssjob.translators.bodies import POSITIONAL, Mode, commands, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
+from sssjob.translators.bodies.csh import CSH, in_csh
 from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.languages import is_used
 from sssjob.translators.bodies.shell import Shell, Use
@@ -242,8 +243,20 @@ class _Work:
             if name not in seen and not self._there(name, source) and is_used(
                     self.data, hit.start(), name, source, self.body.interpreter, own):
                 seen.add(name)
-                self.tell(LANGUAGE, Use(name, "text", *hit.span()), f"the script uses {name} of {source.title}; a "
-                          f"script for {self.body.interpreter} is kept as it is")
+                use = Use(name, "text", *hit.span())
+                if not (self.body.interpreter in CSH and self._is_set(use, source)):
+                    self.tell(LANGUAGE, use, f"the script uses {name} of {source.title}; a script for "
+                              f"{self.body.interpreter} is kept as it is")
+
+    def _is_set(self, use: Use, source: Facts) -> bool:
+        """Whether lines of sh set a variable above a body that they do not read."""
+        value = Given(source.constants[use.name]) if use.name in source.constants else \
+            self._given_by(source, use.name)
+        if value is None or self.mode == "keep" or use.name in source.commands:
+            return False
+        self.sources += [source.name] * (source.name not in self.sources)
+        self._define(use, source, value)
+        return True
 
     def _there(self, name: str, source: Facts) -> bool:
         """Whether the target sets the same variable to the same."""
@@ -307,7 +320,7 @@ class _Work:
     def _made_here(self) -> dict[str, list[str]]:
         """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has
         several names it is made once."""
-        clean: list[str] | None = None if b"trap" in self.data else []
+        clean: list[str] | None = None if b"trap" in self.data or self.body.interpreter in CSH else []
         definitions = {name: shim.file_definition(name, value, clean) for name, value in self.files.items()}
         for name, value in self.folders.items():
             first = next(iter(self.folders))
@@ -462,14 +475,16 @@ class _Work:
         order = [*(name for name in self.lines if name not in self.folders), *self.folders]
         lines = [line for name in order
                  for line in made_here.get(name) or self.lines[name] or self.functions.lines(name)]
+        if lines and self.body.interpreter in CSH:
+            lines = in_csh(lines, order)
         top = shim.marked("\n".join(lines).split("\n"), self.sources, self.target.name) if lines else ""
         if not self.edits and not self.made:
             return top + self.text
         for use, edit in self.made:
             self._told(use, edit)
         edits = [e for e in self.edits if not any(m.start <= e.start and e.end <= m.end for _, m in self.made)]
-        return top + self._applied(0, len(self.data), [*edits, *(m for _, m in self.made)]).decode(
-            "utf-8", "surrogateescape")
+        whole = commands.applied(self.data, (0, len(self.data)), edits + [edit for _, edit in self.made], self.edits)
+        return top + whole.decode("utf-8", "surrogateescape")
 
     def _told(self, use: Use, edit: Edit) -> None:
         if len(edit.pieces) > 1:
@@ -478,21 +493,6 @@ class _Work:
             self.tell(CLOSE, use, f"{use.name} became {edit.word}{edit.differs}")
         else:
             self.tell(CARRIED, use, f"{use.name} became {edit.word}")
-
-    def _applied(self, start: int, end: int, edits: Sequence[Edit]) -> bytes:
-        """The bytes of a range with the edits in it."""
-        pieces, at = list[bytes](), start
-        for edit in sorted(edits, key=lambda e: e.start):
-            if edit.start < at or edit.end > end:
-                continue
-            pieces.append(self.data[at:edit.start])
-            for piece in edit.pieces:
-                pieces.append(piece.encode() if isinstance(piece, str) else
-                              self._applied(*piece, [e for e in self.edits if piece[0] <= e.start
-                                                     and e.end <= piece[1]]))
-            at = edit.end
-        pieces.append(self.data[at:end])
-        return b"".join(pieces)
 
 
 def _names_in(text: str) -> list[str]:

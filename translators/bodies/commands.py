@@ -7,7 +7,7 @@ What cancels, holds and releases jobs takes ids alone; a launcher takes the opti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +25,7 @@ from sssjob.translators.bodies.launchers import (
 )
 from sssjob.translators.bodies.shell import Use
 
-__all__ = ["Edit", "Launch", "act_of", "hosts_asked", "replaced", "same_command", "submitted"]
+__all__ = ["Edit", "Launch", "act_of", "applied", "hosts_asked", "replaced", "same_command", "submitted"]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -105,6 +105,21 @@ _DIRECTIVE: Final = re.compile(rb"^[ \t]*#(?:[ \t]*(?:SBATCH|PBS|BSUB|COBALT)\b|
 
 
 Answer = tuple[str, str] | str
+
+
+def applied(data: bytes, span: tuple[int, int], edits: Sequence[Edit], inner: Sequence[Edit]) -> bytes:
+    """The bytes of a range with the edits in it. inner: those that are made in the pieces of others."""
+    pieces, at = list[bytes](), span[0]
+    for edit in sorted(edits, key=lambda e: e.start):
+        if edit.start < at or edit.end > span[1]:
+            continue
+        pieces.append(data[at:edit.start])
+        for piece in edit.pieces:
+            within = [] if isinstance(piece, str) else [e for e in inner if piece[0] <= e.start and e.end <= piece[1]]
+            pieces.append(piece.encode() if isinstance(piece, str) else applied(data, piece, within, inner))
+        at = edit.end
+    pieces.append(data[at:span[1]])
+    return b"".join(pieces)
 
 
 def submitted(use: Use, length: int, data: bytes, submit: Callable[[list[str], bool], Answer],

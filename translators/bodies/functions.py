@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,7 +29,7 @@ _TIME: Final = ("bash", "ksh", "ksh93", "mksh", "zsh")
 @dataclass(slots=True)
 class _Calls:
     """What the calls of a launcher say: the forms of their options, what need not be said again, and what the other
-    one has to be told although they do not say it, by meaning."""
+    one has to be told although they do not say it, by meaning; counted: as that of ``Said``."""
 
     launcher: Launcher
     to: Launcher
@@ -37,6 +37,7 @@ class _Calls:
     forms: dict[Form, None] = field(default_factory=dict)
     holding: dict[str, dict[str, None]] = field(default_factory=dict)
     untold: dict[str, str] = field(default_factory=dict)
+    counted: dict[Form, dict[str, None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ class Functions:
         calls = parts.setdefault(second, _Calls(launch.launcher, launch.to, launch.default))
         assert isinstance(calls, _Calls)
         calls.forms |= launch.said.forms
+        for form, texts in launch.said.counted.items():
+            calls.counted.setdefault(form, {}).update(texts)
         calls.untold |= untold(launch.said.values, launch.launcher, launch.to, self.known)
         for key, (_, value) in launch.values.items():
             if key not in launch.to.writes:
@@ -272,7 +275,7 @@ def _cases(calls: _Calls) -> Iterator[str]:
     for name, form in sorted(calls.forms, key=lambda f: (f[1] == "glued", launcher.reads[f[0]])):
         meaning, shift = launcher.reads[name], "shift 2 || exit 2" if form == "apart" else "shift"
         if meaning == "same":
-            for pattern, act in _same(launcher, name, form):
+            for pattern, act in _same(launcher, name, form, calls.counted.get((name, form), ())):
                 forms_by_key.setdefault(act, []).append(pattern)
             continue
         act = f"sss_{meaning}={_VALUE[form]}; "
@@ -294,9 +297,10 @@ def _pattern(name: str, form: str, meaning: str) -> str:
     return f"{name}?*" if form == "glued" and meaning not in AMOUNTS else _PATTERN[form].format(name)
 
 
-def _same(launcher: Launcher, name: str, form: str) -> Iterator[tuple[str, str]]:
-    """(pattern, what is done) of an option that says what holds anyway; a variable of the source's may be unset."""
-    plain = sorted(v.decode() for v in launcher.same[name] if b"$" not in v)
+def _same(launcher: Launcher, name: str, form: str, counted: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(pattern, what is done) of an option that says what holds anyway; a variable of the source's may be unset.
+    counted: more values of it that hold."""
+    plain = [*sorted(v.decode() for v in launcher.same[name] if b"$" not in v), *counted]
     if form == "equals" and plain == ["ALL"]:
         yield f"{name}=ALL,*", (
             'sss_rest="${1#*=ALL,},"; while [ -n "$sss_rest" ]; do export "${sss_rest%%,*}"; '
@@ -304,6 +308,6 @@ def _same(launcher: Launcher, name: str, form: str) -> Iterator[tuple[str, str]]
     if form == "equals":
         yield from ((f"{name}={value}", "shift") for value in plain or [""])
     elif plain:
-        yield f'{name}', f'[ "${{2-}}" = {plain[0]} ] || exit 2; shift 2 || exit 2'
+        yield name, f'case "${{2-}}" in {" | ".join(plain)}) shift 2 ;; *) exit 2 ;; esac'
     else:
         yield name, f'case "${{2-}}" in -* | {launcher.ends or "-"}) shift ;; *) shift 2 || exit 2 ;; esac'

@@ -164,7 +164,8 @@ Place = tuple[Value, bytes]         # where a value stands, and the value
 class Said:
     """What a command tells its launcher: meaning -> its value; variables of the tasks, where they stand; options of the
     launcher's own; those that only tune; how the options are written; how many words they are; what is left out, where
-    it stands; names: meaning -> the option that said it."""
+    it stands; names: meaning -> the option that said it; counted: of an option that says what holds anyway, the values
+    that count something (``--gres=gpu:4``)."""
 
     values: dict[str, Place] = field(default_factory=dict)
     settings: list[tuple[int, int]] = field(default_factory=list)
@@ -174,6 +175,7 @@ class Said:
     forms: dict[Form, None] = field(default_factory=dict)
     end: int = 0
     gone: list[tuple[int, int]] = field(default_factory=list)
+    counted: dict[Form, dict[str, None]] = field(default_factory=dict)
 
 
 def parsed(words: Sequence[Word], launcher: Launcher) -> Said | str:
@@ -240,6 +242,10 @@ def _taken(call: Said, launcher: Launcher, form: Form, where: tuple[int, int], v
         for part in value[len(_WITH_ALL):].split(b","):
             call.settings += [(at, at + len(part))] * (b"=" in part)        # a name alone is exported by ALL
             at += len(part) + 1
+    elif name == "--gres" and (gpus := _GRES.fullmatch(value)) is not None:
+        call.values["node_gpus"] = (where[0] + gpus.start(1), where[1]), gpus[1]
+        call.names["node_gpus"] = name
+        call.counted.setdefault(form, {})[value.decode()] = None
     elif meaning == "same" and value not in launcher.same[name]:
         return f"{name} {value.decode('utf-8', 'replace')} has no equal"
     elif meaning not in ONCE or meaning == "exported":
@@ -253,6 +259,10 @@ def _taken(call: Said, launcher: Launcher, form: Form, where: tuple[int, int], v
 #: The beginning of ``--export=ALL,NAME=VALUE`` (srun(1)), and signs with which its values have to be read by a shell.
 _WITH_ALL: Final = b"ALL,"
 _ODD: Final = re.compile(rb"[\"'\\`]|\$\(")
+
+
+#: GPUs of a node, as srun(1) counts them.
+_GRES: Final = re.compile(rb"gpu(?::[A-Za-z][\w.]*)?:(\d{1,9})", re.ASCII)
 
 
 def left_out(call: Said, launcher: Launcher, to: Launcher) -> str:

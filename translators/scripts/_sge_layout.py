@@ -227,10 +227,11 @@ def _memory(asking: Asking, part: Part, memory: Amount, slots: int, resource: st
     if total is None:
         unknown_factor(asking, memory.entry, f"memory {memory.per} is written for each slot")
         return memory.value
-    if slots == 1 or (memory.per == "task" and slots == part.tasks_assumed):
+    if memory.per == "task" and slots == part.tasks_assumed:
         return -(-total // slots)
     rest = total % slots
-    asking.note(APPROXIMATED, memory.entry, f"written for each of {slots} slots{', rounded up' if rest else ''}")
+    asking.note(APPROXIMATED, memory.entry, "written for each slot, of which there is one" if slots == 1 else
+                f"written for each of {slots} slots{', rounded up' if rest else ''}")
     return -(-total // (slots * _ROUND)) * _ROUND if rest else total // slots
 
 

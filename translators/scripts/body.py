@@ -18,7 +18,7 @@ from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS, Facts
 from sssjob.translators.bodies import MODES, POSITIONAL, Mode
 from sssjob.translators.scripts.layout import one_task
-from sssjob.translators.scripts.rows import DEAD, ScriptDocument, dialect_of, dialects
+from sssjob.translators.scripts.rows import APPROXIMATED, DEAD, ScriptDocument, dialect_of, dialects
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.base import Asking, Dialect
@@ -64,6 +64,7 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
         return body
     if asking.source_dialect is not None:
         _generated(asking, asking.source_dialect, body, first)
+        _ordered(asking, asking.source_dialect, body, first)
     codes = {**source.codes, **target.codes} if source.codes or target.codes else ()
     coded = any(f"exit {code}" in body for code in codes)
     called = source.passes and not target.passes and _POSITIONAL.search(body) is not None
@@ -95,6 +96,15 @@ def _generated(asking: Asking, dialect: Dialect, body: str, first: int) -> None:
         text = body[begin:].partition("\n")[0]
         if not text.lstrip().startswith("#"):
             _tell(asking, first)("SSS513", "directive", message, line, hit.start() - begin + 1, text)
+
+
+def _ordered(asking: Asking, dialect: Dialect, body: str, first: int) -> None:
+    """Report lines that are no directives, by which the source gets storage ready for the job."""
+    for prefix, storage in dialect.orders.items():
+        for hit in re.finditer(rf"^{re.escape(prefix)}[ \t].*", body, re.MULTILINE) if prefix in body else ():
+            _tell(asking, first)(APPROXIMATED, storage, f"{prefix} asks {dialect.title} for a {storage}; for "
+                                 f"{asking.dialect.title} the line is a comment, which stays",
+                                 body.count("\n", 0, hit.start()), 1, hit[0])
 
 
 def _submission(asking: Asking) -> Callable[[str, list[str], bool], tuple[str, str] | str]:
@@ -205,6 +215,8 @@ def asked(job: Job) -> dict[str, str]:
             values.update(("cpus_per_task", p.text) for p in requested.all("Processors") if p.get("op", "EQ") == "EQ")
             values.update(("gpus_per_task", p.text) for p in requested.all("Resource")
                           if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    if values.get("nodes") == "1" and not ranges and "gpus" in values:
+        values.setdefault("gpus_on_node", values["gpus"])
     return values
 
 

@@ -2,7 +2,8 @@
 directory that it starts in, the file of its standard input, the limits of its processes and variables whose values no
 directive can say by its first commands.
 
-Nothing is put before a script in another language than the shell's, nor with ``--body keep``.
+Nothing is put before a script in another language than the shell's, nor with ``--body keep``; before one for csh only
+what csh says in the same words.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.lrm.variables import Given
 from sssjob.templates.quoting import word
+from sssjob.translators.bodies.csh import CSH
 from sssjob.translators.bodies.interpreters import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
@@ -74,17 +76,19 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
     limits = "ResourceLimit" in asking.tags
     kept = mode_of(asking.context.options.get("body")) == "keep"
-    foreign = interpreter(shebang) not in SHELLS
+    shell = asking.job.first("Shell")
+    program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
+    csh, foreign = program in CSH, program not in SHELLS
     exports = _exports(asking, kept or foreign) if asking.unsaid else []
     exports += [] if kept or foreign else _threads(asking, body)
-    if foreign or not (limits or exports or _wanting(asking)):
+    if (foreign and not csh) or not (limits or exports or _wanting(asking)):
         return body
     if kept:
-        return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) else body
+        return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) and not csh else body
     shim = next((shim_found for shim_found in found(body) if shim_found.start == 0), None)
     at = 0 if shim is None else shim.end        # a shim may have to be first
-    lines = [*exports, *_umask(asking), *(commands(asking, shebang) if limits else ()),
-             *_directory(asking, body[at:]), *_input(asking)]
+    lines = [*exports, *_umask(asking), *(commands(asking, shebang) if limits and not csh else ()),
+             *_directory(asking, body[at:], csh=csh), *(() if csh else _input(asking))]
     return body[:at] + "".join(f"{line}\n" for line in lines) + body[at:]
 
 
@@ -158,7 +162,7 @@ def _closed(asking: Asking) -> Entry | None:
                  and e.attributes.get("redirectList") == "Close"), None)
 
 
-def _directory(asking: Asking, body: str) -> list[str]:
+def _directory(asking: Asking, body: str, *, csh: bool) -> list[str]:
     from sssjob.translators.scripts.common import expands, patterned
 
     where = _submitted(asking)
@@ -175,7 +179,7 @@ def _directory(asking: Asking, body: str) -> list[str]:
         line = f'cd "{where}"'
     elif patterned(asking, text):
         path = _filled(asking, text if text.startswith("/") else f"{where}/{text}")
-        if path is None:
+        if path is None or (csh and re.search(r"%%|\$\(", path)):
             return []
         line = f'mkdir -p "{path}" && cd "{path}"'          # which LSF makes
     elif text.startswith("/"):

@@ -172,6 +172,7 @@ class Dialect:
     unfiled: str = ""               # where output goes then, if it goes into no file
     element: str = ""               # what the manager adds to the names of files of an array's elements by itself
     pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j
+    orders: Mapping[str, str] = field(default_factory=dict)     # beginning of a line -> the storage that it orders
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
     beside: str = ""                # what a script has to do so that its tasks run in all of these parts

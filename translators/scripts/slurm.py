@@ -456,6 +456,7 @@ DIALECT: Final = Dialect(
     ("SLURM_", "SBATCH_"), live, (".sbatch", ".slurm", ".sh"), separator="hetjob",
     beside="srun --het-group=0,1 starts tasks in several", pads=True, rules=_RULES,
     marks=PREFIXES, launcher="srun", threads=True, folders=False, adds=("--mail-type",),
+    orders={"#BB": "burst buffer", "#DW": "burst buffer"},      # burst_buffer.conf(5)
     files=("slurm-{jobid}.out",), consequences=_HARMLESS,
     flags=frozenset(f"--{name}" for name, kind in LONG.items() if not kind),
     optional=frozenset(f"--{name}" for name, kind in LONG.items() if kind == "?"))

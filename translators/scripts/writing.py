@@ -178,7 +178,9 @@ def _body(asked: Sequence[Asking], line: str | None = None) -> tuple[str, str]:
         if asking.source and "Shell" not in asking.tags:
             asking.note(_LOGIN, None, f"Shell: the script has no #! line: under {asking.origin} the login shell of its "
                         "user runs it, here sh", subject="Shell")
-        return SHEBANG, _carried(asking, "", script, 0)
+        shell = asking.job.first("Shell")
+        named = shell is not None and re.fullmatch(r"/[\w./+-]{1,100}", shell.text, re.ASCII)
+        return f"#!{named[0]}\n" if named else SHEBANG, _carried(asking, "", script, 0)
     command = [str(word(text))] if text else []
     if entry is not None and "://" in text:
         asking.note(DROPPED, entry, f"{text[:80]} would have to be fetched, which no script does by itself")
