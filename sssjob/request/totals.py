@@ -308,8 +308,16 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
     if whole.nodes == _count(of_job, "NodeCount"):
         whole.partly = False
     whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
-                                 known_sum(layout.processor_total for layout in layouts))
+                                 _sum_of_groups(layouts))
     return whole
+
+
+def _sum_of_groups(layouts: Sequence[Layout]) -> int | None:
+    """Processors of all task groups, of which one that says none has one, or one on each of its nodes; None where no
+    group says any."""
+    if all(layout.processor_total is None for layout in layouts):
+        return None
+    return sum(layout.processor_total or layout.node_total or 1 for layout in layouts)
 
 
 def _greatest(*values: int | None) -> int | None:
@@ -464,9 +472,11 @@ def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]
     if stated == count:
         plain = all(p.attributes.get("metric") in (None, "Total") for p in of_job if p.tag == "Processors")
         return Total(_PROCESSORS, Fraction(count), None, f"Processors {count}", certain, plain)
-    totals = [total for part in parts if (total := part.processors) is not None]
-    return Total(_PROCESSORS, Fraction(count), None, " + ".join(total.origin for total in totals),
-                 certain and all(total.known for total in totals))
+    totals = [part.processors for part in parts]
+    origins = [f"one on each of {nodes} nodes" if total is None and (nodes := part.layout.node_total) else
+               "one task" if total is None else total.origin for part, total in zip(parts, totals, strict=True)]
+    return Total(_PROCESSORS, Fraction(count), None, " + ".join(origins),
+                 certain and all(total is None or total.known for total in totals))
 
 
 def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:

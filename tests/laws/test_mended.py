@@ -51,6 +51,10 @@ GE_LE = '<Processors op="GE">{}</Processors>\n<Processors op="LE">{}</Processors
 FOUR_OF_NODE = group(PER_NODE.format(4), each("<Processors>3</Processors>"))
 NODES = '<NodeCount op="GE">{}</NodeCount>\n<NodeCount op="LE">{}</NodeCount>'
 CASES = {
+    "a group of nodes alone beside one of tasks": document(
+        group(TASKS.format(3)), group(in_requested("<NodeCount>2</NodeCount>"))),
+    "a group that asks for nothing beside one of tasks": document(
+        group(TASKS.format(3), each("<Processors>2</Processors>")), group(in_requested("<Feature>fast</Feature>"))),
     "the least of a range of nodes, on which so many tasks have no room": document(
         in_requested(NODES.format(2, 6)),
         group(TASKS.format(9), PER_NODE.format(3), each("<Processors>2</Processors>"))),
