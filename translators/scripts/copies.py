@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import new_property
@@ -65,7 +66,8 @@ def _side_by_side(line: str, groups: int) -> tuple[str, list[int | None], str]:
     that it starts in all of them; without counts where a line is no such one."""
     launcher, _, rest = line.partition(" ")
     hits = [_PART.fullmatch(words) for words in rest.split(" : ")]
-    if groups < 2 or any(hit is None or (hit[1] is None) is (launcher == "srun") for hit in hits):
+    if groups < 2 or (launcher != "srun" and len(hits) < 2) or any(
+            hit is None or (hit[1] is None) is (launcher == "srun") for hit in hits):
         return "", [], ""
     parts = [hit for hit in hits if hit is not None]
     counts = [1 if hit[2] else int(hit[3]) if hit[3] else None for hit in parts]
@@ -74,9 +76,29 @@ def _side_by_side(line: str, groups: int) -> tuple[str, list[int | None], str]:
         counts *= groups if len(parts) == 1 else 1
         if numbers != ",".join(map(str, range(groups))):
             return "", [], ""
-    if len(counts) != groups or len({hit[4] for hit in parts}) != 1:
+    if len({hit[4] for hit in parts}) != 1:
         return "", [], ""
     return launcher, counts, parts[0][4]
+
+
+def _of_each(counts: Sequence[int | None], tasks: Sequence[int]) -> Sequence[int | None]:
+    """How often each group is started, of which several may be one part of the command: those whose tasks come to its
+    number. tasks: of each group; where parts and groups do not fit, the counts as they are."""
+    if len(counts) == len(tasks):
+        return counts
+    of_groups: list[int] = []
+    for count in counts:
+        at = len(of_groups)
+        of_groups += [1] if count == 1 else _first_of(tasks[at:], count or 0)
+    return of_groups if len(of_groups) == len(tasks) else counts
+
+
+def _first_of(numbers: Sequence[int], total: int) -> list[int]:
+    """The first numbers, as many as come to the total; none where they do not."""
+    for end, sum_before in enumerate(accumulate(numbers), 1):
+        if sum_before == total:
+            return list(numbers[:end])
+    return []
 
 
 def _have_copies(job: Job, counts: Sequence[int | None]) -> bool:
@@ -87,6 +109,9 @@ def _have_copies(job: Job, counts: Sequence[int | None]) -> bool:
 
     groups = job.task_groups
     layouts = [part.layout for part in request_of(job, bare=True).totals.parts]
+    counts = _of_each(counts, [layout.task_total or 1 for layout in layouts])
+    if len(counts) != len(layouts):
+        return False
     started = [count or layout.task_total or layout.nodes or 1 for count, layout in zip(counts, layouts, strict=True)]
     if any(layout.tasks not in (None, count) and count > 1 for layout, count in zip(layouts, started, strict=True)):
         return False
