@@ -53,6 +53,13 @@ NODES = '<NodeCount op="GE">{}</NodeCount>\n<NodeCount op="LE">{}</NodeCount>'
 CASES = {
     "a group of nodes alone beside one of tasks": document(
         group(TASKS.format(3)), group(in_requested("<NodeCount>2</NodeCount>"))),
+    "equal groups that are started once on the tasks of a node": document(
+        *[group(PER_NODE.format(4), CHUNKS.format(1), in_requested("<Duration>657</Duration>"))] * 2),
+    "equal groups of GPUs, which say no processors": document(
+        *[group(in_requested("<Resource name='GPU'>6</Resource>"))] * 2),
+    "a group of nodes started once beside tasks in two chunks": document(
+        group(PER_NODE.format(3), in_requested("<NodeCount>1</NodeCount>")),
+        group(TASKS.format(7), PER_NODE.format(4), in_requested("<NodeCount>2</NodeCount>"))),
     "a group that asks for nothing beside one of tasks": document(
         group(TASKS.format(3), each("<Processors>2</Processors>")), group(in_requested("<Feature>fast</Feature>"))),
     "the least of a range of nodes, on which so many tasks have no room": document(

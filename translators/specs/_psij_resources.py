@@ -255,8 +255,11 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     total = sum(part.layout.task_total or 1 for part in request.totals.parts)
     names = f"{len(groups)} task groups"
     if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup[2]",
-                     item=groups[1], within=job)
+        copies = request.totals.copies
+        alike = copies in (1, total)        # a script starts once
+        more = "" if alike else f", of which each is started, not {copies} copies"
+        findings.add("SSS502" if alike else target.rule, "TaskGroup", f"{names} are asked for as one of {total} tasks"
+                     + more, policy=policy_of(job, policy), path="/Job/TaskGroup[2]", item=groups[1], within=job)
         group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
         for number, unlike in enumerate(groups, 1):
             for item in unlike.items:
