@@ -307,17 +307,10 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
         partly=any(layout.node_apart is None for layout in layouts))
     if whole.nodes == _count(of_job, "NodeCount"):
         whole.partly = False
-    whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
-                                 _sum_of_groups(layouts))
+    counts = [layout.processor_total for layout in layouts]     # each group has one, and each node that it asks for
+    in_all = sum(count or layout.node_total or 1 for count, layout in zip(counts, layouts, strict=True))
+    whole.processors = _greatest(_stated(of_job, "Processors", whole)[0], in_all if any(counts) else None)
     return whole
-
-
-def _sum_of_groups(layouts: Sequence[Layout]) -> int | None:
-    """Processors of all task groups, of which one that says none has one, or one on each of its nodes; None where no
-    group says any."""
-    if all(layout.processor_total is None for layout in layouts):
-        return None
-    return sum(layout.processor_total or layout.node_total or 1 for layout in layouts)
 
 
 def _greatest(*values: int | None) -> int | None:
