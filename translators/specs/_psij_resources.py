@@ -288,7 +288,7 @@ def _differing(groups: Sequence[TaskGroup]) -> list[str]:
     """The names of what task groups do not say alike."""
     stated = [[(p.tag, p.value, p.attributes) for p in group.leaves() 
                if p.tag not in ("TaskCount", "Id", "Name")] for group in groups]
-    return sorted({said[0] for of_group in stated for said in of_group if any(said not in other for other in stated)})
+    return sorted({item[0] for of_group in stated for item in of_group if any(item not in other for other in stated)})
 
 
 def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findings, job: Job) -> list[TaskGroup]:
