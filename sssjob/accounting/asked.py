@@ -124,7 +124,7 @@ class AskedAmounts:
         total = _total(totals, identity)
         of_job = total is not None and (total is totals.own.get(identity) or not _adds_up(totals, identity, total))
         if group is not None:
-            total = None if of_job else _total(totals.parts[group], identity)
+            total = None if of_job or total is None else _total(totals.parts[group], identity)
         elif total is not None and not of_job and self.apart:
             total = None
         elif total is None and sources and all(p.value == 0 for _, p in sources):

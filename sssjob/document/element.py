@@ -118,15 +118,26 @@ class TypedAttribute(_AttributeAccessor, Generic[T]):
         return self.default if text is None else self.read(text)
 
 
-#: Shared by all properties without attributes. Never changed: attributes of a Property are read-only by contract.
-NO_ATTRIBUTES: dict[str, str] = {}
+class _Nothing(dict[str, str]):
+    """No attributes, which nothing can be added to, for all properties without any share them."""
+
+    def __setitem__(self, name: str, text: str) -> None:
+        raise TypeError(f"attributes cannot be changed in place: replace({name}={text!r:.40}) makes another property")
+
+
+#: Shared by all properties without attributes.
+NO_ATTRIBUTES: dict[str, str] = _Nothing()
 
 
 class Property:
     """A leaf: ``tag`` (the name of 3.1.0), typed ``value``, ``attributes`` as canonical text, and the ``spelling``
-    it was read under where that is another one. Not to be changed: make a new one with ``replace``."""
+    it was read under where that is another one. It cannot be changed: make a new one with ``replace``."""
 
     __slots__ = ("attributes", "spelling", "tag", "value")
+    tag: str
+    value: Value
+    attributes: dict[str, str]
+    spelling: str | None
 
     op = TextAttribute("op", "EQ")
     conj = TextAttribute("conj", "And")
@@ -137,10 +148,21 @@ class Property:
 
     def __init__(self, tag: str, value: Value, attributes: dict[str, str] = NO_ATTRIBUTES,
                  spelling: str | None = None) -> None:
-        self.tag = tag
-        self.value = value
-        self.attributes = attributes
-        self.spelling = spelling
+        _set_tag(self, tag)
+        _set_value(self, value)
+        _set_attributes(self, attributes)
+        _set_spelling(self, spelling)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse it, with AttributeError: the object may stand in many jobs."""
+        raise AttributeError(
+            f"a property is a value, which may stand in many jobs, so its {name} cannot be set: give the job another "
+            f"{self.tag}, as job.{_python_name(self.tag)} = {value!r:.40}, or what replace() makes of this one")
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse it, as setting is refused."""
+        raise AttributeError(f"a property is a value, which may stand in many jobs, so its {name} cannot be deleted: "
+                             "replace() makes another one")
 
     def replace(self, value: Value | None = None, **attributes: str | None) -> Self:
         """A copy with another value or other attributes (XML spelling; None takes one away)."""
@@ -179,6 +201,18 @@ class Property:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tag, self.value, self.attributes, self.spelling)
+
+
+#: What sets the slots of a property that is made; nothing else does.
+_set_tag, _set_value, _set_attributes, _set_spelling = (
+    getattr(Property, name).__set__ for name in ("tag", "value", "attributes", "spelling"))
+
+
+def _python_name(tag: str) -> str:
+    """The name of a property in Python."""
+    from sssjob.document.vocabulary import python_name
+
+    return python_name(tag)
 
 
 class Amount(Property):

@@ -51,5 +51,6 @@ JOB_NAMES: Final = {
     "torque": NameRule(re.compile(r"[^!-.0-~]", re.ASCII)),
     "sge": NameRule(re.compile(r"""[\s"'#*/:?@\\]|[^ -~]"""), digit=False, front="_",
                     words=frozenset(("none", "all", "template")), longest=511),
+    "cobalt": NameRule(re.compile(r"\s")),         # a directive of Cobalt ends at a blank
     "lsf": NameRule(re.compile(r"[\[\]]"), longest=4094),
 }

@@ -252,7 +252,7 @@ class Layout:
     @property
     def node_apart(self) -> int | None:
         """Nodes that no other task group uses: a single chunk is on one node, which others may share."""
-        return self.node_total if self.nodes is not None or self.chunks is None else None
+        return self.node_total if self.nodes is not None or self.geometry or self.chunks is None else None
 
     @property
     def node_stated(self) -> int | None:

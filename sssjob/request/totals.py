@@ -307,8 +307,9 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
         partly=any(layout.node_apart is None for layout in layouts))
     if whole.nodes == _count(of_job, "NodeCount"):
         whole.partly = False
-    whole.processors = _greatest(_stated(of_job, "Processors", whole)[0],
-                                 known_sum(layout.processor_total for layout in layouts))
+    counts = [layout.processor_total for layout in layouts]     # each group has one, and each node that it asks for
+    in_all = sum(count or layout.node_total or 1 for count, layout in zip(counts, layouts, strict=True))
+    whole.processors = _greatest(_stated(of_job, "Processors", whole)[0], in_all if any(counts) else None)
     return whole
 
 
@@ -464,9 +465,11 @@ def _processors(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]
     if stated == count:
         plain = all(p.attributes.get("metric") in (None, "Total") for p in of_job if p.tag == "Processors")
         return Total(_PROCESSORS, Fraction(count), None, f"Processors {count}", certain, plain)
-    totals = [total for part in parts if (total := part.processors) is not None]
-    return Total(_PROCESSORS, Fraction(count), None, " + ".join(total.origin for total in totals),
-                 certain and all(total.known for total in totals))
+    totals = [part.processors for part in parts]
+    origins = [f"one on each of {nodes} nodes" if total is None and (nodes := part.layout.node_total) else
+               "one task" if total is None else total.origin for part, total in zip(parts, totals, strict=True)]
+    return Total(_PROCESSORS, Fraction(count), None, " + ".join(origins),
+                 certain and all(total is None or total.known for total in totals))
 
 
 def _nodes(whole: Layout, of_job: Sequence[Property], parts: Sequence[Part]) -> Total | None:

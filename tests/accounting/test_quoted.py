@@ -217,6 +217,14 @@ def ran(totals: list[Total], seconds: int | None) -> Job:
     "<Duration>1</Duration><NodeCount>2</NodeCount><Processors>1</Processors>",
     "<Duration>1</Duration><TaskGroup/><TaskGroup><NodeCount>1</NodeCount><Task/></TaskGroup>"
     "<TaskGroup><NodeCount>1</NodeCount></TaskGroup>",
+    "<Duration>1</Duration><TaskGroup><TaskCount>3</TaskCount></TaskGroup>"
+    "<TaskGroup><NodeCount>2</NodeCount></TaskGroup>",
+    # chunks of two groups, which may share nodes: how many is not known, at no door
+    "<Duration>1</Duration>" + "<TaskGroup><Extension type='Scheduler' name='ChunkCount'>2</Extension>"
+    "<TaskDistribution type='TasksPerNode'>4</TaskDistribution></TaskGroup>" * 2,
+    "<Duration>1</Duration><Extension type='Scheduler' name='ChunkCount'>4</Extension>"
+    "<TaskGroup><TaskDistribution>{1,2}{3}</TaskDistribution></TaskGroup>"
+    "<TaskGroup><Processors>2</Processors></TaskGroup>",
 ])
 def test_each_node_has_a_processor_that_is_paid_for(text: str) -> None:
     quoted_as_charged(parsed(text))

@@ -363,3 +363,25 @@ def test_a_time_with_a_zone_is_taken(text: str, seconds: int) -> None:
     job = Job()
     job.start_time = text
     assert job.start_time == seconds
+
+
+@pytest.mark.parametrize("name", ["value", "attributes", "tag", "spelling"])
+def test_what_a_property_says_cannot_be_changed_in_place(name: str) -> None:
+    """One object stands in every job of a document that says the same; all of them were changed."""
+    job = Job(node_count=2, requested={"memory": "2 GB"})
+    for p in (job.requested.memory, job.first("NodeCount")):
+        assert p is not None
+        before = p.text, dict(p.attributes)
+        with pytest.raises(AttributeError, match=rf"its {name} cannot be set: .*job\.{python_name(p.tag)} = "):
+            setattr(p, name, "8")
+        with pytest.raises(AttributeError, match=f"its {name} cannot be deleted"):
+            delattr(p, name)
+        assert (p.text, p.attributes) == before and pickle.loads(pickle.dumps(p)) == p
+
+
+def test_no_attributes_stay_none_of_all_properties() -> None:
+    """The empty attributes are one object, of every property and container without any."""
+    p = Property("NodeCount", 2)
+    with pytest.raises(TypeError, match="replace"):
+        p.attributes["op"] = "GE"
+    assert p.replace(op="GE").attributes == {"op": "GE"} and Property("NodeCount", 2).attributes == {}

@@ -79,9 +79,12 @@ def directives(text: str, prefix: str) -> list[list[str]]:
 def started(text: str, components: list[int] | None = None) -> int:
     """Copies that the last line starts."""
     line = next((line for line in reversed(text.splitlines()) if line and not line.startswith("#")), "")
-    hit = re.match(r"(?:srun|mpirun|mpiexec|flux run) -n (\d+) ", line)
-    if hit:
-        return int(hit[1])
+    counts = re.findall(r"(?:^(?:srun|mpirun|mpiexec|flux run)| :) -n (\d+) ", line)
+    if counts:
+        return sum(map(int, counts))
+    if line.startswith("srun --het-group=0 "):
+        return sum(1 if " --ntasks=1 " in part else count
+                   for part, count in zip(line.split(" : "), components or [], strict=True))
     if line.startswith("srun --het-group="):
         return sum(components or [])
     return 1

@@ -56,7 +56,8 @@ def differences(totals: Totals, native: Native) -> Iterator[tuple[str, Fraction 
     nodes = totals.nodes.value if totals.nodes and not (partly and not totals.nodes.plain) else None
     layout = totals.layout
     least = nodes or (Fraction(layout.per_node) if layout.per_node else Fraction(1))
-    processors = totals.processors.value if totals.processors else min(least, Fraction(native.processors))
+    none_said = max(least, Fraction(len(totals.parts)))        # each group has a task
+    processors = totals.processors.value if totals.processors else min(none_said, Fraction(native.processors))
     rows: list[tuple[str, Fraction | None, Fraction | None, Fraction]] = [
         ("processors", processors, Fraction(native.processors), Fraction(0)),
         ("nodes", nodes, None if native.nodes is None else Fraction(native.nodes), Fraction(0)),

@@ -68,7 +68,7 @@ def offers_answered_otherwise(name: str, text: str) -> str:
     if (seconds := request.totals.seconds) is not None:
         said.append(new_property("Duration", seconds))
     one_each = said if any(total.identity[0] == "Processors" for total in totals) else [
-        *said, new_property("Processors", nodes)]         # every node that is offered has one
+        *said, new_property("Processors", max(nodes, len(request.totals.parts)))]     # for each node and each group
     offers = [Offer.of([*one_each, *(offered(total, total.value) for total in totals)])]
     offers += [Offer.of([*one_each, *(offered(t, t.value - 1 if t is less else t.value) for t in totals)])
                for less in totals

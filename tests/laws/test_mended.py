@@ -51,6 +51,17 @@ GE_LE = '<Processors op="GE">{}</Processors>\n<Processors op="LE">{}</Processors
 FOUR_OF_NODE = group(PER_NODE.format(4), each("<Processors>3</Processors>"))
 NODES = '<NodeCount op="GE">{}</NodeCount>\n<NodeCount op="LE">{}</NodeCount>'
 CASES = {
+    "a group of nodes alone beside one of tasks": document(
+        group(TASKS.format(3)), group(in_requested("<NodeCount>2</NodeCount>"))),
+    "equal groups that are started once on the tasks of a node": document(
+        *[group(PER_NODE.format(4), CHUNKS.format(1), in_requested("<Duration>657</Duration>"))] * 2),
+    "equal groups of GPUs, which say no processors": document(
+        *[group(in_requested("<Resource name='GPU'>6</Resource>"))] * 2),
+    "a group of nodes started once beside tasks in two chunks": document(
+        group(PER_NODE.format(3), in_requested("<NodeCount>1</NodeCount>")),
+        group(TASKS.format(7), PER_NODE.format(4), in_requested("<NodeCount>2</NodeCount>"))),
+    "a group that asks for nothing beside one of tasks": document(
+        group(TASKS.format(3), each("<Processors>2</Processors>")), group(in_requested("<Feature>fast</Feature>"))),
     "the least of a range of nodes, on which so many tasks have no room": document(
         in_requested(NODES.format(2, 6)),
         group(TASKS.format(9), PER_NODE.format(3), each("<Processors>2</Processors>"))),
@@ -487,3 +498,25 @@ def test_what_each_machine_has_of_another_resource_stays_that() -> None:
     document = get("htcondor").read(text.encode(), ReadContext())
     assert request_in(document).totals.amounts["Resource", "fpga", None].value == 4
     assert "request_fpga = 2\n" in written("htcondor", document)[0]
+
+
+@pytest.mark.parametrize(("name", "last"), [
+    ("slurm", "srun --het-group=0 /bin/step : --het-group=1 --ntasks=1 /bin/step"),
+    ("pbspro", "mpirun -n 3 /bin/step : -n 1 /bin/step"), ("torque", "mpirun -n 3 /bin/step : -n 1 /bin/step"),
+    ("lsf", "mpirun -n 3 /bin/step : -n 1 /bin/step")])
+def test_a_group_without_tasks_starts_once_and_is_read_so_again(name: str, last: str) -> None:
+    """Slurm started it for each of its sixteen processors, and what one command started was read as a script."""
+    output, _ = written(name, read(document(
+        group(TASKS.format(3)), group(in_requested("<NodeCount>2</NodeCount>", "<Processors>16</Processors>")))))
+    assert output.splitlines()[-1] == last
+    totals = request_in(get(name).read(output.encode(), ReadContext())).totals
+    assert totals.copies == 4 and totals.processors is not None and totals.processors.value == 19
+
+
+@pytest.mark.parametrize("line", [
+    "mpirun -n 4 ./a : -n 4 ./a", "mpirun -n 3 ./a : -n 1 ./b", "mpirun -n 3 ./a : -n 1 ./a : -n 1 ./a",
+    "mpirun -n 3 ./a -n 1 ./a :", "mpirun -n 3 ./a : --bind-to none -n 1 ./a"])
+def test_another_command_stays_a_script(line: str) -> None:
+    text = f"#!/bin/sh\n#PBS -l select=3:ncpus=1:mpiprocs=1+2:ncpus=8:mpiprocs=8\n{line}\n"
+    job, _ = next(iter(get("pbspro").read(text.encode(), ReadContext()).jobs()))
+    assert job.executable == "#Script"

@@ -72,7 +72,7 @@ def script(where: Path, *specs: JobSpec) -> str:
 def test_the_script(tmp_path: Path) -> None:
     text = script(tmp_path, JobSpec("/bin/a", ["x y", "${V}"], "/d", environment={"V": "it's"}, stdout_path="out"),
                   JobSpec("/bin/b", [], "/e f", inherit_environment=True, stdout_path="o%", stderr_path="o%",
-                          resources=ResourceSpecV1(process_count=4, cpu_cores_per_process=2)))
+                          launcher="srun", resources=ResourceSpecV1(process_count=4, cpu_cores_per_process=2)))
     lines = text.splitlines()
     assert lines[1:lines.index("")] == [
         "#SBATCH --open-mode=append", "#SBATCH --export=ALL", "#SBATCH --job-name=a",

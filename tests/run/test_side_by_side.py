@@ -23,6 +23,8 @@ CASES = {
         f"{TWO}<Arguments>a:b</Arguments>"),
     "one has the command of the job": ("<Executable>/bin/a</Executable><Arguments>all</Arguments>", TWO,
                                        "<TaskCount>3</TaskCount><Executable>/bin/b</Executable>"),
+    "one command, which a group without tasks starts once": (
+        "<Executable>/bin/a</Executable>", TWO, "<Requested><Processors>4</Processors></Requested>"),
     "directories and variables": (
         "<InitialWorkingDirectory>/scratch</InitialWorkingDirectory>",
         "<Executable>/bin/a</Executable><InitialWorkingDirectory>/tmp</InitialWorkingDirectory>",
@@ -86,3 +88,34 @@ def test_streams_of_a_group_are_refused_at_both_doors(name: str) -> None:
     get(name).write(document, WriteContext(told, policy=Policy.WARN))
     assert any(f.subject == "OutputFile" and f.rule == "SSS501" for f in told), [str(f) for f in told]
     assert planned(document, EXECUTORS[name])[1].rejected
+
+
+def test_slurm_starts_a_group_without_tasks_once() -> None:
+    """It was started for each of its processors."""
+    (shown, *_), findings = planned(read_document(document_of(
+        "<Executable>/bin/a</Executable>", TWO, "<Requested><Processors>4</Processors></Requested>")), "slurm")
+    assert not findings.rejected
+    submitted = "".join(shown.rendered.files.values())
+    assert "--het-group=0 --ntasks=2 " in submitted and "--het-group=1 --ntasks=1 " in submitted
+    assert "\n#SBATCH --ntasks=4\n" in submitted
+
+
+def test_what_a_manager_does_not_have_is_lost_as_convert_loses_it() -> None:
+    """The job was refused whatever the policy."""
+    document = read_document(document_of("<Name>two words</Name><Executable>/bin/a</Executable><Duration>60</Duration>"
+                                         "<NodeCount>1</NodeCount><Queue>day</Queue>"))
+    _, findings = planned(document, "htcondor", Policy.WARN)
+    assert [f.message for f in findings if f.subject == "Queue"] == ["Queue: the executor htcondor does not honour it"]
+    assert not findings.rejected and planned(document, "htcondor")[1].rejected
+    (shown,), findings = planned(document, "cobalt")
+    assert "#COBALT --jobname two_words\n" in "".join(shown.rendered.files.values()) and not findings.rejected
+
+
+def test_what_groups_differ_in_is_named() -> None:
+    """That only the first group is carried was said of a job of which all groups start."""
+    stream = "<OutputFile>{}</OutputFile>".format
+    _, findings = planned(read_document(document_of("<Executable>/bin/a</Executable>", TWO + stream("a"),
+                                                    TWO + stream("b"))), "pbs")
+    assert [f.message for f in findings if f.subject == "TaskGroup"] == [
+        "a JobSpec holds one kind of task, the job has 2 task groups, which differ in OutputFile: what the first says "
+        "is carried"]

@@ -72,7 +72,7 @@ def test_14_28_no_comments_no_quotes() -> None:
     assert cobalt("#COBALT -q x --attrs a=b:c=d -O out$jobid\n") == ["-q x", "--attrs a=b:c=d", "-O out$jobid"]
     assert cobalt('#COBALT --jobname "x\n') == ['--jobname "x']
     assert told(SH + "#COBALT -q debug # Only up to 8 nodes\n") == [("approximated", "#", 2, 18)]
-    assert convert("#SBATCH -J 'a b'\n", "slurm", "cobalt") == ([], [("dropped", "Name")])
+    assert convert("#SBATCH -J 'a b'\n", "slurm", "cobalt") == (["--jobname a_b"], [("approximated", "Name")])
 
 
 def test_19_20_abbreviations_and_glued_values() -> None:

@@ -36,6 +36,7 @@ from sssjob.translators.scripts.common import (
     directory,
     foreign_id,
     mail,
+    named,
     named_variables,
     read_mail,
     user_hold,
@@ -441,7 +442,7 @@ def _umask(text: str) -> str:
 _UMASK: Final = Grammar(_umask, _umask, "octal digits")
 
 ROWS: Final[tuple[AnyRow, ...]] = (
-    Row("--jobname", "Name"),
+    named(Row("--jobname", "Name")),
     Row("--project", "Project"),
     Row("--queue", "Queue"),
     Special(("--time",), lambda reading, options: reading.row(Row("--time", "Requested/Duration", _TIME),

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sssjob.request.asked import GROUP, GROUPS, JOB
+from sssjob.request.layout import Layout
 from sssjob.templates.quoting import word
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.copies import EVERYWHERE
@@ -46,11 +47,13 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quo
     names = [_nearest(group_asking, "Executable") for group_asking in groups]
     if any(not name or name.startswith("#") for name in names):
         return None
-    if _same_commands(groups) and not (native and _of_their_own(groups)):
-        return None
+    layouts = [part.layout for part in totals_in(first).parts]
     if not native and first.dialect.name not in _BY_MPIRUN:
         return None
-    parts = [_part(first, group_asking, number, argument, quote, native) for number, group_asking in enumerate(groups)]
+    if _same_commands(groups) and not any(map(_starts_once, layouts)) and not (native and _of_their_own(groups)):
+        return None
+    parts = [_part(first, group_asking, number, argument, quote, native, layouts[number])
+             for number, group_asking in enumerate(groups)]
     if not native:
         for group_asking in groups:
             first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
@@ -66,6 +69,12 @@ def _same_commands(groups: Sequence[Asking]) -> bool:
     """Whether all groups have the same executable and arguments."""
     commands = [[_nearest(asking, tag) for tag in ("Executable", "Arguments")] for asking in groups]
     return all(words == commands[0] for words in commands)
+
+
+def _starts_once(layout: Layout) -> bool:
+    """Whether a group is started once on all that it asks for, where one command for all groups would start it more
+    often: for each of its processors or nodes."""
+    return layout.copies == 1 < (layout.slots or layout.nodes or 1)
 
 
 def _of_their_own(groups: Sequence[Asking]) -> bool:
@@ -86,12 +95,15 @@ def _own(asking: Asking, tag: str) -> Entry | None:
 
 
 def _part(first: Asking, asking: Asking, number: int, argument: Callable[[Asking, str], str],
-          quote: Callable[[str], str], native: bool) -> list[str]:
+          quote: Callable[[str], str], native: bool, layout: Layout) -> list[str]:
     """How one group is started: options of the launcher, variables, command and arguments."""
     executable, arguments = asking.one("Executable"), asking.one("Arguments")
     assert executable is not None
-    count = asking.one("TaskCount", (GROUP, GROUPS))
-    words = [f"--het-group={number}"] if native else ["-n", count.text if count and count.text.isdigit() else "1"]
+    asking.one("TaskCount", (GROUP, GROUPS))
+    if native:
+        words = [f"--het-group={number}", *(["--ntasks=1"] if _starts_once(layout) else [])]
+    else:
+        words = ["-n", str(layout.copies)]
     if (number or not native) and (directory := _own(asking, _WHERE)) is not None:
         directory.used = True
         words += [f"--chdir={quote(directory.text)}"] if native else ["-wdir", quote(directory.text)]

@@ -255,8 +255,11 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     total = sum(part.layout.task_total or 1 for part in request.totals.parts)
     names = f"{len(groups)} task groups"
     if same:
-        findings.add("SSS502", "TaskGroup", f"{names} are asked for as one of {total} tasks", path="/Job/TaskGroup[2]",
-                     item=groups[1], within=job)
+        copies = request.totals.copies
+        alike = copies in (1, total)        # a script starts once
+        more = "" if alike else f", of which each is started, not {copies} copies"
+        findings.add("SSS502" if alike else target.rule, "TaskGroup", f"{names} are asked for as one of {total} tasks"
+                     + more, policy=policy_of(job, policy), path="/Job/TaskGroup[2]", item=groups[1], within=job)
         group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
         for number, unlike in enumerate(groups, 1):
             for item in unlike.items:
@@ -264,9 +267,10 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
                     findings.add(target.rule, item.tag, f"{item.tag}: {target.word}", severity="warning",
                                  path=f"/Job/TaskGroup[{number}]/{item.tag}", item=item, within=job)
     else:
-        findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}; "
-                     "only the first is carried", policy=policy_of(job, policy), path="/Job/TaskGroup[2]",
-                     item=groups[1], within=job)
+        differing = ", ".join(_differing(groups)) or "how they say it"
+        findings.add(target.rule, "TaskGroup", f"a JobSpec holds one kind of task, the job has {names}, which differ "
+                     f"in {differing}: what the first says is carried", policy=policy_of(job, policy),
+                     path="/Job/TaskGroup[2]", item=groups[1], within=job)
         group = groups[0]
     kept = [i for i in job.items if i.tag != "TaskGroup"]
     whole = Job([*kept, group], job.attributes, None, job.line)
@@ -278,6 +282,13 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
                          f"them {now} bytes, not {asked}", policy=policy_of(job, policy), path="/Job/TaskGroup/Memory",
                          item=item, within=job)
     return whole, same
+
+
+def _differing(groups: Sequence[TaskGroup]) -> list[str]:
+    """The names of what task groups do not say alike."""
+    stated = [[(p.tag, p.value, p.attributes) for p in group.leaves() 
+               if p.tag not in ("TaskCount", "Id", "Name")] for group in groups]
+    return sorted({item[0] for of_group in stated for item in of_group if any(item not in other for other in stated)})
 
 
 def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findings, job: Job) -> list[TaskGroup]:

@@ -40,6 +40,8 @@ from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.scripts.rows import DIALECT, dialect_of, spells
 from sssjob.translators.specs._psij_resources import Resources, merged
 
+#: Executors without queues and reservations.
+_WITHOUT_QUEUES: Final = ("local", "htcondor")
 #: Before the name of a custom attribute that is no option of the manager, and that no executor takes for one: with
 #: which of its options something was said.
 SPELLING: Final = "sssjob."
@@ -213,9 +215,10 @@ class _Writing(Resources):
         duration = self.one("Duration")
         if duration is not None:
             attributes.duration = timedelta(seconds=int(duration.value))
-        attributes.queue_name = self.text("Queue") if "Queue" not in self.target.irrelevant else None
+        queued = self.target.executor not in _WITHOUT_QUEUES
+        attributes.queue_name = self.text("Queue") if queued and "Queue" not in self.target.irrelevant else None
         attributes.account = self.text("Project") if "Project" not in self.target.irrelevant else None
-        attributes.reservation_id = self.text("Reservation") if self.target.executor != "local" else None
+        attributes.reservation_id = self.text("Reservation") if queued else None
 
     def _extensions(self) -> None:
         for e in self.entries:

@@ -20,7 +20,8 @@ from sssjob.templates.quoting import slurm_path, word
 
 _PART = "slurm-part.sh.j2"
 _DEVICES = ("/", "dev")
-_LAUNCHERS = (None, "", "single", "srun")
+_ONCE = (None, "", "single")
+_LAUNCHERS = (*_ONCE, "srun")
 
 
 def check_part(spec: JobSpec) -> None:
@@ -47,9 +48,10 @@ def _component(number: int, job: Job, context: dict[str, Any]) -> Iterator[str]:
     spec = job.spec
     assert spec is not None
     yield f"--het-group={number}"
-    yield f"--ntasks={process_count(job)}"
+    once = spec.launcher in _ONCE       # one process, which has all processors of its node
+    yield f"--ntasks={1 if once else process_count(job)}"
     asked = spec.resources
-    if isinstance(asked, ResourceSpecV1) and asked.cpu_cores_per_process is not None:
+    if not once and isinstance(asked, ResourceSpecV1) and asked.cpu_cores_per_process is not None:
         yield f"--cpus-per-task={asked.cpu_cores_per_process}"
     yield "--open-mode=append"      # two streams may have one file
     yield f"--input={'none' if spec.stdin_path is None else slurm_path(spec.stdin_path)}"

@@ -48,6 +48,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.cobalt import ANSWERS, STATES, moment, recorded
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, cobalt
 
@@ -120,6 +121,10 @@ class CobaltJobExecutor(LrmExecutor):
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
         """``--dependencies``, which waits for success and knows nothing else."""
         return {"cobalt.dependencies": ":".join(after["ok"])} if after.keys() == {"ok"} else None
+
+    def fit_name(self, name: str) -> str:
+        """Without blanks, at which a directive ends."""
+        return JOB_NAMES["cobalt"].fitted(name)
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name, folder = job_name(spec, _LONGEST_NAME), str(self.work_directory)
