@@ -273,7 +273,8 @@ class Choice:
             if session.errors:
                 return None
             label = file or site.name
-            self._offers[name] = [_OfferThere(offered_job.job or escape(label), _queue_of(offer), offer)
+            self._offers[name] = [_OfferThere(offered_job.job or escape(file or _queue_of(offer) or label),
+                                              _queue_of(offer), offer)
                                   for offered_job in offered(machine, label, True)
                                   for offer in (Offer.of(offered_job.given),)]
         return self._offers[name]
