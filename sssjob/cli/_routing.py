@@ -375,7 +375,7 @@ def _started(session: Session, place: Place, idle: Document | None, seconds: flo
         return replace(place, why_no_start=str(error))
     if start is not None:
         return replace(place, start=now if start <= time.time() + _AT_ONCE_S else start)
-    own = [Offer.of(idle_offer.given) for idle_offer in offered(idle, place.site.name, True)]
+    own = [Offer.of(job) for job, _ in idle.jobs()]         # none where nothing is idle
     free = [offer for offer in own if _queue_of(offer) == place.queue]
     if any(verdict.met for verdict in verdicts(place.wanted, Offers(free))):
         return replace(place, start=now)
