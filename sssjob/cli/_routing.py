@@ -177,7 +177,8 @@ class Choice:
             label = file or site.name
             self._offers[name] = [_OfferThere(offered_job.job or escape(file or _queue_of(offer) or label),
                                               _queue_of(offer), offer)
-                                  for offered_job in offered(machine, label, True)
+                                  for offered_job in (offered(machine, label, True) if file or any(
+                                      True for _ in machine.jobs()) else ())        # a site whose queues are all closed
                                   for offer in (Offer.of(offered_job.given),)]
         return self._offers[name]
 
