@@ -13,7 +13,7 @@ import click
 
 from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
-from sssjob.errors import SSSJobError, UsageError
+from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
@@ -39,14 +39,31 @@ def load_site(name: str | None) -> tuple[Site | None, str]:
     SiteError, AccessError, UsageError."""
     if name is None:
         return None, ""
-    from sssjob.conversion.settings import site_file, site_files
+    from sssjob.conversion.settings import site_file
     from sssjob.conversion.site import read_site
 
     path = site_file(name)
     if path == name and os.sep not in name and "." not in name and name != "-" and not os.path.exists(name):
-        named = ", ".join(site_files())
+        named = ", ".join(profiles())
         raise UsageError(f"there is no site {escape(name)!r}, nor a file of that name (known: {named or 'none'})")
     return read_site(read_bytes(path), escape(path)), escape(path)
+
+
+def profiles() -> dict[str, tuple[str, Site | SSSJobError]]:
+    """The profiles beside the configuration, by name: the path, and the profile or what is wrong with it. The rates of
+    sites lie there too."""
+    from sssjob.conversion.settings import site_files
+    from sssjob.conversion.site import SiteError
+
+    read: dict[str, tuple[str, Site | SSSJobError]] = {}
+    for name, path in site_files().items():
+        try:
+            read[name] = path, load_site(path)[0] or UsageError(f"{path}: no profile")
+        except (SiteError, AccessError) as error:
+            read[name] = path, error
+    rates = {os.path.join(os.path.dirname(path), site.rates) for path, site in read.values()
+             if not isinstance(site, SSSJobError) and site.rates is not None}
+    return {name: one for name, one in read.items() if not (isinstance(one[1], SSSJobError) and one[0] in rates)}
 
 
 def load_ids(name: str | None) -> Mapping[str, str]:

@@ -6,12 +6,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -19,6 +17,7 @@ from sssjob.cli._dry_run import print_rehearsal
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import Session, pairs
+from sssjob.cli._place import Place
 from sssjob.cli._prices import load, rates_of
 from sssjob.cli._profiles import load_site
 from sssjob.cli._route_reading import Reading
@@ -27,7 +26,6 @@ from sssjob.cli.offers import ANSWER_S, SilentError, ask_machine, offers_of
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 from sssjob.request import Offer, Offers, Verdict, verdicts
-from sssjob.request.changing import smallest_change
 from sssjob.request.offers import ESTIMATED_WAIT
 from sssjob.request.ranking import Prospect, performance_factor, ranked, weighed_s
 from sssjob.request.ranking import values as values_of
@@ -44,106 +42,10 @@ if TYPE_CHECKING:
 
 #: Managers that are asked side by side.
 _AT_ONCE: Final = 32
+#: Seconds: what starts so soon after a manager was asked starts now, whichever of them answered first.
+_AT_ONCE_S: Final = 1.0
 #: What a profile says of other things than how a document is read.
 _ELSEWHERE: Final = ("name", "manager", "machine", "ssh", "rates", "queues", "run")
-
-
-@dataclass(slots=True)
-class Place:
-    """One offer of a site, and what is known of the document there. wanted: the document as it is read for the site;
-    queue: that of the offer; prices: of each job, None where nothing says it, why: then the reason, and price: of all
-    jobs, None where that of one is not known; start: when it would start, in seconds since the epoch, None where nobody
-    says it, why_no_start: then the reason; failures: the share of the jobs that were sent to the site lately and that
-    it refused; value: by which it is ranked; turn: how often others of its group go first there."""
-
-    site: Site
-    path: str
-    name: str
-    queue: str | None
-    wanted: Document = field(repr=False)
-    verdict: Verdict
-    prices: tuple[Decimal | None, ...]
-    price: Decimal | None
-    currency: str
-    why: str
-    start: float | None = None
-    why_no_start: str = ""
-    failures: float = 0.0
-    value: Fraction = Fraction(0)
-    turn: int = 0
-
-    @property
-    def met(self) -> bool:
-        """Whether the offer meets the document."""
-        return self.verdict.met
-
-    def going(self) -> Document:
-        """The document as it goes there."""
-        from sssjob.run.choosing import placed
-
-        return placed(self.wanted, self.queue, self.site.machine)
-
-    def record(self, rank: int | None, now: float) -> dict[str, Any]:
-        """As a JSON object; rank: its place among those that meet, None where it does not."""
-        changes = None if self.met else self.changes()
-        return {"type": "result", "rank": rank, "site": self.site.name, "offer": self.name, "met": self.met,
-                "score": float(self.verdict.score), "value": float(self.value) if self.met else None,
-                "price": None if self.price is None else str(self.price),
-                "currency": self.currency or None, "why_no_price": self.why or None,
-                "starts_in": None if self.start is None else round(max(self.start - now, 0.0)),
-                "why_no_start": self.why_no_start or None, "failures": self.failures, "turn": self.turn,
-                "changes": changes, "explanation": asdict(self.verdict.answer().explanation)}
-
-    def lines(self, rank: int | None, *, explain: bool, change: bool, now: float) -> Iterator[str]:
-        """For people: a line, with the conditions that fail; explain: below it all of them; change: the smallest change
-        with which the offer meets. now: seconds since the epoch."""
-        name = f"{escape(self.site.name)}, {escape(self.name)}"
-        if rank is None:
-            yield f"-  {name}: not met: {self._failing()}"
-            if change:
-                changes = self.changes()
-                yield f"     {_would_meet(changes)}"
-        else:
-            yield f"{rank}. {name}: met, {', '.join(self.known(now))}"
-        if explain:
-            yield from (f"     {escape(line, 1000)}" for line in self.verdict.answer().lines())
-
-    def known(self, now: float) -> Iterator[str]:
-        """What it is ranked by, in words. now: seconds since the epoch."""
-        yield f"preference {float(self.verdict.score):g}"
-        if self.value is not self.verdict.score and self.value != self.verdict.score:
-            yield f"value {float(self.value):g}"
-        if self.failures:
-            yield f"refused {self.failures:.0%} of late"
-        yield f"no price ({escape(self.why)})" if self.price is None else f"{self.price} {self.currency}"
-        if self.turn:
-            yield f"room in turn {self.turn + 1} of the group"
-        if self.start is not None:
-            yield f"starts in {max(self.start - now, 0.0):.0f} s"
-        elif self.why_no_start:
-            yield f"start not known ({escape(self.why_no_start)})"
-
-    def _failing(self) -> str:
-        conditions = self.verdict.answer().explanation.failing()
-        return escape("; ".join(condition.sentence() for condition in conditions), 1000)
-
-    def changes(self) -> list[str] | None:
-        """The smallest change with which the offer meets, in words; None where none is known."""
-        words: list[str] = []
-        for job, defaults in self.wanted.jobs():
-            changes = smallest_change(job, defaults, self.verdict.offer)
-            if changes is None:
-                return None
-            words += [escape(str(change)) for change in changes]
-        return list(dict.fromkeys(words)) or None
-
-
-def _would_meet(changes: list[str] | None) -> str:
-    """The sentence of the changes with which an offer meets."""
-    if changes is None:
-        return "no change of single values meets"
-    last = sorted(changes, key=lambda change: change.startswith("without "))
-    return f"it would meet {'' if last[0].startswith('without ') else 'with '}{'; '.join(last)}"
 
 
 @dataclass(slots=True)
@@ -273,8 +175,10 @@ class Choice:
             if session.errors:
                 return None
             label = file or site.name
-            self._offers[name] = [_OfferThere(offered_job.job or escape(label), _queue_of(offer), offer)
-                                  for offered_job in offered(machine, label, True)
+            self._offers[name] = [_OfferThere(offered_job.job or escape(file or _queue_of(offer) or label),
+                                              _queue_of(offer), offer)
+                                  for offered_job in (offered(machine, label, True) if file or any(
+                                      True for _ in machine.jobs()) else ())        # a site whose queues are all closed
                                   for offer in (Offer.of(offered_job.given),)]
         return self._offers[name]
 
@@ -285,7 +189,7 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
     """The places where each part of a document fits, ranked; None where findings reject it, which are told. data: the
     file. failures: site -> share of late jobs that it refused. together: all of it is one part. shaped: gives a part as
     it is to be submitted. Raises UsageError, AccessError."""
-    silences = _Silences(session)
+    silences, now = _Silences(session), time.time() if starts else None
     readings: dict[str, list[Reading]] = {}        # of each part, once for all sites that read it alike
     reading_of: dict[str, list[Reading]] = {}
     is_record = data.lstrip()[:1] not in (b"<", b"#")
@@ -316,7 +220,7 @@ def routed(session: Session, file: str, data: bytes, choice: Choice, starts: boo
         with silences:
             for reading in several:
                 places.setdefault(reading.numbers, (reading, []))[1].extend(_places(
-                    session, reading, name, choice, answers[name, reading.numbers], starts, failures))
+                    session, reading, name, choice, answers[name, reading.numbers], now, failures))
         if session.errors:
             return None
     return _in_turn(list(places.values()), silences.any) or [Routing(silent=silences.any)]
@@ -405,9 +309,10 @@ def _answers(session: Session, reading: Reading, choice: Choice, names: tuple[st
     return answers
 
 
-def _places(session: Session, reading: Reading, name: str, choice: Choice, answers: Sequence[Verdict], starts: bool,
-            failures: Mapping[str, float]) -> list[Place]:
-    """The offers of one site for one part. answers: their verdicts."""
+def _places(session: Session, reading: Reading, name: str, choice: Choice, answers: Sequence[Verdict],
+            now: float | None, failures: Mapping[str, float]) -> list[Place]:
+    """The offers of one site for one part. answers: their verdicts; now: when all managers are asked for starts, None
+    where none is."""
     site, path = session.site, session.site_path = choice.sites[name]
     assert site is not None
     rates = choice.rates(name)
@@ -417,10 +322,10 @@ def _places(session: Session, reading: Reading, name: str, choice: Choice, answe
               for there, verdict in zip(choice.offers(name) or (), answers, strict=True)]
     if rates is not None and rates.by_queue:
         places = list(_priced(places, rates, reading))
-    if not starts:
+    if now is None:
         return places
     idle = None if choice.files[name] else offers_of(site, path, choice.answers[name](), idle=True)
-    return [_started(session, place, idle, choice.seconds) if place.met else place for place in places]
+    return [_started(session, place, idle, choice.seconds, now) if place.met else place for place in places]
 
 
 def _queue_of(offer: Offer) -> str | None:
@@ -455,7 +360,7 @@ def settings_at(place: Place) -> Settings:
     return load_settings((place.site, place.path))
 
 
-def _started(session: Session, place: Place, idle: Document | None, seconds: float) -> Place:
+def _started(session: Session, place: Place, idle: Document | None, seconds: float, now: float) -> Place:
     """A place with the time at which the document would start: what Slurm says of a submission that is not made, else
     now, where idle nodes of the queue would do. idle: the offers of those, None where nobody was asked, and the offer
     itself may say when jobs start; seconds: how long an answer may take."""
@@ -464,17 +369,17 @@ def _started(session: Session, place: Place, idle: Document | None, seconds: flo
     if idle is None:
         wait = place.verdict.offer.total(ESTIMATED_WAIT)
         return replace(place, why_no_start="its manager is not asked") if wait is None else replace(
-            place, start=time.time() + float(wait))
+            place, start=now + float(wait))
     try:
         start = estimated_start(place.going(), settings_at(place), session.policy, seconds)
     except NoEstimateError as error:
         return replace(place, why_no_start=str(error))
     if start is not None:
-        return replace(place, start=start)
-    own = [Offer.of(idle_offer.given) for idle_offer in offered(idle, place.site.name, True)]
+        return replace(place, start=now if start <= time.time() + _AT_ONCE_S else start)
+    own = [Offer.of(job) for job, _ in idle.jobs()]         # none where nothing is idle
     free = [offer for offer in own if _queue_of(offer) == place.queue]
     if any(verdict.met for verdict in verdicts(place.wanted, Offers(free))):
-        return replace(place, start=time.time())
+        return replace(place, start=now)
     return replace(place, why_no_start="its idle nodes are not enough")
 
 

@@ -15,8 +15,9 @@ from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._journal import ended_badly, lines, opened, stopped
 from sssjob.cli._options import Session
+from sssjob.cli._place import Place
 from sssjob.cli._prices import money
-from sssjob.cli._routing import Choice, Place, Routing, rehearsed, routed, settings_at, tell
+from sssjob.cli._routing import Choice, Routing, rehearsed, routed, settings_at, tell
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings, Policy, escape
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -16,7 +15,7 @@ from sssjob.cli._complete import executors, files
 from sssjob.cli._files import emit, read_bytes
 from sssjob.cli._findings import problem
 from sssjob.cli._options import output_option
-from sssjob.cli._profiles import load_site
+from sssjob.cli._profiles import load_site, profiles
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._tables import table
 from sssjob.errors import AccessError, SSSJobError, UsageError
@@ -61,22 +60,9 @@ def command(context: click.Context, timeout: float, as_json: bool) -> int:
     """
     if context.invoked_subcommand is not None:
         return 0
-    from sssjob.conversion.settings import site_files
-    from sssjob.conversion.site import SiteError
-
     rows, sites, wrong = [], {}, 0
-    read: dict[str, tuple[str, Site | SSSJobError]] = {}
-    for name, path in site_files().items():
-        try:
-            read[name] = path, load_site(path)[0] or UsageError(f"{path}: no profile")
-        except (SiteError, AccessError) as error:
-            read[name] = path, error
-    rates = {os.path.join(os.path.dirname(path), site.rates) for path, site in read.values()
-             if not isinstance(site, SSSJobError) and site.rates is not None}       # they lie beside their profiles
-    for name, (path, site) in read.items():
+    for name, (path, site) in profiles().items():
         if isinstance(site, SSSJobError):
-            if path in rates:
-                continue
             problem(str(site), as_json=as_json, status=1)
             rows.append(_Row(name, "", "", path, False, "the profile is wrong"))
             wrong += 1
@@ -277,8 +263,6 @@ def _missing(site: Site) -> Iterator[str]:
 def _wrong(site: Site, path: str) -> Iterator[str]:
     """What is wrong with what a profile names: its rates, and its cluster, which another profile has too."""
     from sssjob.accounting.rates import RatesError, read_rates
-    from sssjob.conversion.settings import site_files
-    from sssjob.conversion.site import SiteError
 
     if site.rates is not None:
         file = os.path.join(os.path.dirname(path), site.rates)
@@ -288,12 +272,10 @@ def _wrong(site: Site, path: str) -> Iterator[str]:
             yield f"rates: {escape(site.rates)}: {'; '.join(map(escape, error.problems))}"
         except AccessError as error:
             yield f"rates: {error}"
-    for name, file in site_files().items():
-        with suppress(SiteError, AccessError):      # `sssjob sites` tells of those
-            other, _ = load_site(file)
-            if os.path.abspath(file) != os.path.abspath(path) and other is not None and site.machine is not None and (
-                    (other.manager, other.machine) == (site.manager, site.machine)):
-                yield f"the site {escape(name)} is the same cluster, machine {escape(site.machine)}"
+    for name, (file, other) in profiles().items():      # `sssjob sites` tells of those that are wrong
+        if os.path.abspath(file) != os.path.abspath(path) and not isinstance(other, SSSJobError) and (
+                site.machine is not None and (other.manager, other.machine) == (site.manager, site.machine)):
+            yield f"the site {escape(name)} is the same cluster, machine {escape(site.machine)}"
 
 
 def _strangers(site: Site, path: str, seconds: float) -> list[str]:

@@ -132,12 +132,19 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
 )}
 
 
-#: What only the profile of a site says, in its table ``ssh``; no configuration does.
+def _rules(value: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(rule, str | int) for rule in value.values()):
+        raise ValueError("is to be a table of allocation rules")
+    return value
+
+
+#: What only the profile of a site says, in its tables ``ssh`` and ``sge.pe``; no configuration does.
 OF_SITES: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("ssh_host", "where the resource manager is"),
     Setting("ssh_setup", "a line of sh with which each command there begins"),
     Setting("ssh_directory", "what relative paths of jobs refer to there"),
     Setting("ssh_staging_bytes", "the most of one file or folder that is brought there or fetched", _bytes),
+    Setting("parallel_environments", "of Grid Engine, each with how it spreads slots", _rules),
 )}
 
 

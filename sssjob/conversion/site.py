@@ -52,6 +52,7 @@ from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import time_zone
 from sssjob.lrm.reasons import EXECUTORS
+from sssjob.lrm.sge import environment_for
 from sssjob.xml._toml import TOMLError, read_toml
 
 if TYPE_CHECKING:
@@ -182,12 +183,15 @@ class SGE(_Table):
 
     def smp(self) -> str | None:
         """The first environment that puts all slots on one host."""
-        return next((n for n, pe in self.pe.items() if pe.allocation_rule == "$pe_slots"), None)
+        return environment_for(self.rules(), on_one_host=True)
 
     def spread(self, per_host: int | None) -> str | None:
         """The first one that puts so many slots on each host; without a number, one that fills up or goes round."""
-        rules = ("$fill_up", "$round_robin") if per_host is None else (per_host,)
-        return next((n for n, pe in self.pe.items() if pe.allocation_rule in rules), None)
+        return environment_for(self.rules(), on_one_host=False, per_host=per_host)
+
+    def rules(self) -> dict[str, int | str]:
+        """Name of each environment -> its allocation rule."""
+        return {name: environment.allocation_rule for name, environment in self.pe.items()}
 
 
 class Queue(_Table):

@@ -20,8 +20,9 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage, whole
 
 __all__ = ["ANSWERS", "FAILED", "FAILURES", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS", "average", "awaited",
-           "ended", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak", "quantity", "reasons",
-           "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in", "waits_for"]
+           "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak",
+           "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
+           "waits_for"]
 
 _N = TypeVar("_N", float, Decimal)
 
@@ -190,6 +191,14 @@ def records_of(out: str) -> Iterator[dict[str, str]]:
         row = {name: value.strip() for name, _, value in pairs if name}
         if {"jobnumber", "failed", "exit_status", "end_time"} <= row.keys():
             yield row
+
+
+def environment_for(rules: Mapping[str, str | int], *, on_one_host: bool, per_host: str | int | None = None
+                    ) -> str | None:
+    """The parallel environment for slots on one host, for so many on each host, or for any number on any; None where
+    there is none. rules: name -> allocation rule (sge_pe(5)), those to be preferred first."""
+    fitting = ("$pe_slots",) if on_one_host else ("$fill_up", "$round_robin") if per_host is None else (str(per_host),)
+    return next((name for name, rule in rules.items() if str(rule) in fitting), None)
 
 
 def requested(category: str) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,8 @@ _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeou
                    "ssh_host": "ssh_host",
                    "ssh_setup": "ssh_setup", "ssh_directory": "ssh_directory",
                    "ssh_staging_bytes": "staging_bytes"}
-_OF_SGE: Final = ("parallel_environment", "memory_resource", "gpu_resource", "exclusive_resource")
+_OF_SGE: Final = ("parallel_environment", "parallel_environments", "memory_resource", "gpu_resource",
+                  "exclusive_resource")
 _OF_COBALT: Final = ("cores_per_node",)
 #: The same of the executors that speak HTTP.
 _OF_REST: Final = {"facility": "url", "token_file": "token_file", "lost_after": "lost_after",
@@ -90,7 +91,8 @@ def site_layer(site: Site, path: str) -> Layer:
         implied["executor"] = Value(site.manager, f"{path} (manager)")
     if site.sge.pe and not any("parallel_environment" in values for values in (layer.values, *layer.of.values())):
         implied["parallel_environment"] = Value(next(iter(site.sge.pe)), f"{path} (sge.pe)")
-    for name in OF_SITES if site.ssh is not None else ():
+        implied["parallel_environments"] = Value(site.sge.rules(), f"{path} (sge.pe)")
+    for name in OF_SITES.keys() - _OF_SGE if site.ssh is not None else ():
         if (value := getattr(site.ssh, name.removeprefix("ssh_"))) is not None:
             implied[name] = Value(value, f"{path} ({name.replace('_', '.')})")
     return Layer({**implied, **layer.values}, layer.of)
@@ -121,6 +123,8 @@ def config_of(executor: str, stated: Mapping[str, Any]) -> psij.JobExecutorConfi
     launcher = members.pop("launcher", None)
     kind, own = _kind(executor)
     members |= {name: stated[name] for name in own if name in stated}
+    if members.get("parallel_environment") not in members.get("parallel_environments", {}):     # another one is wanted
+        members.pop("parallel_environments", None)
     if not members and launcher is None:
         return None
     config = kind(**members)

@@ -207,7 +207,9 @@ class Native:
     def _written(self, asked: Job, document: Document, findings: Findings, policy: Policy) -> Stated:
         """What the writer of the dialect says of a job without what is said elsewhere."""
         self._asked = asked, document
-        context = WriteContext(findings, policy=policy, site=_here() if "DeadlineTime" in _names(asked) else None)
+        environments = getattr(self.backend, "parallel_environments", None)
+        here = _here(environments or {}) if environments or "DeadlineTime" in _names(asked) else None
+        context = WriteContext(findings, policy=policy, site=here)
         result = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in result.parts)
         geometry_tags = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
@@ -346,9 +348,10 @@ def _names(scope: Container) -> set[str]:
     return tags.union(*(_names(child) for child in scope.containers()))
 
 
-def _here() -> Site:
-    """A site whose clock is that of this machine, for the resource manager's is taken to be the same."""
-    from sssjob.conversion.site import Site
+def _here(environments: Mapping[str, str | int]) -> Site:
+    """A site whose clock is that of this machine, for the resource manager's is taken to be the same. environments:
+    parallel ones of Grid Engine, with their allocation rules."""
+    from sssjob.conversion.site import SGE, ParallelEnvironment, Site
 
     class Here(Site):
         """Shows local time."""
@@ -357,4 +360,5 @@ def _here() -> Site:
             """Seconds since the epoch of what a local clock shows then, read as UTC."""
             return calendar.timegm(time.localtime(stamp))
 
-    return Here(name="here")
+    return Here(name="here", sge=SGE(pe={name: ParallelEnvironment(allocation_rule=rule)
+                                        for name, rule in environments.items()}))

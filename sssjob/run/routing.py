@@ -381,7 +381,8 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
         reasons = [finding.message for finding in findings if finding.rejects]
         _leave(client.journal, route, f"not submitted: {'; '.join(reasons[:3])}")
         return None
-    report.extend(findings.moved(report.file, route.places))
+    told_of = report.file or str(next(document.bodies()).value("Id") or "")      # whose step another command takes
+    report.extend(findings.moved(told_of, route.places))
     return prepared
 
 

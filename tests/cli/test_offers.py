@@ -140,6 +140,23 @@ def test_offers_of_queues_of_grid_engine(sssjob: Command, grid_engine: Path) -> 
     assert (answer.code, answer.out) == (0, f"<JobGroup>\n  <Id>b</Id>\n{long}{SHORT}</JobGroup>\n")
 
 
+def test_a_site_whose_queues_are_all_closed_leaves_the_others(sssjob: Command, scontrol: Path) -> None:
+    scontrol.write_text(ANSWERS.replace("cat ", "sed -e 's/State=UP/State=DOWN/' "))
+    Path("here.toml").write_text("name = 'here'\nmanager = 'local'\n")
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH -n 1 -t 10\ndate\n")
+    answer = sssjob("route", "-q", "job.sh", "--sites", "alpha.toml,here.toml")
+    assert (answer.code, answer.out.partition(",")[0], answer.err) == (0, "1. here", ""), answer
+    assert sssjob("route", "-q", "job.sh", "--sites", "alpha.toml").code == 1
+
+
+def test_no_host_is_idle(sssjob: Command, grid_engine: Path) -> None:
+    """The start is not known then."""
+    grid_engine.write_text(grid_engine.read_text().replace("name='slots_used'>0", "name='slots_used'>1"))
+    Path("job.sh").write_text("#!/bin/sh\n#$ -l h_rt=50\ndate\n")
+    answer = sssjob("route", "-q", "job.sh", "--starts", "--sites", "beta.toml")
+    assert answer.code == 0 and answer.out.count("start not known (its idle nodes are not enough)") == 2, answer
+
+
 def test_consumables_of_grid_engine_are_what_the_profile_says(sssjob: Command, grid_engine: Path) -> None:
     """Those of a host and those of the cluster; of memory there is no more than may be consumed."""
     profile = Path("beta.toml")

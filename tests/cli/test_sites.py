@@ -80,7 +80,8 @@ def test_a_wrong_profile_leaves_the_others(sssjob: Command, sites: Path) -> None
 
 
 def test_a_site_that_is_not_there(sssjob: Command, sites: Path) -> None:
-    (sites / "here.toml").write_text("name = 'here'\nmanager = 'local'\n")
+    (sites / "here.toml").write_text("name = 'here'\nmanager = 'local'\nrates = 'here-rates.toml'\n")
+    (sites / "here-rates.toml").write_text("name = 'r'\ncurrency = 'EUR'\n")       # are no site
     answer = sssjob("sites", "check", "hree")
     assert (answer.code, answer.err) == (2, "sssjob: there is no site 'hree', nor a file of that name (known: here)\n")
     assert sssjob("offers", "nowhere/x.toml").code == 3

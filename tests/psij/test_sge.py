@@ -205,7 +205,15 @@ def directives(spec: JobSpec, **site: Any) -> list[str]:
     ({"attributes": JobAttributes(None), "resources": ResourceSpecV1(process_count=2, gpu_cores_per_process=1,
                                                                      exclusive_node_use=True, memory=1)},
      {"parallel_environment": "smp", "memory_resource": "mem", "gpu_resource": "gpu", "exclusive_resource": "excl"},
-     ["-N n", "-V", "-pe smp 2", "-l mem=1K", "-l gpu=1", "-l excl=true"])])
+     ["-N n", "-V", "-pe smp 2", "-l mem=1K", "-l gpu=1", "-l excl=true"]),
+    # the first environment that gives the hosts, else the one that is preferred
+    *(({"resources": asked, "attributes": JobAttributes(None)},
+       {"parallel_environment": "any", "parallel_environments": rules}, ["-N n", "-V", pe])
+      for rules in [{"mpi": "$round_robin", "smp": "$pe_slots", "pairs": 2}] for asked, pe in [
+          (ResourceSpecV1(process_count=4), "-pe mpi 4"),
+          (ResourceSpecV1(node_count=1, process_count=4), "-pe smp 4"),
+          (ResourceSpecV1(node_count=2, processes_per_node=1, cpu_cores_per_process=2), "-pe pairs 4"),
+          (ResourceSpecV1(node_count=2, processes_per_node=4), "-pe any 8")])])
 def test_directives(members: dict[str, Any], site: dict[str, Any], expected: list[str]) -> None:
     assert directives(JobSpec("/bin/true", name="n", **members), **site) == expected
 

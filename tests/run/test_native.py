@@ -17,6 +17,7 @@ from sssjob.document.element import Container, Property
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings, Policy
 from sssjob.run import make_plan
+from sssjob.run.configuring import config_of
 from sssjob.run.rehearsal import Rehearsed, rehearse
 from sssjob.run.running import executor_of
 from sssjob.translators.base import ReadContext
@@ -227,6 +228,24 @@ def test_parallel_environment_of_the_settings() -> None:
     assert "-pe smp 4" in directives(shown) and not [f for f in findings if "@PE@" in f.message]
     _, findings = planned(document, "sge")
     assert ("SSS602", "pe") in {(f.rule, f.subject) for f in findings.rejecting()}
+
+
+@pytest.mark.parametrize(("asked", "environment"), [
+    ("<Processors>4</Processors>", "mpi 4"), ("<NodeCount>1</NodeCount><Processors>4</Processors>", "smp 4"),
+    ("<NodeCount>2</NodeCount></Requested><TaskGroup><TaskDistribution type='TasksPerNode'>2</TaskDistribution>"
+     "</TaskGroup><Requested>", "pairs 4"),
+    ("<Processors>4</Processors></Requested><Extension type='sge' name='pe'>own</Extension><Requested>", "own 4"),
+])
+def test_parallel_environment_that_gives_the_hosts(asked: str, environment: str) -> None:
+    """Of those of a site profile the one that a script of it would have: ``run`` took the first for all jobs."""
+    rules = {"mpi": "$fill_up", "smp": "$pe_slots", "pairs": 2}
+    config = config_of("sge", {"parallel_environment": "mpi", "parallel_environments": rules})
+    document = read_document(f"<Job><Id>a</Id><Executable>/bin/true</Executable><Requested>{asked}</Requested></Job>"
+                             .encode())
+    (shown,), findings = planned(document, "sge", backend=SGEJobExecutor(config=config))
+    assert f"-pe {environment}" in directives(shown) and not findings.rejected
+    config = config_of("sge", {"parallel_environment": "other", "parallel_environments": rules})    # of a configuration
+    assert isinstance(config, SGEExecutorConfig) and not config.parallel_environments
 
 
 def test_appending_to_files() -> None:

@@ -49,7 +49,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.names import JOB_NAMES
-from sssjob.lrm.sge import ANSWERS, awaited, listed, reasons, state_of, submitted
+from sssjob.lrm.sge import ANSWERS, awaited, environment_for, listed, reasons, state_of, submitted
 from sssjob.lrm.states import Stage
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, sge
@@ -80,15 +80,19 @@ _PE = re.compile(r"""([^\s"'#\\]+)( [\d,:-]+)?""", re.ASCII)       # name, and s
 class SGEExecutorConfig(BatchSchedulerExecutorConfig):
     """Settings of the Grid Engine executor: how the site names things; None where it has no such thing.
 
-    parallel_environment: for jobs of more than one slot; the custom attribute ``sge.pe`` wins. memory_resource,
-    gpu_resource: requested for each slot. exclusive_resource: a resource that is True for a whole host.
+    parallel_environment: for jobs of more than one slot; the custom attribute ``sge.pe`` wins. parallel_environments:
+    name -> allocation rule (sge_pe(5)), of which the first one that gives a job its hosts wins over that one.
+    memory_resource, gpu_resource: requested for each slot. exclusive_resource: a resource that is True for a whole
+    host.
     """
 
     def __init__(self, *arguments: Any, parallel_environment: str | None = None,
                  memory_resource: str | None = "mem_free", gpu_resource: str | None = None,
-                 exclusive_resource: str | None = None, **settings: Any) -> None:
+                 exclusive_resource: str | None = None,
+                 parallel_environments: Mapping[str, str | int] | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.parallel_environment = parallel_environment
+        self.parallel_environments = dict(parallel_environments or {})
         self.memory_resource = memory_resource
         self.gpu_resource = gpu_resource
         self.exclusive_resource = exclusive_resource
@@ -266,11 +270,18 @@ class SGEJobExecutor(LrmExecutor):
         """The parallel environment of the settings, for jobs that name none."""
         return self._site.parallel_environment
 
+    @property
+    def parallel_environments(self) -> Mapping[str, str | int]:
+        """The parallel environments of the settings with their allocation rules, those to be preferred first."""
+        return self._site.parallel_environments
+
     def _environment_name(self, spec: JobSpec) -> str | None:
         custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
         environments = [value for name, value in custom.items() if name.lower() == "sge.pe"]
         if not environments:
-            return self._site.parallel_environment
+            asked = resources(spec)
+            fitting = None if asked is None else _fitting(asked, self._site.parallel_environments)
+            return fitting or self._site.parallel_environment
         match = _PE.fullmatch(environments[0]) if isinstance(environments[0], str) else None
         if match is None or (match[2] is not None and not asks_itself(spec)):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
@@ -433,6 +444,12 @@ def _named(member: str, resource: str | None, setting: str) -> str:
                                   "SGEExecutorConfig, or request it with the custom attribute sge.l (qconf -sc lists "
                                   "them)")
     return resource
+
+
+def _fitting(asked: ResourceSpecV1, rules: Mapping[str, str | int]) -> str | None:
+    """The first parallel environment that gives a job the hosts that it asks for; None where none does."""
+    each = None if asked.processes_per_node is None else asked.processes_per_node * (asked.cpu_cores_per_process or 1)
+    return environment_for(rules, on_one_host=asked.node_count == 1, per_host=each)
 
 
 def _check_layout(asked: ResourceSpecV1, name: str, rule: str | None) -> None:
