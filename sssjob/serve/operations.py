@@ -214,6 +214,10 @@ def _wish(wish: str) -> Callable[[Desk, Call], Answer]:
     return function
 
 
+def _change(desk: Desk, call: Call) -> Answer:
+    return 200, desk.change(call.user, call.body, call.text("from", "auto"), call.text("id"))
+
+
 def _convert(desk: Desk, call: Call) -> Answer:
     return 200, desk.convert(call.body, call.text("from", "auto"), call.text("to", "sss"), call.policy())
 
@@ -274,6 +278,9 @@ OPERATIONS: Final = (
     *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}{'/{signal}' * (wish == 'signal')}", summary, _wish(wish),
                 (_ID, _SIGNAL) if wish == "signal" else (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
+    Operation("change", "POST", "/v1/jobs/{id}/change",
+              "Ask that jobs are changed; the body is one Job, which holds what is to be otherwise.", _change,
+              (_ID, _FROM), _TYPES, {**_FOUND, 400: "that is never changed", 422: "findings reject it"}, "change"),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",
               None, (Parameter("since", "events after this number (default: from now on)", kind="whole"),
                          Parameter("Last-Event-ID", "the same, as clients say it that connect again", "header",
