@@ -66,12 +66,12 @@ def change_of(settings: Iterable[tuple[str, str]]) -> str:
     for stated, value in settings:
         name = next((vocabulary.aliases(scope)[stated] for scope in ("Job", "TaskGroup")
                      if stated in vocabulary.aliases(scope)), stated)
-        known = vocabulary.in_scope("TaskGroup").get(name) or vocabulary.in_scope("Job").get(name)
-        if known is None:
+        element = vocabulary.in_scope("TaskGroup").get(name) or vocabulary.in_scope("Job").get(name)
+        if element is None:
             raise UsageError(f"{escape(stated, 40)!r} is no property of a job")
-        sized = _WITH_UNITS.fullmatch(value.strip()) if any(row.name == "units" for row in known.attributes) else None
+        sized = _WITH_UNITS.fullmatch(value.strip()) if any(row.name == "units" for row in element.attributes) else None
         p = Property(name, sized[1] if sized else value, {"units": sized[2]} if sized else {})
-        requested = ("Requested",) if "R" in known.categories else ()
+        requested = ("Requested",) if "R" in element.categories else ()
         scope_of(job, requested if name in vocabulary.in_scope("Job") else ("TaskGroup",)).items.append(p)
     document = read_document(canonical(job).decode())
     if document.findings is not None:

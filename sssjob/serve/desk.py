@@ -396,10 +396,7 @@ class Desk:
         """Ask that jobs be cancelled, or for what ``Client.ask`` takes; how they stand then, by their keys why that was
         refused, and for which of them it was not done yet. Raises DeniedError, UnknownJobError."""
         rows = self.rows(user, name)
-        if any(self.owner(row.submission) != user.name for row in rows):
-            user.require("cancel-all")
-        else:
-            user.require("submit")
+        user.require("cancel-all" if any(self.owner(row.submission) != user.name for row in rows) else "submit")
         keys = [row.key for row in rows]
         if wish.startswith("change "):
             self._check_users(user, read_document(wish.removeprefix("change ")))
@@ -415,10 +412,8 @@ class Desk:
                 "waiting": [key for key, refusal in answers.items() if refusal is None]}
 
     def change(self, user: User, data: bytes, source: str, name: str) -> Plain:
-        """Ask that jobs be changed. data: a document with one Job, which holds what is to be otherwise. Answers and
-        raises as ``wish``, and UsageError for what is never changed, RejectedError."""
-        document, _ = self._admitted(data, source)
-        return self.wish(user, f"change {change_text(job_of(document))}", name)
+        """The same for what a document says, one Job with what is to be otherwise. Raises UsageError, RejectedError."""
+        return self.wish(user, f"change {change_text(job_of(self._admitted(data, source)[0]))}", name)
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""

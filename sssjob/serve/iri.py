@@ -15,21 +15,19 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import psij
-from psij.serialize import JSONSerializer
 from sssjob.conversion.converting import Conversion, Options
+from sssjob.conversion.intake import take
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.errors import UnknownJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.lrm.iri import facility_members
-from sssjob.run.changing import change_text, leaves_of, rewrite, scope_of
+from sssjob.run.changing import change_text, job_of, leaves_of, rewrite, scope_of
 from sssjob.run.listing import Filter, Listed
 from sssjob.run.rows import Row
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
 from sssjob.serve.facility import facility_operations, pages, resource_of
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
-from sssjob.translators.specs.psij import from_spec
 from sssjob.xml.reader import read_document
 
 __all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem", "schemas"]
@@ -227,8 +225,8 @@ def _merged(own: Plain, stated: Plain) -> Plain:
 
 
 def _difference(before: Plain, after: Plain) -> Job:
-    """What a job asks for by one JobSpec and not by another one. Raises RequestError for what has no form."""
-    own = [(path, p) for path, p in _leaves(before)]
+    """What a job asks for by one JobSpec and not by another one. Raises RejectedError."""
+    own = _leaves(before)
     change = Job()
     for path, p in _leaves(after):
         if (path, p) not in own:
@@ -238,12 +236,7 @@ def _difference(before: Plain, after: Plain) -> Job:
 
 def _leaves(spec: Plain) -> list[tuple[tuple[str, ...], Property]]:
     """What a JobSpec says as properties, each with the containers in which it stands."""
-    findings = Findings()
-    try:
-        job = from_spec(JSONSerializer().loads(json.dumps(spec)), findings)
-    except (ValueError, psij.InvalidJobException) as error:
-        raise RequestError(422, f"the body is no JobSpec: {escape(str(error), 400)}") from None
-    return list(leaves_of(job))
+    return list(leaves_of(job_of(take(json.dumps(spec).encode(), "-", source="psij").document)))
 
 
 def _differing(stated: Plain, own: Plain, path: str = "") -> Iterator[str]:

@@ -270,8 +270,8 @@ def _changes_of(request: Request) -> list[tuple[str, Sequence[Where]]]:
             raise MessageError("318", "A job has one Hold.")
         settings = [(change.name, f"{change.value} {change.units or ''}".rstrip()) for change in changes
                     if change.name != "Hold"]
-        wishes = [*holds, *([_change(partial(change_of, settings))] if settings else ())]
-        return [(wish, request.all(Where)) for wish in wishes]
+        changed = [_change(partial(change_of, settings))] if settings else []
+        return [(wish, request.all(Where)) for wish in _in_order(holds, changed)]
     if request.all(Where):
         raise MessageError("318", "Where selects nothing of what is in Data.")
     document = data.document()
@@ -280,9 +280,8 @@ def _changes_of(request: Request) -> list[tuple[str, Sequence[Where]]]:
     asked: list[tuple[str, Sequence[Where]]] = []
     for job, _ in document.jobs():
         identifier, items = job.value("Id"), [item for item in job.items if item.tag not in ("Id", "Hold")]
-        texts = [_hold(p.text) for p in job.all("Hold")]
-        if items:
-            texts.append(_change(partial(change_text, Job(items))))
+        texts = _in_order([_hold(p.text) for p in job.all("Hold")],
+                          [_change(partial(change_text, Job(items)))] if items else [])
         if identifier is None or not texts:
             raise MessageError("314", "A Job in Data has to have its Id and what is changed.")
         asked += [(text, (Where("Id", str(identifier)),)) for text in texts]
@@ -297,6 +296,11 @@ def _change(make: Callable[[], str]) -> str:
         raise MessageError("316", f"{escape(str(error), 400)}.") from None
     except RejectedError as error:
         raise MessageError("317", escape(str(error), 400)) from None
+
+
+def _in_order(holds: list[str], changes: list[str]) -> list[str]:
+    """What is asked for one after the other: a job that is held is changed before it may start."""
+    return [*changes, *holds] if holds == ["release"] else [*holds, *changes]
 
 
 def _hold(value: str) -> str:

@@ -208,8 +208,8 @@ def test_what_a_job_is_not_changed_into(quiet: Place, body: dict[str, Any], stat
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_job_is_changed(serving: Serving, version: str) -> None:
-    """It waits for its user. What it says is what it has from then on; the same once more changes nothing. One that runs
-    is changed as far as its resource manager does that."""
+    """It waits for its user. What it says is what it has from then on; the same once more changes nothing. One that
+    runs is changed as far as its resource manager does that."""
     held = ("<Job><Id>h</Id><Name>old</Name><Executable>/bin/sleep</Executable><Arguments>60</Arguments>"
             "<Hold>User</Hold><Requested><Duration>600</Duration><Queue>q</Queue></Requested></Job>")
     with serving() as place:

@@ -92,16 +92,16 @@ def _values(changes: Changes, difference: Difference, begun: bool, manager: str)
     if option not in changes.options and option not in changes.apart:
         raise InvalidJobException(f"{field} of a job that was submitted is not changed by {manager}")
     own = {directive.value for directive in before}
-    told = [each for each in after if option not in changes.each or each.value not in own]
+    stated = [each for each in after if option not in changes.each or each.value not in own]
     kept = {_name(directive) for directive in after}
     gone = [each for each in before if not after or (option in changes.each and _name(each) not in kept)]
-    gone += [each for each in told if each.value is None]
+    gone += [each for each in stated if each.value is None]
     if gone:
         raise InvalidJobException(f"{gone[0].field or option} cannot be taken back from a job that was submitted")
-    if begun and not all({option, f"{option}={_name(directive)}"} & changes.live for directive in told):
+    if begun and not all({option, f"{option}={_name(directive)}"} & changes.live for directive in stated):
         raise InvalidJobException(f"{field} of a job that has begun is not changed by {manager}")
     convert = changes.values.get(option.lower(), str)
-    return [convert(str(directive.value)) for directive in told]
+    return [convert(str(directive.value)) for directive in stated]
 
 
 def _name(directive: Directive) -> str:
