@@ -307,9 +307,11 @@ def _operations(version: str) -> Iterator[Operation]:
                     {200: "the job has all that the JobSpec says", 409: "the resource manager refuses it",
                      501: "members that are not changed", 503: "it has not answered yet", **there}, "change", "iri")
     yield Operation(f"{name}_getJob", "GET", f"{compute}/status/{{resource_id}}/{{job_id}}", "How a job stands.",
-                    _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri")
+                    _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri",
+                    about_jobs=True)
     yield Operation(f"{name}_getJobs", "POST", f"{compute}/status/{{resource_id}}", "How jobs stand.", _statuses,
-                    (resource, historical, spec, *pages()), json_, {200: "the jobs", **there}, "read", "iri", False)
+                    (resource, historical, spec, *pages()), json_, {200: "the jobs", **there}, "read", "iri", False,
+                    about_jobs=True)
     yield Operation(f"{name}_cancelJob", "DELETE", f"{compute}/cancel/{{resource_id}}/{{job_id}}", "Cancel a job.",
                     _cancel, (resource, job), (), {204: "it was asked for", **there}, "change", "iri")
     yield from facility_operations(version, {404: there[404]})

@@ -129,7 +129,8 @@ def _no_constant(text: str) -> None:
 class Operation:
     """Something that can be asked. pool: which threads do it; takes: types of its body, none: it has no body; answers:
     status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there;
-    is_public: whether who has no token may ask it too, where the server is public;
+    is_public: whether who has no token may ask it too, where the server is public; about_jobs: whether it tells how
+    jobs stand, which is asked anew soon then;
     function: None where the server itself does it, or it is an order; order: what a call submits, by the executors that
     there are; taken: the answer when that was done."""
 
@@ -147,6 +148,7 @@ class Operation:
     order: Callable[[Sequence[str], Call], Order] | None = None
     taken: Callable[[Submitted], Answer] | None = None
     is_public: bool = False
+    about_jobs: bool = False
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""
@@ -272,9 +274,9 @@ OPERATIONS: Final = (
                          choices=tuple(sign + name for name in COLUMNS for sign in ("", "-"))),
                Parameter("offset", "how many are left out", kind="whole"),
                Parameter("limit", "how many are answered at most", kind="whole", most=_MOST)),
-              answers={200: "a page of jobs, and how many there are in all"}),
+              answers={200: "a page of jobs, and how many there are in all"}, about_jobs=True),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
-              (_ID, _AS), answers=_FOUND),
+              (_ID, _AS), answers=_FOUND, about_jobs=True),
     *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}{'/{signal}' * (wish == 'signal')}", summary, _wish(wish),
                 (_ID, _SIGNAL) if wish == "signal" else (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),

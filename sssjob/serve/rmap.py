@@ -413,6 +413,8 @@ class _Connection:
         octets = receiver.payloads[0]
         pieces, actor, action = await self.server.workers.do(
             "change" if _changes(octets) else "query", lambda desk: self.exchange.answer(desk, octets))
+        if action == "Query":
+            self.server.asked.set()
         status = next(part for part in pieces[0].parts if isinstance(part, Status))
         self._note(address, actor, status.code, action)
         root = "root element is" in (status.message or "") and status.code == "242"
