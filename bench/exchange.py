@@ -44,8 +44,16 @@ _RATIO: Final = 1.5             # of a message to its document
 _SUBMITS: Final = 500.0         # a second
 _QUERIES: Final = ("Query Job Where State=Running Get Id,State",
                    "Query Job Where State=Running And Name~'name*' Get Sort(Id),State", "Query Job Get Id,State,Name")
-_JOB: Final = ("<Job><Id>j{0}</Id><Name>name</Name><User>amy</User><Executable>/bin/true</Executable><Requested>"
-               "<Processors>4</Processors><Memory units='MB'>512</Memory><Duration>3600</Duration></Requested></Job>")
+_QUEUES: Final = ("batch", "debug", "long", "gpu")
+
+
+def job_text(number: int) -> str:
+    """A job, which differs from others as those of one group do: in its name, sizes, time, queue and environment."""
+    return (f"<Job><Id>j{number}</Id><Name>step-{number % 97}</Name><User>amy</User><Executable>/bin/true</Executable>"
+            f"<Arguments>--input /data/run-{number}.in</Arguments><Environment><Variable name='SEED'>{number * 7919}"
+            f"</Variable><Variable name='OMP_NUM_THREADS'>{1 << number % 4}</Variable></Environment><Requested>"
+            f"<Processors>{1 + number % 48}</Processors><Memory units='MB'>{512 * (1 + number % 31)}</Memory>"
+            f"<Duration>{600 + 60 * (number % 180)}</Duration><Queue>{_QUEUES[number % 4]}</Queue></Requested></Job>")
 
 
 def fill(journal: Journal, folder: Path, jobs: int) -> None:
@@ -74,7 +82,7 @@ def ratio(act: Callable[[], object], floor: Callable[[], object], repeat: int) -
 
 def messages(repeat: int) -> list[Measure]:
     """A message with a thousand jobs, read and written, against the document."""
-    group = f"<JobGroup>{''.join(_JOB.format(n) for n in range(1000))}</JobGroup>"
+    group = f"<JobGroup>{''.join(job_text(n) for n in range(1000))}</JobGroup>"
     document = read_document(group.encode())
     text = write_message(Envelope(Request("Submit", "amy", (Object("Job"), Data.of(document))))).encode()
 
@@ -98,7 +106,7 @@ def submits(folder: Path, repeat: int, together: int) -> float:
     user, count = User("amy", frozenset({"submit"})), 128
     with mock.patch("sssjob.run.client.keep"):
         desk = Desk(folder / f"desk{together}.db", ("local",), folder)
-        orders = [Order(user, _JOB.format(n).encode()) for n in range(count)]
+        orders = [Order(user, job_text(n).encode()) for n in range(count)]
         least = seconds(lambda: [desk.enter(orders[n:n + together]) for n in range(0, count, together)], repeat)
         desk.close()
     return count / least
@@ -138,7 +146,7 @@ async def client(port: int, token: str, clients: int, count: int) -> float:
     async def one() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for number in rest:
-            body = _JOB.format(number).encode()
+            body = job_text(number).encode()
             writer.write(b"POST /v1/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Type: "
                          b"application/xml\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body))
             head = await reader.readuntil(b"\r\n\r\n")

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "attach": "Take a job that was submitted elsewhere into the journal.",
     "cancel": "Ask for the end of jobs.",
     "canonical": "Write documents in their canonical form, or its digest.",
+    "change": "Have jobs ask for something else.",
     "charge": "Charge jobs for what was delivered to them.",
     "check": "Read documents and report what is wrong or doubtful.",
     "completion": "Print the completion script for a shell.",

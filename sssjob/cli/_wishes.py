@@ -1,5 +1,5 @@
-"""What ``hold``, ``release``, ``rerun``, ``suspend``, ``resume`` and ``signal`` share: a wish is asked for, and what
-became of it is told."""
+"""What ``hold``, ``release``, ``rerun``, ``suspend``, ``resume``, ``signal`` and ``change`` share: a wish is asked for,
+and what became of it is told."""
 
 from __future__ import annotations
 

@@ -78,8 +78,17 @@ def _answer(data: dict[str, Any]) -> str:
     kind, _, name = data["wish"].partition(" ")
     if data.get("begun"):
         return f"the resource manager is about to be told: {data['wish']}"
+    if kind == "change":
+        return f"change refused: {data['refusal']}" if data["refusal"] else f"changed: {_changes(name)}"
     done = {"rerun": "put back into the queue", "signal": f"{name} was sent"}
     return f"{data['wish']} refused: {data['refusal']}" if data["refusal"] else done.get(kind) or DEEDS[kind]
+
+
+def _changes(text: str) -> str:
+    """What a change says, as ``Memory 4 GB, Name b``."""
+    from sssjob.run.changing import shown
+
+    return shown(text)
 
 
 def _staging(data: dict[str, Any]) -> str:
@@ -110,6 +119,7 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "suspend": lambda data: "it is to be suspended",
     "resume": lambda data: "it is to be resumed",
     "signal": lambda data: f"it is to be sent {data['name']}",
+    "change": lambda data: f"it is to be changed: {_changes(data['name'])}",
     "answer": _answer,
     "retry": lambda data: f"tried again, by {data['clause']}: {data['text']}",
     "group": lambda data: f"its end is asked for: {data['text']}",

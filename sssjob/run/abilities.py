@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from psij.executors.batch._array_jobs import JobArray
     from psij.executors.batch._terms import Search
 
-__all__ = ["Brings", "CancelsMany", "Doubts", "Finds", "FindsMany", "Holds", "PreparesAhead", "Refers", "SubmitsArrays",
-           "SubmitsTogether", "Tidies"]
+__all__ = ["Brings", "CancelsMany", "Changes", "Doubts", "Finds", "FindsMany", "Holds", "PreparesAhead", "Refers",
+           "SubmitsArrays", "SubmitsTogether", "Tidies"]
 
 
 @runtime_checkable
@@ -30,6 +30,14 @@ class CancelsMany(Protocol):
 
     def cancel_many(self, jobs: Sequence[psij.Job]) -> dict[psij.Job, psij.SubmitException]:
         """Ask for their ends; those for which that failed."""
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """Changes what a job asks for that was submitted."""
+
+    def change(self, job: psij.Job, before: psij.JobSpec, after: psij.JobSpec) -> None:
+        """Have it ask for what ``after`` says; ``before`` says what it was submitted with. Raises SubmitException."""
 
 
 @runtime_checkable

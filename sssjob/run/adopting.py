@@ -18,6 +18,7 @@ from sssjob.errors import AccessError
 from sssjob.findings import Findings, Policy
 from sssjob.run.abilities import SubmitsArrays, SubmitsTogether
 from sssjob.run.attempts import changes_of
+from sssjob.run.changing import rewrite
 from sssjob.run.journal import since
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.seeking import Seeker, can_search
@@ -62,8 +63,10 @@ class Adopting:
         if submission.planned is None:
             entry = submission.entry
             assert entry is not None        # else it was begun here, with its plan
+            document = read_document(entry.document)
+            rewrite(document, {job.number: job.changes for job in submission.jobs})
             submission.planned = make_plan(
-                read_document(entry.document), Findings(), executor=entry.executor, cwd=entry.directory,
+                document, Findings(), executor=entry.executor, cwd=entry.directory,
                 policy=Policy.of(entry.policy) or Policy.REJECT, scripts=entry.folder / "scripts",
                 backend=submission.executor())
         return submission.planned

@@ -9,6 +9,7 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.graph import Dependencies
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup
 from sssjob.errors import UsageError
+from sssjob.run.changing import rewrite
 from sssjob.run.gates import holds
 from sssjob.run.plan import outline
 from sssjob.run.standing import Running, Submission
@@ -29,6 +30,7 @@ def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     for job in jobs:
         _check(job, jobs)
     source = read_document(submission.entry.document)
+    rewrite(source, {job.number: job.changes for job in submission.jobs})
     planned = outline(source).jobs
     indices: dict[int, list[int]] = {}      # by identity of a job of the source: elements of its array
     for job in jobs:

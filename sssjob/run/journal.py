@@ -47,7 +47,7 @@ __all__ = ["HOLDS", "WISHES", "Entry", "Event", "Journal", "open_journal", "sinc
 
 #: What users want of jobs that wait, and of all that go on: clients answer it.
 HOLDS: Final = ("hold", "release")
-WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal")
+WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -63,9 +63,9 @@ class Event:
     step), ended (an outcome), late (a psij status that accounting told after the end), on-end (what is done then;
     hook), hook (that was done, or failed; step), retry (another attempt follows; clause, text), group (its end is
     wanted as another job of its group has failed; text), cancel (somebody wants its end), those of WISHES (somebody
-    wants that; name, of a signal), answer (what became of such a wish; wish, refusal; begun, before it is carried out),
-    silent and answers (the resource manager, to who follows the submission; of its first job), note (text). source:
-    who said it. time: seconds since the epoch. number: 0 before it is written.
+    wants that; name: of a signal, or what is changed), answer (what became of such a wish; wish, refusal; begun,
+    before it is carried out), silent and answers (the resource manager, to who follows the submission; of its first
+    job), note (text). source: who said it. time: seconds since the epoch. number: 0 before it is written.
     """
 
     job: int
@@ -446,9 +446,9 @@ class Entry:
         with journal._transaction():
             journal._write_events(self.number, [*self._unwritten, *events])
             journal._connection.executemany(
-                "UPDATE jobs SET id = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
+                "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
                 "WHERE submission = ? AND job = ?",
-                [(r.id, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
+                [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
                  for r in self._changed.values()])
             ended = ended and not self._has_promises()
             if self._details:

@@ -29,7 +29,7 @@ from sssjob.run.facts import IDENTITY, PLACED
 from sssjob.run.specs import Specs
 from sssjob.translators.specs.psij import FACTS
 
-__all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline"]
+__all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]
 
 #: Variable in which a job that may be tried again finds which attempt it is, from 1.
 ATTEMPT: Final = "SSSJOB_ATTEMPT"
@@ -115,7 +115,11 @@ class Plan:
 
         number: its place; changes: one after the other; attempt: from 1.
         """
-        return [] if self.planning is None else self.planning.again(self.jobs[number], changes, attempt)
+        return self.parts_of(self.jobs[number], changes, attempt)[0]
+
+    def parts_of(self, job: PlannedJob, changes: Sequence[Change], attempt: int) -> tuple[list[Part], Findings]:
+        """The same for a job as it is stated now, and what was found; nothing to start where that rejects."""
+        return ([], Findings()) if self.planning is None else self.planning.again(job, changes, attempt)
 
     def close(self) -> None:
         """Remove the scripts."""
@@ -242,16 +246,17 @@ class _Planning:
                 self._add("SSS605", name, f"{label}: Retry changes {name}, which the job does not ask for",
                           f"{path}/Extension")
 
-    def again(self, job: PlannedJob, changes: Sequence[Change], attempt: int) -> list[Part]:
+    def again(self, job: PlannedJob, changes: Sequence[Change], attempt: int) -> tuple[list[Part], Findings]:
         """What is to be started for another attempt of a job that was planned."""
         findings, specs = self.findings, self.specs
         self.findings = Findings()
         self.specs = Specs(self.document, self.findings, self.executor, self.cwd, self.plan, self.backend)
         self.specs.paths = specs.paths
         try:
-            grown_job = replace(job, folded=grown(job.folded, changes), parts=[], held_there=False)
+            grown_job = replace(job, folded=grown(job.folded, changes), parts=[],
+                                held_there=job.held_there and attempt == 1)
             self._parts(grown_job, attempt)
-            return [] if self.findings.rejected else grown_job.parts
+            return [] if self.findings.rejected else grown_job.parts, self.findings
         finally:
             self.findings, self.specs = findings, specs
 
@@ -374,6 +379,12 @@ class _Planning:
                 self._add("SSS502", "Hold", f"{job.label} is held by the user: it waits until it is released (`sssjob "
                           f"release`, or the signal USR1 to {self.follower}) or the time limit is over",
                           f"{job.path}/Hold")
+
+
+def refold(planned: PlannedJob) -> Job:
+    """A planned job with its defaults, as its document says it now."""
+    defaults = None if planned.group is None else planned.group.defaults
+    return distinct(without_policy(effective(planned.job, defaults, policy=planned.policy.value).fold()))
 
 
 def _said(condition: str, code: str | None, target: str) -> str:

@@ -18,6 +18,7 @@ from sssjob.document.graph import derived_state
 from sssjob.document.model import Document, Job
 from sssjob.run import facts
 from sssjob.run.attempts import Attempt, together
+from sssjob.run.changing import take_change
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
 from sssjob.run.journal import HOLDS, Entry, Event, status_record
@@ -63,6 +64,7 @@ class Running:
     wants_hold: bool | None = None  # whether the last of the wishes to hold and to release it was to hold it
     wishes: list[str] = field(default_factory=list)     # that have no answer, as of ``wishes``
     answers: dict[str, str] = field(default_factory=dict)   # to the others: why they were refused, or ""
+    changes: list[str] = field(default_factory=list)        # that were accepted, as of ``changing``
     undertaken: set[str] = field(default_factory=set)       # wishes that are about to be carried out, or were
     asked: bool = False             # by tag, at least once
     waits: bool = False             # the resource manager knows its dependencies, and starts it when they allow it
@@ -162,6 +164,8 @@ class Running:
         if wish == "hold" and refusal:
             self.wants_hold = False
             return
+        if wish.startswith("change ") and not refusal:
+            self._change(wish.removeprefix("change "))
         if wish not in HOLDS or refusal:
             return
         if not set(HOLDS) & set(self.wishes):
@@ -169,6 +173,17 @@ class Running:
         if not self.ended and not self.started:
             self.hold = wish == "hold" and self.word == "running"
             self._show_hold(wish == "hold")
+
+    def _change(self, text: str) -> None:
+        """It was changed. By a name that has changed nobody tells it from others."""
+        self.changes.append(text)
+        planned = self.of.planned
+        stated_again = [] if planned is None or planned.jobs[self.number] is self.plan else [planned.jobs[self.number]]
+        for job in (self.plan, *stated_again):
+            tags = take_change(job, text)
+        if "Name" in tags:
+            for noted in self.intents:
+                noted.pop("name", None)
 
     def refusal(self, wish: str) -> str | None:
         """Why a wish was refused; empty where it was carried out, None where nobody has answered."""

@@ -1,6 +1,8 @@
-"""What users want of jobs that wait or run: that they are held, released, run again, suspended, resumed or signalled.
+"""What users want of jobs that wait or run: that they are held, released, run again, suspended, resumed, signalled or
+changed.
 
-A wish is an event in the journal; here it is a text, the kind of that event, for ``signal`` with its name. The client
+A wish is an event in the journal; here it is a text, the kind of that event, for ``signal`` with its name and for
+``change`` with what is to be otherwise. The client
 that looks after the job carries it out and answers with an event ``answer``, with the reason where it could not be
 done. Jobs that were not submitted yet are held and released here, without the resource manager. A wish that is not
 answered, because its client was killed or the resource manager was silent, is carried out by the next one; a run that
@@ -15,11 +17,12 @@ from typing import TYPE_CHECKING, Final, cast
 import psij
 from psij.executors.batch._terms import DEEDS
 from sssjob.errors import AccessError
+from sssjob.run.changing import changed_parts, tell_manager
 from sssjob.run.journal import HOLDS
 from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
-    from psij.executors.batch._terms import Order
+    from psij.executors.batch._terms import AnyOrder
     from sssjob.run.engine import Engine
 
 __all__ = ["Wishes"]
@@ -87,7 +90,13 @@ class Wishes:
         return True
 
     def _here(self, job: Running, wish: str) -> None:
-        """A job that was not submitted yet: its hold is ours."""
+        """A job that was not submitted yet: its hold is ours, and it is planned anew where it is changed."""
+        if wish.startswith("change "):
+            parts, refusal = changed_parts(job, self.engine.adopting.planned(job.of), wish.removeprefix("change "))
+            if not refusal:
+                job.plan.parts = parts
+            self._answer(job, wish, refusal)
+            return
         if wish not in HOLDS:
             self._answer(job, wish, "it was not submitted yet")
             return
@@ -103,6 +112,9 @@ class Wishes:
             return True
         act = getattr(job.of.executor(), kind)
         try:
+            if kind == "change":
+                self._answer(job, wish, tell_manager(job, self.engine.adopting.planned(job.of), name))
+                return True
             for psij_job in job.parts[:1 if job.together else None]:
                 if psij_job is not None:
                     act(psij_job, *([name] if name else ()))
@@ -141,10 +153,13 @@ class Wishes:
 
 def _refusal(job: Running, wish: str) -> str | None:
     """Why a wish for a job that was submitted is not for the resource manager; None where it is."""
-    kind = cast("Order", wish.partition(" ")[0])
+    kind = cast("AnyOrder", wish.partition(" ")[0])
     backend = job.of.executor()
     if not hasattr(backend, kind):
-        return f"the executor {backend.name} has no means by which a job that was submitted could be {DEEDS[kind]}"
+        deed = "changed" if kind == "change" else DEEDS[kind]
+        return f"the executor {backend.name} has no means by which a job that was submitted could be {deed}"
+    if kind == "change":
+        return None         # the resource manager knows which changes a job that runs can have
     has_begun = job.plan.job.value("State") in ("Running", "Suspended")
     if kind in HOLDS and has_begun:
         return "it has begun, and a hold only keeps a job from starting" if kind == "hold" else "it has begun"

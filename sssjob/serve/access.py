@@ -32,9 +32,9 @@ __all__ = ["RIGHTS", "Audit", "DeniedError", "Pace", "User", "Users", "new_token
 
 #: Right -> what it allows. Who has none of them converts, matches and quotes documents.
 RIGHTS: Final = {
-    "submit": "submits jobs, and sees, cancels, holds, suspends and signals the own ones",
+    "submit": "submits jobs, and sees, cancels, holds, suspends, signals and changes the own ones",
     "see-all": "sees the jobs of all users",
-    "cancel-all": "cancels, holds, suspends and signals the jobs of all users",
+    "cancel-all": "cancels, holds, suspends, signals and changes the jobs of all users",
     "act-for": "submits documents that name another User",
     "ledger": "sees the accounts of the ledger",
     "bank": "deposits, withdraws, quotes, reserves, charges and refunds in SSSRMAP",

@@ -20,6 +20,7 @@ from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.run.backends import KEPT
+from sssjob.run.changing import change_text, job_of, leaves_of
 from sssjob.run.client import Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
@@ -27,6 +28,7 @@ from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import Filter, Listed, listed
 from sssjob.run.rows import Row
 from sssjob.serve.access import DeniedError, User
+from sssjob.xml.reader import read_document
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
@@ -322,10 +324,10 @@ class Desk:
         if user.may("act-for"):
             return
         for job, defaults in document.jobs():
-            named = effective(job, defaults).fold().value("User")
-            if named is not None and str(named) != user.name:
-                raise DeniedError(f"{user.name} has not the right act-for, which jobs of the User "
-                                  f"{escape(str(named), 60)} need")
+            for _, p in leaves_of(effective(job, defaults).fold()):
+                if p.tag == "User" and p.text != user.name:
+                    raise DeniedError(f"{user.name} has not the right act-for, which jobs of the User "
+                                      f"{escape(p.text, 60)} need")
 
     def owner(self, number: int) -> str | None:
         """The user whose a submission is."""
@@ -394,11 +396,10 @@ class Desk:
         """Ask that jobs be cancelled, or for what ``Client.ask`` takes; how they stand then, by their keys why that was
         refused, and for which of them it was not done yet. Raises DeniedError, UnknownJobError."""
         rows = self.rows(user, name)
-        if any(self.owner(row.submission) != user.name for row in rows):
-            user.require("cancel-all")
-        else:
-            user.require("submit")
+        user.require("cancel-all" if any(self.owner(row.submission) != user.name for row in rows) else "submit")
         keys = [row.key for row in rows]
+        if wish.startswith("change "):
+            self._check_users(user, read_document(wish.removeprefix("change ")))
         client = self.client
         if wish == "cancel":
             jobs, _ = client.cancel(keys, _CANCEL_S)
@@ -409,6 +410,10 @@ class Desk:
         return {"jobs": [job.row.record() for job in jobs], "findings": records(client.findings),
                 "refusals": {key: refusal for key, refusal in answers.items() if refusal},
                 "waiting": [key for key, refusal in answers.items() if refusal is None]}
+
+    def change(self, user: User, data: bytes, source: str, name: str) -> Plain:
+        """The same for what a document says, one Job with what is to be otherwise. Raises UsageError, RejectedError."""
+        return self.wish(user, f"change {change_text(job_of(self._admitted(data, source)[0]))}", name)
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""

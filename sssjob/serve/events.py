@@ -23,6 +23,7 @@ KINDS: Final = {
     "hold": "somebody wants it held", "release": "somebody wants it released", "cancel": "somebody wants its end",
     "rerun": "somebody wants it back in the queue", "suspend": "somebody wants it suspended",
     "resume": "somebody wants it to go on", "signal": "somebody wants it sent a signal",
+    "change": "somebody wants it changed",
     "answer": "what became of such a wish",
     "retry": "another attempt follows",
     "ended": "it has ended",

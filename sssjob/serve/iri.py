@@ -16,9 +16,13 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sssjob.conversion.converting import Conversion, Options
-from sssjob.errors import UnknownJobError
+from sssjob.conversion.intake import take
+from sssjob.document.element import Property
+from sssjob.document.model import Job
+from sssjob.errors import UnknownJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.lrm.iri import facility_members
+from sssjob.run.changing import change_text, job_of, leaves_of, rewrite, scope_of
 from sssjob.run.listing import Filter, Listed
 from sssjob.run.rows import Row
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
@@ -38,6 +42,8 @@ _OUTCOMES: Final = {"done": "completed", "kept": "completed", "failed": "failed"
                     "skipped": "canceled"}
 _FILTERS: Final = {"state": tuple(dict.fromkeys((*_STATES.values(), *_OUTCOMES.values()))), "name": ()}
 
+#: Members of a JobSpec that say what a job asks for.
+_CHANGED: Final = ("name", "resources", "attributes")
 #: What tells commands of a shell from the path of a script.
 _COMMANDS: Final = re.compile(r"[\s;|&<>$`]")
 
@@ -191,15 +197,46 @@ def _cancel(desk: Desk, call: Call) -> Answer:
 
 
 def _update(desk: Desk, call: Call) -> Answer:
-    """Nothing of a job changes once it was submitted: its document is what it is held against and charged by. A body
-    that says what the job has is answered with the job."""
+    """Have a job ask for what a body says, as far as that is otherwise than the job has it; the rest stays."""
     row = _found(desk, call)
     own = {"inherit_environment": True} | _spec(desk, row)
-    changes = list(_differing(_stated(call).model_dump(exclude_unset=True), own))
-    if changes:
-        raise RequestError(501, f"{', '.join(changes)}: a job that was submitted is not changed here; cancel it and "
-                                "submit another one")
-    return 200, _job_of(row)
+    stated = _stated(call).model_dump(exclude_unset=True)
+    differing = list(_differing(stated, own))
+    if fixed := [name for name in differing if name.partition(".")[0] not in _CHANGED]:
+        raise RequestError(501, f"{', '.join(fixed)}: what runs is not changed; cancel the job and submit another one")
+    if not differing:
+        return 200, _job_of(row)
+    try:
+        text = change_text(_difference(own, _merged(own, stated)))
+    except UsageError as error:
+        raise RequestError(501, f"{', '.join(differing)}: {escape(str(error), 400)}") from None
+    answer = desk.wish(call.user, f"change {text}", row.key)
+    if answer["refusals"]:
+        raise RequestError(409, f"{', '.join(differing)}: {escape(answer['refusals'][row.key], 1000)}")
+    if answer["waiting"]:
+        raise RequestError(503, "it is asked for, and the resource manager has not answered yet")
+    return 200, _job_of(_found(desk, call))
+
+
+def _merged(own: Plain, stated: Plain) -> Plain:
+    """The members of a JobSpec with those that are stated in their place."""
+    return own | {name: _merged(own.get(name) or {}, value) if isinstance(value, dict) else value
+                  for name, value in stated.items() if value is not None}
+
+
+def _difference(before: Plain, after: Plain) -> Job:
+    """What a job asks for by one JobSpec and not by another one. Raises RejectedError."""
+    own = _leaves(before)
+    change = Job()
+    for path, p in _leaves(after):
+        if (path, p) not in own:
+            scope_of(change, path).items.append(p)
+    return change
+
+
+def _leaves(spec: Plain) -> list[tuple[tuple[str, ...], Property]]:
+    """What a JobSpec says as properties, each with the containers in which it stands."""
+    return list(leaves_of(job_of(take(json.dumps(spec).encode(), "-", source="psij").document)))
 
 
 def _differing(stated: Plain, own: Plain, path: str = "") -> Iterator[str]:
@@ -238,9 +275,11 @@ def _job_of(row: Row, spec: Plain | None = None, listed: Listed | None = None) -
 
 
 def _spec(desk: Desk, row: Row) -> Plain:
-    """The JobSpec of a job, in the form that IRI's models take. Raises RejectedError and RequestError for what
-    has no place in one."""
-    document = read_document(desk.journal.entry(row.submission).document.encode())
+    """The JobSpec of a job, in the form that IRI's models take, with the changes that were accepted since. Raises
+    RejectedError and RequestError for what has no place in one."""
+    entry = desk.journal.entry(row.submission)
+    document = read_document(entry.document.encode())
+    rewrite(document, {job.number: job.changes for job in desk.client.standing(entry).jobs})
     findings = Findings()
     how = Conversion("sss", "psij", Policy.WARN, options=Options(None))
     members: Plain = json.loads(how.text(document, how.writing(findings, Policy.WARN)))
@@ -263,13 +302,16 @@ def _operations(version: str) -> Iterator[Operation]:
     json_ = ("application/json",)
     yield Operation(f"{name}_launchJob", "POST", f"{compute}/job/{{resource_id}}", "Submit a JobSpec.", None,
                     (resource, key), json_, {200: "the job", **there}, style="iri", order=_order, taken=_launched)
-    yield Operation(f"{name}_updateJob", "PUT", f"{compute}/job/{{resource_id}}/{{job_id}}", "No job is changed.",
-                    _update, (resource, job, key), json_,
-                    {200: "the job has all that the JobSpec says", 501: "members would change", **there}, "read", "iri")
+    yield Operation(f"{name}_updateJob", "PUT", f"{compute}/job/{{resource_id}}/{{job_id}}",
+                    "Have a job ask for what a JobSpec says.", _update, (resource, job, key), json_,
+                    {200: "the job has all that the JobSpec says", 409: "the resource manager refuses it",
+                     501: "members that are not changed", 503: "it has not answered yet", **there}, "change", "iri")
     yield Operation(f"{name}_getJob", "GET", f"{compute}/status/{{resource_id}}/{{job_id}}", "How a job stands.",
-                    _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri")
+                    _status, (resource, job, historical, spec), (), {200: "the job", **there}, "read", "iri",
+                    about_jobs=True)
     yield Operation(f"{name}_getJobs", "POST", f"{compute}/status/{{resource_id}}", "How jobs stand.", _statuses,
-                    (resource, historical, spec, *pages()), json_, {200: "the jobs", **there}, "read", "iri", False)
+                    (resource, historical, spec, *pages()), json_, {200: "the jobs", **there}, "read", "iri", False,
+                    about_jobs=True)
     yield Operation(f"{name}_cancelJob", "DELETE", f"{compute}/cancel/{{resource_id}}/{{job_id}}", "Cancel a job.",
                     _cancel, (resource, job), (), {204: "it was asked for", **there}, "change", "iri")
     yield from facility_operations(version, {404: there[404]})

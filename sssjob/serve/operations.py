@@ -129,7 +129,8 @@ def _no_constant(text: str) -> None:
 class Operation:
     """Something that can be asked. pool: which threads do it; takes: types of its body, none: it has no body; answers:
     status -> what that says; style: whose form errors have; needs_body: whether one that it takes has to be there;
-    is_public: whether who has no token may ask it too, where the server is public;
+    is_public: whether who has no token may ask it too, where the server is public; about_jobs: whether it tells how
+    jobs stand, which is asked anew soon then;
     function: None where the server itself does it, or it is an order; order: what a call submits, by the executors that
     there are; taken: the answer when that was done."""
 
@@ -147,6 +148,7 @@ class Operation:
     order: Callable[[Sequence[str], Call], Order] | None = None
     taken: Callable[[Submitted], Answer] | None = None
     is_public: bool = False
+    about_jobs: bool = False
 
     def arguments(self, request: Request) -> dict[str, str]:
         """The values of its parameters. Raises RequestError, also for parameters that it does not have."""
@@ -214,6 +216,10 @@ def _wish(wish: str) -> Callable[[Desk, Call], Answer]:
     return function
 
 
+def _change(desk: Desk, call: Call) -> Answer:
+    return 200, desk.change(call.user, call.body, call.text("from", "auto"), call.text("id"))
+
+
 def _convert(desk: Desk, call: Call) -> Answer:
     return 200, desk.convert(call.body, call.text("from", "auto"), call.text("to", "sss"), call.policy())
 
@@ -268,12 +274,15 @@ OPERATIONS: Final = (
                          choices=tuple(sign + name for name in COLUMNS for sign in ("", "-"))),
                Parameter("offset", "how many are left out", kind="whole"),
                Parameter("limit", "how many are answered at most", kind="whole", most=_MOST)),
-              answers={200: "a page of jobs, and how many there are in all"}),
+              answers={200: "a page of jobs, and how many there are in all"}, about_jobs=True),
     Operation("job", "GET", "/v1/jobs/{id}", "How a job stands, as the journal knows it.", _job,
-              (_ID, _AS), answers=_FOUND),
+              (_ID, _AS), answers=_FOUND, about_jobs=True),
     *(Operation(wish, "POST", f"/v1/jobs/{{id}}/{wish}{'/{signal}' * (wish == 'signal')}", summary, _wish(wish),
                 (_ID, _SIGNAL) if wish == "signal" else (_ID,), answers=_FOUND, pool="change")
       for wish, summary in _STATES.items()),
+    Operation("change", "POST", "/v1/jobs/{id}/change",
+              "Ask that jobs are changed; the body is one Job, which holds what is to be otherwise.", _change,
+              (_ID, _FROM), _TYPES, {**_FOUND, 400: "that is never changed", 422: "findings reject it"}, "change"),
     Operation("events", "GET", "/v1/events", "What happens to the jobs that the user sees, as server-sent events.",
               None, (Parameter("since", "events after this number (default: from now on)", kind="whole"),
                          Parameter("Last-Event-ID", "the same, as clients say it that connect again", "header",

@@ -18,12 +18,14 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
-from sssjob.document.element import Property
-from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError
+from sssjob.document.model import Job
+from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.limits import LIMITS
+from sssjob.run.changing import change_of, change_text
 from sssjob.run.signals import signal_name
 from sssjob.serve.access import DeniedError, User, Users
 from sssjob.serve.bank import ACTIONS, answer, of_project
@@ -256,33 +258,53 @@ def _wish_of(request: Request) -> str:
 
 def _changes_of(request: Request) -> list[tuple[str, Sequence[Where]]]:
     """What a Modify asks for, and for which jobs: Set says it of those that Where selects, or each Job in Data of the
-    one of its Id. Raises MessageError (316) for all but Hold, which resource managers change, RejectedError."""
+    one of its Id. Raises MessageError, RejectedError."""
     changes, data = request.all(Set), request.data
     if bool(changes) == (data is not None):
         raise MessageError("314", "Set has to say what is changed, or the jobs in Data.")
     if data is None:
-        if len(changes) > 1 or changes[0].op not in (None, "Assign"):
-            raise MessageError("318", "A job has one Hold, which Set assigns.")
-        return [(_hold(changes[0].name, changes[0].value), request.all(Where))]
+        if any(change.op not in (None, "Assign") for change in changes):
+            raise MessageError("318", "Set assigns what a job is to have, and does nothing else to it.")
+        holds = [_hold(change.value) for change in changes if change.name == "Hold"]
+        if len(holds) > 1:
+            raise MessageError("318", "A job has one Hold.")
+        settings = [(change.name, f"{change.value} {change.units or ''}".rstrip()) for change in changes
+                    if change.name != "Hold"]
+        changed = [_change(partial(change_of, settings))] if settings else []
+        return [(wish, request.all(Where)) for wish in _in_order(holds, changed)]
     if request.all(Where):
         raise MessageError("318", "Where selects nothing of what is in Data.")
     document = data.document()
     if document.findings is not None:
         document.findings.raise_if_rejected()
-    wishes: list[tuple[str, Sequence[Where]]] = []
+    asked: list[tuple[str, Sequence[Where]]] = []
     for job, _ in document.jobs():
-        identifier, items = job.value("Id"), [item for item in job.items if item.tag != "Id"]
-        if identifier is None or len(items) != 1:
-            raise MessageError("314", "A Job in Data has to have its Id and one thing that is changed.")
-        text = items[0].text if isinstance(items[0], Property) else ""
-        wishes.append((_hold(items[0].tag, text), (Where("Id", str(identifier)),)))
-    return wishes
+        identifier, items = job.value("Id"), [item for item in job.items if item.tag not in ("Id", "Hold")]
+        texts = _in_order([_hold(p.text) for p in job.all("Hold")],
+                          [_change(partial(change_text, Job(items)))] if items else [])
+        if identifier is None or not texts:
+            raise MessageError("314", "A Job in Data has to have its Id and what is changed.")
+        asked += [(text, (Where("Id", str(identifier)),)) for text in texts]
+    return asked
 
 
-def _hold(name: str, value: str) -> str:
-    """What setting a property asks for. Raises MessageError."""
-    if name != "Hold":
-        raise MessageError("316", f"{escape(name, 40)} of a job that was submitted is not changed here, Hold alone is.")
+def _change(make: Callable[[], str]) -> str:
+    """The text of a wish. Raises MessageError for what cannot be changed (316) or has no such value (317)."""
+    try:
+        return f"change {make()}"
+    except UsageError as error:
+        raise MessageError("316", f"{escape(str(error), 400)}.") from None
+    except RejectedError as error:
+        raise MessageError("317", escape(str(error), 400)) from None
+
+
+def _in_order(holds: list[str], changes: list[str]) -> list[str]:
+    """What is asked for one after the other: a job that is held is changed before it may start."""
+    return [*changes, *holds] if holds == ["release"] else [*holds, *changes]
+
+
+def _hold(value: str) -> str:
+    """What setting Hold asks for. Raises MessageError."""
     if value.strip() not in _HOLDS:
         raise MessageError("317", f"Hold is {escape(value, 40)!r}, and may be User, or empty for none.")
     return _HOLDS[value.strip()]
@@ -391,6 +413,8 @@ class _Connection:
         octets = receiver.payloads[0]
         pieces, actor, action = await self.server.workers.do(
             "change" if _changes(octets) else "query", lambda desk: self.exchange.answer(desk, octets))
+        if action == "Query":
+            self.server.asked.set()
         status = next(part for part in pieces[0].parts if isinstance(part, Status))
         self._note(address, actor, status.code, action)
         root = "root element is" in (status.message or "") and status.code == "242"

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -38,6 +38,7 @@ from sssjob.serve.operations import Answer, Call, Operation, RequestError
 __all__ = ["Server", "application"]
 
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
+_SOONEST_S: Final = 5.0     # between two questions how jobs stand, where clients ask for that
 _FOLLOW_S: Final = 15.0     # that resource managers have to say how jobs stand; longer than accounting may be late
 _ANYBODY: Final = User("", frozenset())
 _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if there were none
@@ -45,8 +46,9 @@ _HIDDEN: Final = 404        # the status of jobs that a user may not see: as if 
 
 @dataclass(slots=True)
 class Server:
-    """What the faces of a server share. follow_s: seconds between two questions how jobs stand; beside: what else works
-    as long as the server does; public: whether operations that are open to everybody elsewhere need no token here."""
+    """What the faces of a server share. follow_s: seconds between two questions how jobs stand, when nobody asks for
+    them meanwhile (``asked``); beside: what else works as long as the server does; public: whether operations that are
+    open to everybody elsewhere need no token here."""
 
     workers: Workers
     users: Users
@@ -57,6 +59,7 @@ class Server:
     limits: Limits = LIMITS
     beside: list[AbstractAsyncContextManager[None]] = field(default_factory=list)
     public: bool = False
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     counter: Counter = field(init=False)
     happenings: Happenings = field(init=False)
     _changes: int = field(default=-1, init=False)
@@ -73,7 +76,7 @@ class Server:
         """Follow jobs and look for news meanwhile."""
         self.happenings.begin(await self.workers.do("news", lambda desk: desk.journal.last_event()))
         tasks = [asyncio.create_task(self._warm()), asyncio.create_task(self._again(_LOOK_S, self._news)),
-                 asyncio.create_task(self._again(self.follow_s, self._follow))]
+                 asyncio.create_task(self._again(min(_SOONEST_S, self.follow_s), self._follow))]
         try:
             async with AsyncExitStack() as stack:
                 for other in self.beside:
@@ -107,7 +110,11 @@ class Server:
             await self.happenings.look()
 
     async def _follow(self) -> None:
+        """Ask how jobs stand, and wait until somebody wants to know it, or it is time."""
+        self.asked.clear()
         await self.workers.do("follow", lambda desk: desk.follow(_FOLLOW_S))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.asked.wait(), max(self.follow_s - _SOONEST_S, 0.0))
 
 
 class _JSON(JSONResponse):
@@ -258,6 +265,8 @@ class _Application:
             return taken(submitted), {REPLY: "miss" if submitted.fresh else "hit"} if keyed else None
         function = operation.function
         assert function is not None
+        if operation.about_jobs:
+            self.server.asked.set()
         return await workers.do(operation.pool, lambda desk: function(desk, call)), None
 
     def _stream(self, call: Call) -> Response:

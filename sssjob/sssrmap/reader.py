@@ -16,6 +16,7 @@ from lxml import etree
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
+from sssjob.sssrmap._carried import cut
 from sssjob.sssrmap.model import (
     CONJUNCTIONS,
     GET_OPS,
@@ -76,10 +77,14 @@ def read_message(source: bytes | str, *, profile: str = "3.1", policy: Policy | 
         noted.add("SSS110", "message", f"the message has {len(data)} bytes, more than the limit message_bytes "
                                        f"({limits.message_bytes})")
         raise RejectedError(list(noted))
+    carried = cut(data, limits)
+    if carried is not None:
+        data = carried[0]
     root = parse_tree(data, findings=noted, repairs=False, limits=limits)
     if b"xmlns" in data or b"\0" in data:       # in an encoding of ASCII letters no name has a namespace without it
         _unqualify(root)
-    return _Reader(noted, policy or PROFILES[profile], limits).envelope(root)
+    content = None if carried is None else carried[1]
+    return _Reader(noted, policy or PROFILES[profile], limits, content).envelope(root)
 
 
 def status_of(findings: Findings, others: Findings | None = None) -> Status:
@@ -123,8 +128,9 @@ def _unqualify(root: Any) -> None:
 class _Reader:
     """Turns elements into parts of a message, and tells what it does not understand."""
 
-    def __init__(self, findings: Findings, policy: Policy, limits: Limits) -> None:
+    def __init__(self, findings: Findings, policy: Policy, limits: Limits, content: str | None = None) -> None:
         self.findings, self.policy, self.limits = findings, policy, limits
+        self.content = content      # of Data, where it is not in the tree
 
     def tell(self, rule: str, element: Any, subject: str, message: str) -> None:
         """Record a finding about an element."""
@@ -197,7 +203,8 @@ class _Reader:
             self.tell("SSS301", element, _name(element), f"{element.getparent().tag} has no element {_name(element)}")
             return Foreign(form_of(element))
         if kind is Data:
-            return Data(_content(element), **self.values(element, Data))
+            content = _content(element) if self.content is None else self.content
+            return Data(content, **self.values(element, Data))
         if kind is Status:
             return self.status(element)
         for child in element:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record, each, holding
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding
 
 
 def directives(script: Path) -> dict[str, str]:
@@ -95,5 +95,7 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qalter": changing("qalter: Job not found\n"),
+                                "qmove": changing("qmove: Job not found\n"),
                                 "qhold": holding(True, "qhold: Job not found\n"),
                                 "qrls": holding(False, "qrls: Job not found\n")}

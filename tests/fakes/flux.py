@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Group, Lab, Record, each, holding
+from tests.fakes.lab import Command, Group, Lab, Record, changing, each, holding
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -139,7 +139,8 @@ def cancel(lab: Lab, arguments: list[str]) -> int:
 
 
 _SUBCOMMANDS: dict[str, Command] = {
-    "batch": batch, "jobs": jobs, "job": job, "getattr": getattr_, "run": run, "cancel": cancel}
+    "batch": batch, "jobs": jobs, "job": job, "getattr": getattr_, "run": run, "cancel": cancel,
+    "update": changing("flux-update: ERROR: unknown job id\n")}
 
 
 COMMANDS: dict[str, Command] = {"flux": Group("flux", _SUBCOMMANDS)}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
 
 _WORD = re.compile(r"'((?:[^']|'')*)'|(\S+)")
 
@@ -112,6 +112,7 @@ def condor_rm(lab: Lab, arguments: list[str]) -> int:
 
 COMMANDS: dict[str, Command] = {"condor_submit": condor_submit, "condor_q": condor_q, "condor_history": condor_history,
                                 "condor_rm": condor_rm,
+                                "condor_qedit": changing("Couldn't find/modify all jobs\n"),
                                 "condor_hold": holding(True, "Couldn't find/hold all jobs\n"),
                                 "condor_release": holding(False, "Couldn't find/release all jobs\n"),
                                 "condor_vacate_job": rerunning("Job not running to be vacated\n")}

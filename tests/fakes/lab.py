@@ -541,6 +541,24 @@ def rerunning(waits: str) -> Command:
     return command
 
 
+def changing(gone: str) -> Command:
+    """A command that changes a job, which one of its arguments names; the job remembers the others, where none names
+    what is not known. gone: what it says of a job that is not there."""
+    def command(lab: Lab, arguments: list[str]) -> int:
+        words = [word.removeprefix("JobId=") for word in arguments]
+        job = next((job for job in lab.jobs() if job["id"] in words and job["end"] is None), None)
+        if job is None:
+            sys.stderr.write(gone)
+            return 1
+        told = [word for word in words if word != job["id"]]
+        if any("nosuch" in word for word in told):
+            sys.stderr.write("nosuch is not known here\n")
+            return 1
+        lab.update(job["number"], changed=[*job.get("changed", ()), told])
+        return 0
+    return command
+
+
 def install(module: str, commands: Mapping[str, Command], state: Path, bin_directory: Path, forked: bool = True) -> Lab:
     """Put the commands of a stand-in into a folder as programs. module: the file they are in. forked: whether they ask
     the server of ``tests.forks``, which is worth its start where they are called at all."""

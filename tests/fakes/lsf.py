@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
 
 
 def directives(script: Path) -> list[list[str]]:
@@ -125,6 +125,7 @@ def bkill(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"bsub": bsub, "bjobs": bjobs, "bhist": bhist, "bkill": bkill,
+                                "bmod": changing("Job has already finished\n"),
                                 "bstop": holding(True, "Job has already finished\n"),
                                 "bresume": holding(False, "Job has already finished\n"),
                                 "brequeue": rerunning("Job is not running\n")}

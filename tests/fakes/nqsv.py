@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
 
 SERVER = "nqsv"
 
@@ -65,6 +65,8 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qalter": changing("qalter: Unknown Job Id\n"),
+                                "qmove": changing("qmove: Unknown Job Id\n"),
                                 "qhold": holding(True, "qhold: Unknown Job Id\n"),
                                 "qrls": holding(False, "qrls: Unknown Job Id\n"),
                                 "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
 
 SERVER = "head"
 _WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
@@ -158,6 +158,8 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel,
+                                "qalter": changing("qalter: Unknown Job Id\n"),
+                                "qmove": changing("qmove: Unknown Job Id\n"),
                                 "qhold": holding(True, "qhold: Unknown Job Id\n"),
                                 "qrls": holding(False, "qrls: Unknown Job Id\n"),
                                 "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

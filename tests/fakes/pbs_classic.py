@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
 from tests.fakes.pbs import directives, plain, resource_list
 
 SERVER = "head.example.org"
@@ -101,6 +101,8 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qdel": qdel,
+                                "qalter": changing("qalter: Unknown Job Id\n"),
+                                "qmove": changing("qmove: Unknown Job Id\n"),
                                 "qhold": holding(True, "qhold: Unknown Job Id\n"),
                                 "qrls": holding(False, "qrls: Unknown Job Id\n"),
                                 "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record, condensed, each, holding, numbers, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, condensed, each, holding, numbers, rerunning
 
 _RULES = {"smp": "$pe_slots", "mpi": "$fill_up", "pairs": "2"}
 
@@ -165,6 +165,7 @@ def qconf(lab: Lab, arguments: list[str]) -> int:
 
 
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qdel": qdel, "qconf": qconf,
+                                "qalter": changing("denied: job does not exist\n"),
                                 "qhold": holding(True, "denied: job does not exist\n"),
                                 "qrls": holding(False, "denied: job does not exist\n"),
                                 "qmod": qmod}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.lab import Command, Lab, Record, condensed, each, holding, numbers, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, condensed, each, holding, numbers, rerunning
 
 _FULL = ("sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
          "accounting/QOS policy (job submit limit, user's size and/or time limits)\n")
@@ -194,6 +194,8 @@ def scontrol(lab: Lab, arguments: list[str]) -> int:
     job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
     if arguments[0] in ("release", "uhold"):
         return holding(arguments[0] == "uhold", "Invalid job id specified\n")(lab, arguments)
+    if arguments[0] == "update":
+        return changing("Invalid job id specified\n")(lab, arguments[1:])
     if arguments[0] == "requeue":
         return rerunning("Job is pending execution\n")(lab, arguments)
     if job is None:

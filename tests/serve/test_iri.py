@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from sssjob.run.journal import open_journal
 from sssjob.serve.iri import VERSIONS
+from tests.run.support import eventually
 from tests.serve.conftest import Place, Reply, Serving
 
 SPEC: dict[str, Any] = {
@@ -188,18 +190,49 @@ def test_a_job_of_another_door_may_have_no_form_here(quiet: Place) -> None:
 
 @pytest.mark.parametrize(("body", "status", "named"), [
     (SPEC, 200, ""), ({"executable": "/bin/sh"}, 200, ""), ({"attributes": {"duration": None}}, 200, ""),
-    (SPEC | {"name": "four", "attributes": {"duration": 900, "queue_name": "q"}}, 501,
-     "name, attributes.duration, attributes.queue_name: a job that was submitted is not changed here"),
-    ({"arguments": []}, 501, "arguments: "), ({"environment": {"CODE": "4"}}, 501, "environment.CODE: "),
+    (SPEC | {"name": "four", "attributes": {"duration": 900, "queue_name": "q"}}, 503, "has not answered yet"),
+    ({"arguments": []}, 501, "arguments: what runs is not changed"),
+    ({"environment": {"CODE": "4"}}, 501, "environment.CODE: "),
     ({"resources": {"exclusive_node_use": True}}, 501, "resources.exclusive_node_use: "),
     ({"colour": "red"}, 422, "colour"), ({"container": {"image": "x"}}, 501, "container.image: "),
 ])
-def test_jobs_are_not_changed(quiet: Place, body: dict[str, Any], status: int, named: str) -> None:
-    """Who says what a job has is answered with the job; what would change is named."""
+def test_what_a_job_is_not_changed_into(quiet: Place, body: dict[str, Any], status: int, named: str,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who says what a job has is answered with the job; what is not changed is named. Nobody is there to answer."""
+    monkeypatch.setattr("sssjob.serve.desk._CANCEL_S", 0.0)
     launched = call(quiet, "POST", "/compute/job/local", SPEC, Idempotency_Key="unchanged")
     reply = call(quiet, "PUT", f"/compute/job/local/{launched.body['id']}", body)
     assert reply.status == status, reply
     assert reply.body["id"] == launched.body["id"] if status == 200 else named in reply.body["detail"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_job_is_changed(serving: Serving, version: str) -> None:
+    """It waits for its user. What it says is what it has from then on; the same once more changes nothing. One that
+    runs is changed as far as its resource manager does that."""
+    held = ("<Job><Id>h</Id><Name>old</Name><Executable>/bin/sleep</Executable><Arguments>60</Arguments>"
+            "<Hold>User</Hold><Requested><Duration>600</Duration><Queue>q</Queue></Requested></Job>")
+    with serving() as place:
+        assert place.call("amy", "POST", "/v1/jobs?policy=Ignore", held).status == 201
+
+        def put(body: dict[str, Any]) -> Reply:
+            """The answer to a change."""
+            return call(place, "PUT", "/compute/job/local/@1.1", body, version=version)
+
+        body = {"name": "new", "attributes": {"duration": 900, "account": "chem"}, "resources": {"process_count": 2}}
+        assert [put(body).status for _ in range(2)] == [200, 200]
+        spec = call(place, "GET", "/compute/status/local/@1.1?include_spec=true", version=version).body["job_spec"]
+        assert (spec["name"], spec["attributes"], spec["resources"]["process_count"]) == (
+            "new", {"duration": 900, "queue_name": "q", "account": "chem"}, 2)
+        with open_journal(place.journal) as journal:
+            log = [event.data for event in journal.entry(1).events() if event.kind == "answer"]
+        assert len(log) == 1 and log[0]["wish"].startswith("change ") and log[0]["refusal"] == ""
+        place.call("amy", "POST", "/v1/jobs/@1.1/release")
+        eventually(lambda: place.call("amy", "GET", "/v1/jobs/@1.1").body["jobs"][0]["state"] == "Running")
+        refused = put({"attributes": {"duration": 60}})
+        assert (refused.status, "attributes.duration: the executor local has no means" in refused.body["detail"]) == (
+            409, True)
+        place.call("amy", "POST", "/v1/jobs/@1.1/cancel")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -158,7 +158,7 @@ def test_a_job_that_runs_is_suspended_signalled_and_resumed(serving: Serving, tm
 
 @spec("SSSRMAP Actions", 4)
 def test_a_job_is_held_and_let_go(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By Set, or by what is in Data; nothing else of a job is changed, and nothing where one of several is wrong."""
+    """By Set, or by what is in Data; nothing is where one of several is wrong."""
     monkeypatch.setattr("sssjob.run.client.keep", lambda entry: None)
     asked_for: list[tuple[str, str]] = []
     numbers = count()
@@ -185,15 +185,46 @@ def test_a_job_is_held_and_let_go(serving: Serving, monkeypatch: pytest.MonkeyPa
         assert asked_for == [("hold", "@1.1"), ("release", "@1.1"), ("release", "@2.1"), ("hold", "@2.1"),
                              ("hold", "@1.1")]
         for expected, parts in (
-                ("316", (one, Set("Priority", "5"))), ("317", (one, Set("Hold", "System"))), ("314", (one,)),
+                ("316", (one, Set("Arguments", "5"))), ("317", (one, Set("Priority", "high"))),
+                ("317", (one, Set("Hold", "System"))), ("314", (one,)),
                 ("318", (one, Set("Hold", "User", "Inc"))), ("318", (one, Set("Hold", "User"), Set("Hold", ""))),
                 ("314", (Set("Hold", "User"),)), ("314", (one, Set("Hold", "User"), Data(where.format("one", "")))),
                 ("318", (one, Data(both))), ("314", (Data(where.format("one", "")),)),
-                ("316", (Data(where.format("two", "<Hold>User</Hold>") + where.format("one", "<Name>x</Name>")),)),
+                ("316", (Data(where.format("two", "<Hold>User</Hold>") + where.format("one", "<State>Hold</State>")),)),
                 ("710", (Data(where.format("one", "<Colour>red</Colour>")),)), ("300", (Data("<Job><Hold/></Job>"),)),
                 ("314", (Data("<Job><Hold>User</Hold></Job>"),))):
             assert modify(*parts)[0] == expected, parts
     assert len(asked_for) == 5      # nothing was asked for by what was refused
+
+
+@spec("SSSRMAP Actions", 4)
+def test_what_a_job_asks_for_is_modified(serving: Serving) -> None:
+    """By Set with units, by a Job in Data, and with its Hold in one request; by nobody else. The document has it."""
+    held = "<Job><Id>one</Id><Executable>/bin/true</Executable><Hold>User</Hold></Job>"
+    one, numbers = Where("Id", "one"), count()
+    with serving() as place:
+        asked(place, Request("Submit", "amy", (Object("Job"), Data(held)), id="s"))
+
+        def modify(*parts: Any, actor: str = "amy") -> tuple[str | None, int | None]:
+            """The code of an answer, and how many jobs it was done for."""
+            response = asked(place, Request("Modify", actor, (Object("Job"), *parts), id=f"m{next(numbers)}"))
+            return code(response), response.count
+
+        assert modify(one, Set("WallDuration", "600"), Set("Memory", "2", units="GB")) == ("000", 1)
+        assert modify(one, Set("Name", "other"), actor="bob") == ("000", 0)
+        assert modify(Data("<Job><Id>one</Id><Name>new</Name><Project>chem</Project></Job>")) == ("000", 1)
+        assert modify(one, Set("User", "zoe"))[0] == "444"
+        assert modify(one, Set("Nothing", "1"))[0] == "316"
+        document = place.call("amy", "GET", "/v1/jobs/one?as=xml").body
+        for text in ("<Duration>600</Duration>", '<Memory units="GB">2</Memory>', "<Name>new</Name>",
+                     "<Project>chem</Project>"):
+            assert text in document
+        change = "<Job><Name>third</Name></Job>"
+        assert place.call("amy", "POST", "/v1/jobs/one/change", change).body["refusals"] == {}
+        assert place.call("amy", "POST", "/v1/jobs/one/change", "<Job><Id>x</Id></Job>").status == 400
+        assert place.call("amy", "POST", "/v1/jobs/one/change", "<Job><Duration>x</Duration></Job>").status == 422
+        assert place.call("amy", "GET", "/v1/jobs/one").body["jobs"][0]["name"] == "third"
+        assert modify(one, Set("Hold", ""), Set("Priority", "3")) == ("000", 2)
 
 
 def test_what_is_recorded_ends_no_later_job(serving: Serving) -> None:

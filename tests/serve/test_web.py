@@ -24,8 +24,10 @@ from sssjob.run.journal import open_journal
 from sssjob.run.routing import Candidate, advance_all, begin_parts
 from sssjob.serve.access import Pace
 from sssjob.serve.contract import EVERYTHING
+from sssjob.serve.desk import Desk
 from sssjob.serve.operations import Operation
-from tests.serve.conftest import Place, Serving
+from tests.run.support import eventually
+from tests.serve.conftest import Place, Serving, still
 from tests.strategies import examples
 
 JOB = "<Job><Id>{0}</Id><Executable>/bin/sh</Executable><Arguments>-c '{1}'</Arguments></Job>"
@@ -408,3 +410,23 @@ def test_any_request_is_answered_and_never_with_500(quiet: Place, operation: Ope
     reply = quiet.call(user, operation.method, f"{path}?{query}", sent, Content_Type=(operation.takes or ("x/y",))[0])
     assert reply.status in {200, 201, 400, 403, 404, 409, 415, 422} or (
         reply.status == 501 and operation.name in ("balance", "query")), "there is no ledger"
+
+
+@pytest.mark.parametrize(("path", "looks"), [("/v1/jobs", True), ("/v1/jobs/@1.1", True),
+                                             ("/api/v2/compute/status/local/@1.1", True), ("/openapi.json", False)])
+def test_managers_are_asked_again_when_clients_ask(path: str, looks: bool, tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks how a job stands knows it soon, however seldom the server looks by itself."""
+    asked: list[float] = []
+    monkeypatch.setattr("sssjob.serve.web._SOONEST_S", 0.02)
+    monkeypatch.setattr(Desk, "follow", lambda desk, seconds: asked.append(time.monotonic()))
+    with still(tmp_path) as place:
+        assert place.call("amy", "POST", "/v1/jobs?wait=false", job("a")).status == 201
+        eventually(lambda: asked)
+        before = len(asked)
+        place.call("amy", "GET", path)
+        if looks:
+            eventually(lambda: len(asked) > before)
+        else:
+            time.sleep(0.05)
+            assert len(asked) == before

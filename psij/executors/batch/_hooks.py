@@ -24,7 +24,7 @@ from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
 from psij.executors.batch._ssh import host_of
 from psij.executors.batch._ssh_staging import check_modes
-from psij.executors.batch._terms import Failure, Order, Source
+from psij.executors.batch._terms import AnyOrder, Failure, Order, Source
 from psij.job import Job
 from psij.job_executor import JobExecutor
 from psij.job_executor_config import JobExecutorConfig
@@ -279,7 +279,13 @@ class BatchHooks(JobExecutor):
         """
         return None
 
-    def order_refusal(self, order: Order, out: str) -> str | None:
+    def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[_Words]:
+        """The commands that change a job that was submitted as ``before`` says into what ``after`` says; run one after
+        the other, and where one fails those of the way back. Raises InvalidJobException for what cannot be changed.
+        """
+        raise InvalidJobException(f"{self.name} has no command for that")
+
+    def order_refusal(self, order: AnyOrder, out: str) -> str | None:
         """Why the command of an order, which ended well, did not do it, from its output; None where it did."""
         return None
 

@@ -1,16 +1,18 @@
-"""Orders that change a native job: hold, release, rerun, suspend, resume, signal."""
+"""Orders that change a native job: hold, release, rerun, suspend, resume, signal; and what it asks for."""
 
 from __future__ import annotations
 
 import subprocess
+from copy import copy
 from functools import partial
 
 from psij._handlers import apart
-from psij.exceptions import SubmitException
+from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._asking import BatchAsking, reason
-from psij.executors.batch._terms import DEEDS, Failure, Order
+from psij.executors.batch._terms import DEEDS, AnyOrder, Failure, Order
 from psij.executors.batch._watch import Watcher, watcher_of
 from psij.job import Job
+from psij.job_spec import JobSpec
 
 
 class BatchOrders(BatchAsking):
@@ -48,17 +50,58 @@ class BatchOrders(BatchAsking):
         Raises as ``hold``."""
         apart(partial(self._act, job, "signal", name))
 
-    def _act(self, job: Job, order: Order, signal: str = "") -> None:
-        """Run a command that changes a native job: the one place through which orders reach the resource manager."""
-        deed = DEEDS[order]
+    def change(self, job: Job, before: JobSpec, after: JobSpec) -> None:
+        """Have a job that was submitted as one specification says ask for what another one says. Nothing happens where
+        it has ended.
+
+        Raises SubmitException, as ``hold``, also for what cannot be changed any more, all of which is named; the job
+        is then as it was.
+        """
+        apart(partial(self._change, job, before, after))
+
+    def _change(self, job: Job, before: JobSpec, after: JobSpec) -> None:
         if job.status.final:
             return
+        native_id = self._native_id_for(job, "changed")
+        try:
+            commands = self.get_change_commands(job, before, after)
+            back = self.get_change_commands(job, after, before) if len(commands) > 1 else []
+        except InvalidJobException as e:
+            raise SubmitException(f"Job {native_id} cannot be changed: {e}", e) from e
+        for number, command in enumerate(commands):
+            try:
+                self._tell(job, "change", "changed", command)
+            except SubmitException as e:
+                for undo in back[:number]:
+                    try:
+                        self._tell(job, "change", "changed", undo)
+                    except SubmitException as failure:
+                        raise SubmitException(f"{e}; what was changed before stays so: {failure}", e) from e
+                raise
+        if job.spec is not None and job.spec._name != after._name:
+            job.spec = copy(job.spec)
+            job.spec.name = after._name
+            if (watcher := watcher_of(self)) is not None:
+                watcher.renamed(job)
+
+    def _native_id_for(self, job: Job, deed: str) -> str:
+        """The native id of a job to which something is to be done. Raises SubmitException where it has none yet."""
         if job.native_id is None:       # its files are fetched, or nobody has submitted it
             raise SubmitException(f"Job {job.id} cannot be {deed}: {self.name} has not been given it yet",
                                   transient=True)
-        command = self.get_order_command(order, job.native_id, signal)
+        return job.native_id
+
+    def _act(self, job: Job, order: Order, signal: str = "") -> None:
+        deed = DEEDS[order]
+        if job.status.final:
+            return
+        command = self.get_order_command(order, self._native_id_for(job, deed), signal)
         if command is None:
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: {self.name} has no command for that")
+        self._tell(job, order, deed, command)
+
+    def _tell(self, job: Job, order: AnyOrder, deed: str, command: list[str]) -> None:
+        """Run a command that changes a native job: the one place through which orders reach the resource manager."""
         watcher = watcher_of(self)
         if watcher is not None and not self._is_there(watcher, job, deed):
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")

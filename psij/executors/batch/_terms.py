@@ -58,6 +58,8 @@ class Source:
 
 #: What a resource manager can be told to do with a job.
 Order = Literal["hold", "release", "rerun", "suspend", "resume", "signal"]
+#: The same, and that it asks for something else.
+AnyOrder = Order | Literal["change"]
 #: Order -> what is done to the job then, as a participle.
 DEEDS: Final[Mapping[Order, str]] = {"hold": "held", "release": "released", "rerun": "run again",
                                      "suspend": "suspended", "resume": "resumed", "signal": "signalled"}

@@ -217,6 +217,12 @@ class Watcher(Agenda):
         claim = there[item.native_id]
         return claim is None or repeats(claim, item.claim) or is_of(item, claim)
 
+    def renamed(self, job: Job) -> None:
+        """A job has another name now: by that it is told from others no more."""
+        with self._changed:
+            if (item := self._followed.get(job)) is not None:
+                item.identity.name = None
+
     def _guarded(self, item: Followed, function: Callable[..., None], *arguments: object) -> None:
         """Call a function for one job; what goes wrong with it concerns no other."""
         try:

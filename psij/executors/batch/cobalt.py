@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim, Whose
@@ -88,6 +89,10 @@ class CobaltJobExecutor(LrmExecutor):
 
     _ANSWERS = ANSWERS
     _ORDERS = Orders("qdel {}", re.compile("not found"), hold="qhold {}", release="qrls {}", held={"held": True})
+    #: As the manual page of its qalter has it; it was not tried.
+    _CHANGES = Changes("qalter {changes} {id}", {
+        **dict.fromkeys(("time", "t"), "-t"), **dict.fromkeys(("nodecount", "n"), "-n"),
+        **dict.fromkeys(("project", "A"), "-A")}, apart=dict.fromkeys(("queue", "q"), "qmove {value} {id}"))
     _TEMPLATE = "cobalt.sh.j2"
     _PREFIX = "cobalt"
     _CONFIG = CobaltExecutorConfig

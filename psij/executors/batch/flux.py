@@ -24,6 +24,7 @@ from typing import Any
 
 from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch._options import (
@@ -94,6 +95,10 @@ class FluxJobExecutor(LrmExecutor):
     _ORDERS = Orders("flux cancel {}", re.compile("unknown job id|inactive"), hold="flux job urgency {} hold",
                      release="flux job urgency {} default", signal="flux job kill -s SIG{signal} {}",
                      held={"urgency": "hold"})
+    #: flux-update(1), by releases from 0.55 on; which keys may be changed is up to plugins of the instance.
+    _CHANGES = Changes("flux update {id} {changes}", {
+        "job-name": "name=", "time-limit": "duration=", "t": "duration=", "queue": "queue=", "q": "queue="},
+        apart={"urgency": "flux job urgency {id} {value}"}, live=frozenset(("time-limit", "t")))
     _TEMPLATE = "flux.sh.j2"
     _PREFIX = "flux"
     _CHOOSING = ("FLUX_URI",)

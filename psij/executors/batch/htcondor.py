@@ -24,6 +24,7 @@ from typing import Any
 
 from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes, megabytes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
 from psij.executors.batch._options import custom_directives, job_name, requested, resources, share
@@ -103,6 +104,12 @@ class HTCondorJobExecutor(LrmExecutor):
     _ORDERS = Orders("condor_rm {}", re.compile("not found|couldn't find", re.IGNORECASE), hold="condor_hold {}",
                      release="condor_release {}", rerun="condor_vacate_job {}",
                      suspend="condor_suspend {}", resume="condor_continue {}", held={"hold": True})
+    #: A job that runs would heed it when it begins again only. Sizes have units, where the attribute is a number.
+    _CHANGES = Changes("condor_qedit {id} {changes}", _AnyCase({
+        "my.jobbatchname": "JobBatchName=", "batch_name": "JobBatchName=", "periodic_remove": "PeriodicRemove=",
+        "priority": "JobPrio=", "request_cpus": "RequestCpus=", "request_gpus": "RequestGPUs=",
+        "request_memory": "RequestMemory=", "requirements": "Requirements=", "rank": "Rank="}),
+        values={"request_memory": megabytes})
     _TEMPLATE = "htcondor.sh.j2"
     _PREFIX = "htcondor"
     _CHOOSING = ("CONDOR_CONFIG", "SCHEDD_HOST", "SCHEDD_NAME")

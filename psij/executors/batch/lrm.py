@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from typing import IO, Any, ClassVar
 
 from psij._plugins import EXECUTORS
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._changes import Changes, commands, differences
 from psij.executors.batch._files import KEEP, recorded
 from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch._host import HERE, Host
@@ -100,6 +102,8 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     _ANSWERS: ClassVar[SubmitAnswers]
     _ORDERS: ClassVar[Orders]
+    #: How a job that was submitted is changed; None where it cannot be.
+    _CHANGES: ClassVar[Changes | None] = None
     _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
@@ -289,6 +293,28 @@ class LrmExecutor(BatchSchedulerExecutor):
         words: str | None = getattr(self._ORDERS, order)
         return None if words is None else self._order(words, native_id, signal)
 
+    def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[list[str]]:
+        """Those of ``_CHANGES`` for the options that differ. What the script itself says stays as it was submitted."""
+        if self._CHANGES is None:
+            raise InvalidJobException(f"{self.name} has no command for that")
+        for says in (_members_of_script, partial(self._said_by_script, job)):
+            old, new = (says(spec) for spec in (before, after))
+            if changed := [name for name, value in new.items() if value != old[name]]:
+                raise InvalidJobException(f"{', '.join(changed)}: the script that was submitted says it")
+        differing = differences(*(self._directives(job, spec) for spec in (before, after)))
+        return [self._there(*command) for command in commands(
+            self._CHANGES, differing, job.native_id or "", begun=job.status.state is JobState.ACTIVE,
+            manager=self.name)]
+
+    def _said_by_script(self, job: Job, spec: JobSpec) -> dict[str, object]:
+        """What the script says beside its options because of the resources, by what the template calls it."""
+        shown = Job(spec)
+        shown._id, shown.executor = job.id, self
+        context = {"psij": {"launch_command": [str(word) for word in self._launch_command(shown)]}}
+        values = self._template_context(shown, spec, context)
+        return {name: str(value) for name, value in values.items()
+                if name not in ("directives", "around", "more_parts", "step")}
+
     def get_cancel_command(self, native_id: str) -> list[str]:
         """The cancel of ``_ORDERS``."""
         return self._order(self._ORDERS.cancel, native_id)
@@ -404,6 +430,11 @@ def _knows_itself(spec: JobSpec) -> bool:
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
     texts = [str(path) for path in paths if path is not None] + list(map(str, (spec.environment or {}).values()))
     return any(not text.isascii() and (ID_MARK in text or NUMBER_MARK in text) for text in texts)
+
+
+def _members_of_script(spec: JobSpec) -> dict[str, object]:
+    """The members of a specification of which no option is made."""
+    return {name: value for name, value in spec._values().items() if name not in ("name", "resources", "attributes")}
 
 
 def array_id(native_id: str) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._options import (
@@ -103,6 +104,10 @@ class LsfJobExecutor(LrmExecutor):
     _ORDERS = Orders("bkill {}", re.compile("already finished|no matching job|is not found", re.IGNORECASE),
                      hold="bstop {}", release="bresume {}", rerun="brequeue {}",
                      suspend="bstop {}", resume="bresume {}", signal="bkill -s {signal} {}", held={"H": True})
+    #: bmod(1), of which all requirements are given again. Whether a job that runs may have another limit is up to the
+    #: site (LSB_MOD_ALL_JOBS).
+    _CHANGES = Changes("bmod {changes} {id}", {option: f"-{option}" for option in (
+        "G", "J", "M", "P", "R", "U", "W", "app", "n", "q", "sla", "sp")}, live=frozenset("W"))
     _TEMPLATE = "lsf.sh.j2"
     _SLOTS_ARE_CORES = True
     _PREFIX = "lsf"

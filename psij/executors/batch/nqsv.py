@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._options import (
     custom_directives,
     job_name,
@@ -71,6 +72,9 @@ class NQSVJobExecutor(LrmExecutor):
 
     _ANSWERS = ANSWERS
     _ORDERS = Orders("qdel {}", _NOT_THERE, hold="qhold {}", release="qrls {}", rerun="qrerun {}", held={"h": True})
+    #: As of any qalter(1P) and qmove(1P): it was not tried with NQSV.
+    _CHANGES = Changes("qalter {changes} {id}", {option: f"-{option}" for option in ("A", "N", "l", "p")},
+                       apart={"q": "qmove {value} {id}"}, each=frozenset("l"))
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
     _CONFIG = NQSVExecutorConfig

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch._identity import Claim
@@ -109,6 +110,9 @@ class GenericPBSJobExecutor(LrmExecutor):
                      hold="qhold {}", release="qrls {}", rerun="qrerun {}",
                      suspend="qsig -s suspend {}", resume="qsig -s resume {}", signal="qsig -s SIG{signal} {}",
                      held={"h": True})
+    #: qalter(1B), qmove(1B). Users may only lower the limit of a job that runs.
+    _CHANGES = Changes("qalter {changes} {id}", {option: f"-{option}" for option in ("A", "N", "l", "p")},
+                       apart={"q": "qmove {value} {id}"}, each=frozenset("l"), live=frozenset(("l=walltime",)))
     _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
+from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._host import Host
 from psij.executors.batch._identity import Claim
@@ -34,7 +35,7 @@ from psij.executors.batch._options import (
     time_limit,
 )
 from psij.executors.batch._sge_records import job_lists, parse_qacct
-from psij.executors.batch._terms import Order, Orders
+from psij.executors.batch._terms import AnyOrder, Orders
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     Source,
@@ -57,7 +58,7 @@ from sssjob.templates.quoting import Directive, sge
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
-_DONE_BY_QMOD: Final[Mapping[Order, str]] = {"rerun": "Pushed rescheduling", "suspend": "- suspended job",
+_DONE_BY_QMOD: Final[Mapping[AnyOrder, str]] = {"rerun": "Pushed rescheduling", "suspend": "- suspended job",
                                              "resume": "- unsuspended job"}
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
@@ -116,6 +117,9 @@ class SGEJobExecutor(LrmExecutor):
     #: Jobs that are not restartable (``-r y``, or the queue's rerun) are refused by qmod.
     _ORDERS = Orders("qdel {}", re.compile("does not exist"), hold="qhold {}", release="qrls {}",
                      rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}", held={"h": True})
+    #: All resources are given again. What is changed of a job that runs would count when it is run again only.
+    _CHANGES = Changes("qalter {changes} {id}", {option: f"-{option}" for option in (
+        "N", "P", "A", "ar", "js", "l", "p", "pe", "q")})
     _TEMPLATE = "sge.sh.j2"
     _SLOTS_ARE_CORES = True
     _PREFIX = "sge"
@@ -227,7 +231,7 @@ class SGEJobExecutor(LrmExecutor):
         begin = local_time(at, "%Y%m%d%H%M.%S", self.host)
         return None if begin is None else {"sge.a": begin}
 
-    def order_refusal(self, order: Order, out: str) -> str | None:
+    def order_refusal(self, order: AnyOrder, out: str) -> str | None:
         """What qmod says in place of ``Pushed rescheduling of job 6 on host h`` or ``amy - suspended job 6``; it ends
         well in any case (8.1.9)."""
         done = _DONE_BY_QMOD.get(order)

@@ -18,6 +18,7 @@ from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
+from psij.executors.batch._changes import Changes, megabytes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
@@ -105,6 +106,15 @@ _NAMED = (("partition", "queue_name"), ("account", "account"), ("reservation", "
 _VARIABLES = {"array": "SBATCH_ARRAY_INX", "time": "SBATCH_TIMELIMIT", "mem": "SBATCH_MEM_PER_NODE",
               "chdir": "SBATCH_WORKDIR"}
 
+# Options of sbatch -> keywords of scontrol update, by scontrol(1); tried with 22.05.8. Numbers of nodes and tasks are
+# not among them: sbatch has put those into the environment of the job, and srun heeds them there.
+_UPDATED = {
+    "account": "Account=", "constraint": "Features=", "exclude": "ExcNodeList=", "gres": "Gres=",
+    "job-name": "JobName=", "licenses": "Licenses=", "mem": "MinMemoryNode=", "mem-per-cpu": "MinMemoryCPU=",
+    "nice": "Nice=", "nodelist": "ReqNodeList=", "partition": "Partition=", "priority": "Priority=", "qos": "QOS=",
+    "reservation": "ReservationName=", "time": "TimeLimit=", "time-min": "TimeMin=", "tmp": "MinTmpDiskNode=",
+    "wckey": "WCKey="}
+
 _ARRAY_SIZE = 1001      # MaxArraySize by default (slurm.conf(5))
 _REFUSED = {
     **dict.fromkeys(("array", "a"), "a PSI/J job is one job"),
@@ -132,6 +142,9 @@ class SlurmJobExecutor(LrmExecutor):
                      hold="scontrol uhold {}", release="scontrol release {}", rerun="scontrol requeue {}",
                      suspend="scontrol suspend {}", resume="scontrol resume {}",
                      signal="scancel --full --signal={signal} {}", held={"hold": True})
+    #: A part of a heterogeneous job has an id of its own here. Of a job that runs users may only lower the limit.
+    _CHANGES = Changes("scontrol update JobId={id} {changes}", _UPDATED, live=frozenset(("job-name", "time")),
+                       values=dict.fromkeys(("mem", "mem-per-cpu", "tmp"), megabytes))
     _TEMPLATE = "slurm.sh.j2"
     _PREFIX = "slurm"
     _CONFIG = SlurmExecutorConfig
