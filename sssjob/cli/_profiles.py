@@ -63,7 +63,8 @@ def profiles() -> dict[str, tuple[str, Site | SSSJobError]]:
             read[name] = path, error
     rates = {os.path.join(os.path.dirname(path), site.rates) for path, site in read.values()
              if not isinstance(site, SSSJobError) and site.rates is not None}
-    return {name: one for name, one in read.items() if not (isinstance(one[1], SSSJobError) and one[0] in rates)}
+    return {name: (path, site) for name, (path, site) in read.items() if path not in rates or not isinstance(
+        site, SSSJobError)}
 
 
 def load_ids(name: str | None) -> Mapping[str, str]:
