@@ -548,11 +548,11 @@ def changing(gone: str) -> Command:
         words = [word.removeprefix("JobId=") for word in arguments]
         job = next((job for job in lab.jobs() if job["id"] in words and job["end"] is None), None)
         if job is None:
-            sys.stderr.write(gone)
+            lab.err.write(gone)
             return 1
         told = [word for word in words if word != job["id"]]
         if any("nosuch" in word for word in told):
-            sys.stderr.write("nosuch is not known here\n")
+            lab.err.write("nosuch is not known here\n")
             return 1
         lab.update(job["number"], changed=[*job.get("changed", ()), told])
         return 0
