@@ -63,7 +63,7 @@ def test_a_later_release_with_a_profile() -> None:
     <NodeCount>2</NodeCount>
     <Processors>16</Processors>
     <Memory units="MB" metric="PerNode">16000</Memory>
-    <Resource name="GPU" metric="PerNode">4</Resource>
+    <Resource name="GPU" type="a100" metric="PerNode">4</Resource>
     <Feature aggregation="List">ib,zen</Feature>
     <Duration>3600</Duration>
     <Extension type="Scheduler" name="NodeProcessors">8</Extension>
