@@ -10,6 +10,8 @@ The front door in Python, imported when it is used; docs/python.md shows it::
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.version import __version__
@@ -75,6 +77,25 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(place), name)
+
+
+class _Room(ModuleType):
+    """A room whose name is that of a function of the front door (``run``, ``query``): it is called as that one."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return __getattr__(self.__name__.rpartition(".")[2])(*args, **named)
+
+
+class _Package(ModuleType):
+    """This package: importing a room puts its module under the name, be it that of a function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _PLACES and isinstance(value, ModuleType):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

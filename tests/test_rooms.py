@@ -21,7 +21,7 @@ LINKED: Final = ("schemas", "templates", "translators")     # installed inside s
 FLAT: Final = {module: room for room, modules in {
     "ground": "errors limits packages processes version",
     "document": "consequences findings rules",
-    "front": "front _callable __main__",
+    "front": "front __main__",
 }.items() for module in modules.split()}
 
 BELOW: Final = "ground lrm document"
@@ -54,13 +54,10 @@ ABOVE_ALL: Final = {"cli", "front"}
 EXCEPTIONS: Final = {
     ("sssjob.document.element", "sssjob.xml._twin_dicts"),
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
-    ("sssjob.query", "sssjob._callable"),
-    ("sssjob.run", "sssjob._callable"),
 }
 
 #: Imports inside functions that close a circle of modules: (module, module). None may be added, as with the exceptions.
 ARROWS_BACK: Final = {
-    ("sssjob._callable", "sssjob.front"),
     ("sssjob.document.element", "sssjob.document._by_hand"),
     ("sssjob.document.element", "sssjob.document._sentences"),
     ("sssjob.document.element", "sssjob.document.accessors"),

@@ -18,7 +18,6 @@ from typing import Any, Final, Literal
 
 from lxml import etree
 
-from sssjob._callable import make_callable
 from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.document.vocabulary import CONTAINERS
 from sssjob.errors import QueryError, UsageError
@@ -317,6 +316,3 @@ def _placed(job: Any, element: Any) -> Any:
         copied.append(inner)
         inner = copied
     return job
-
-
-make_callable(__name__)
