@@ -27,6 +27,7 @@ def wrong(first: int, count: int, folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)       # a busy machine makes it long, and no plan wrong
 def test_a_few_plans(tmp_path: Path) -> None:
     """P1, P2, P3, P4."""
     assert wrong(FIRST, 6, tmp_path) == []

@@ -21,7 +21,9 @@ from tests.psij.managers import MANAGERS, Manager
 from tests.psij.test_batch import HOSTILE
 from tests.psij.test_local_strings import ODD_NAMES
 
-ANY_DIRECTIVE = re.compile(r"\s*#\s*(SBATCH|PBS|BSUB|\$|COBALT)|\W*(flux|FLUX):")
+SENTINELS = sorted({manager.script.sentinel for manager in MANAGERS.values() if manager.script.sentinel})
+ANY_DIRECTIVE = re.compile("|".join(rf"\s*#\s*{re.escape(sentinel[1:])}" for sentinel in SENTINELS)
+                           + r"|\W*(flux|FLUX):")
 
 
 @pytest.fixture(params=MANAGERS)

@@ -23,6 +23,7 @@ CASES = [
     (Layout(nodes=2, per_node=3), 6, 6, 6, None, 2),
     (Layout(per_node=2, tasks=6, cpus=2), 6, 6, 12, 2, 3),
     (Layout(per_node=2, processors=6), 6, 6, 6, 1, 3),
+    (Layout(per_node=2, tasks=5), 5, 5, 5, None, 3),
     (Layout(geometry=(1, 2, 3)), 6, 6, 6, None, 3),
     (Layout(nodes=2, cpus=4), None, None, 8, 4, 2),
     (Layout(cpus=4), None, None, 4, 4, None),
