@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,14 @@ def test_what_a_check_finds_possible_a_target_can_be_asked_for(choices: list[Alt
                            for op, value in choice) for choice in choices) for n in range(1, 7))
     assert least_request(asked).possible is possible
     assert (bounds_of([parse(asked).root]) is not None) is possible
+
+
+@pytest.mark.parametrize(("conditions", "possible"), [
+    ([("GT", 3), ("LT", 4)], False), ([("GT", 3), ("LT", 5)], True), ([("GE", 2), ("LE", 3), ("NE", 2)], True),
+    ([("GE", 2), ("LE", 3), ("NE", 2), ("NE", 3)], False)])
+def test_whole_numbers_between_bounds(conditions: Alternatives, possible: bool) -> None:
+    bounds = bounds_of([parse(demanded(*([condition] for condition in conditions))).root])
+    assert (bounds is not None) is possible
 
 
 def test_a_search_that_would_take_too_long_is_given_up() -> None:

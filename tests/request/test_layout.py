@@ -20,6 +20,8 @@ CASES = [
     (Layout(tasks=4, cpus=2), 4, 4, 8, 2, None),
     (Layout(tasks=8, processors=4), 8, 8, 8, None, None),
     (Layout(nodes=3, processors=4), None, 4, 4, None, 3),
+    (Layout(nodes=4, processors=3), None, 4, 4, None, 4),
+    (Layout(nodes=4, tasks=3), 3, 3, 4, None, 4),
     (Layout(nodes=2, per_node=3), 6, 6, 6, None, 2),
     (Layout(per_node=2, tasks=6, cpus=2), 6, 6, 12, 2, 3),
     (Layout(per_node=2, processors=6), 6, 6, 6, 1, 3),
@@ -60,9 +62,25 @@ def test_what_amounts_of_a_node_are_multiplied_with(layout: Layout, nodes: int |
     (Layout(tasks=4, cpus=2), 2, [Kind(2, 2, 4)]),
     (Layout(nodes=2), 2, [Kind(2)]),
     (Layout(nodes=4, tasks=4, processors=7), 4, [Kind(3, 1, 2), Kind(1, 1, 1)]),
+    (Layout(nodes=4, tasks=2, processors=4), 4, [Kind(2, 1, 1), Kind(2, 0, 1)]),     # a node without tasks has one
 ])
 def test_kinds_of_places(layout: Layout, places: int, kinds: list[Kind]) -> None:
     assert layout.kinds(places) == kinds
+
+
+@pytest.mark.parametrize(("nodes", "most", "tasks", "widened"), [
+    (4, 8, 2, (4, 8)), (4, 8, 10, (5, 8)), (4, 8, 40, (8, None)), (4, None, 40, (4, None))])
+def test_a_range_of_nodes_is_as_wide_as_its_tasks_need(nodes: int, most: int | None, tasks: int,
+                                                       widened: tuple[int, int | None]) -> None:
+    """Two tasks a node: never less than the least, nor more than the most."""
+    layout = Layout(nodes=nodes, nodes_most=most, tasks=tasks)
+    layout.widen(2)
+    assert (layout.nodes, layout.nodes_most) == widened
+
+
+@pytest.mark.parametrize(("tasks", "empty"), [(6, False), (5, False), (4, True), (3, True)])
+def test_a_distribution_that_leaves_a_node_empty_is_odd(tasks: int, empty: bool) -> None:
+    assert bool(Layout(nodes=3, tasks=tasks, per_node=2).doubt("TasksPerNode")) == empty
 
 
 def test_further_units_go_along() -> None:
