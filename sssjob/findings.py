@@ -41,6 +41,8 @@ class Policy(Enum):
         return _POLICIES.get(text.strip().lower())
 
 
+#: How many findings their collector shows of itself.
+_SHOWN: Final = 10
 #: The path of a job of a group, with its number.
 _PLACE: Final = re.compile(r"^(.*/JobGroup(?:\[\d+\])?/Job)\[(\d+)\]", re.ASCII)
 _POLICIES: Final = {p.value.lower(): p for p in Policy}
@@ -263,3 +265,8 @@ class Findings:
 
     def __getitem__(self, index: int) -> Finding:
         return self._kept[index]
+
+    def __repr__(self) -> str:
+        lines = [str(finding) for finding in self._kept[:_SHOWN]]
+        more = len(self) + self.overflow - len(lines)
+        return f"Findings({lines})" if not more else f"Findings({lines} and {more} more)"

@@ -237,3 +237,11 @@ def test_an_error_comes_back_from_another_process(error: SSSJobError) -> None:
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(again) is type(error) and str(again) == str(error)
         assert repr(vars(again)) == repr(vars(error))
+
+
+def test_findings_show_themselves() -> None:
+    """At a prompt they were ``<sssjob.findings.Findings object at 0x...>``; a document that was made has no lines."""
+    group = JobGroup(id="g", jobs=[Job(id="1"), Job(id="1")])
+    assert repr(sssjob.check(group)) == "Findings([\"-: SSS308 error Job Id '1' is used twice\"])"
+    colours = sssjob.check("<Job>" + "<Colour>red</Colour>" * 12 + "</Job>")
+    assert repr(colours).endswith("'] and 2 more)") and repr(Findings()) == "Findings([])"

@@ -73,6 +73,17 @@ class AskedAmounts:
         """The values that the job (None) or a task group asks for itself."""
         return self._values.get((group, None), [])
 
+    @cached_property
+    def least_processors(self) -> Amount | None:
+        """The processors of a job that says nothing of them: one, or one on each of its nodes, for no manager starts a
+        job on fewer. None where it says how many."""
+        if any("Processors" in (p.tag, p.attributes.get("name")) for p in self.all_values) or self._totals.processors:
+            return None
+        nodes = self._totals.nodes
+        if nodes is None:
+            return Amount("Processors", Decimal(1), of_one=("Processors is not said", None))
+        return Amount("Processors", Decimal(int(nodes.value)), origin="one on each node")
+
     @property
     def seconds(self) -> Decimal | None:
         """The longest Duration that any level asks for, in seconds; None where none is said."""

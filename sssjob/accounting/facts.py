@@ -231,8 +231,12 @@ class Facts:
                context: str | None = None) -> list[Amount]:
         """The amounts of a name: one, or one a type of a Resource; several where parts were held for different times.
         kind, metric, context: only those."""
-        if self.asked is not None and self.asked.adds(name):
-            return self._told(self.asked.amounts(name, kind, metric, context, group=self.group))
+        asked = self.asked
+        if asked is not None and name == "Processors" and self.group is None and not (kind or metric or context) and (
+                least := asked.least_processors) is not None:
+            return self._told([least])
+        if asked is not None and asked.adds(name):
+            return self._told(asked.amounts(name, kind, metric, context, group=self.group))
         conditions = {} if kind is None and metric is None and context is None else {
             a: want for a, want in (("type", kind), ("metric", metric), ("context", context)) if want is not None}
         by_type: dict[str | None, list[_Found]] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import zone_of
+from sssjob.document.lexical import utc
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
 
@@ -101,7 +101,7 @@ def line(entry: Entry) -> str:
     job = f" for job {escape(entry.job, 100)} of {escape(entry.machine, 60)}" if entry.job else ""
     refers = f" of entry {entry.refers}" if entry.refers else ""
     if not entry.account:
-        return f"{entry.number}: {entry.kind} of the books up to {when(entry.document['until'])}"
+        return f"{entry.number}: {entry.kind} of the books up to {utc(entry.document['until'])}"
     if entry.kind == "account":
         details = ", ".join(" ".join((name.replace("_", " "), *_words(value)))
                             for name, value in entry.document["settings"].items())
@@ -116,11 +116,6 @@ def _words(value: object) -> list[str]:
     if isinstance(value, list | tuple):
         return list(map(str, value))
     return [] if value is True else [str(value)]
-
-
-def when(epoch: int) -> str:
-    """A time as it is printed."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment_of(text: str | None, zone: str | None, option: str) -> int | None:

@@ -25,11 +25,11 @@ from sssjob.cli._ledger import (
     timezone,
     told,
     unit_of,
-    when,
 )
 from sssjob.cli._options import Session, common, format_option, output_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
+from sssjob.document.lexical import utc
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
@@ -118,7 +118,7 @@ class _Shown:
                 for s in summed(self.entries, self.sums, by, self.zone)]
         else:
             titles = "entry", "time", "kind", "about", unit
-            rows = [(str(e.number), when(e.moment(by)), e.kind, escape(_about(e), LONG), f"{e.change:+f}")
+            rows = [(str(e.number), utc(e.moment(by)), e.kind, escape(_about(e), LONG), f"{e.change:+f}")
                     for e in self.entries]
         blank = ("",) * (len(titles) - 2)
         if self.all:
@@ -199,7 +199,7 @@ def show(entry: int, place: str | None, as_json: bool) -> int:
         entry_found = ledger.entry(entry)
     if as_json:
         return told(entry_found, True)
-    lines = [line(entry_found), f"  time: {when(entry_found.time)}"]
+    lines = [line(entry_found), f"  time: {utc(entry_found.time)}"]
     if reason := entry_found.document.get("reason"):
         lines.append(f"  reason: {escape(str(reason), 400)}")
     if charge := entry_found.document.get("charge"):

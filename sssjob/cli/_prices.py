@@ -187,7 +187,7 @@ def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | U
     findings.places = places
     for note in price.notes:
         findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
-                     policy=session.policy or Policy.WARN)
+                     policy=session.policy or Policy.WARN, consequence="costs")
     return findings
 
 

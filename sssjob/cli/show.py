@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from sssjob.cli._findings import SECRET, coloured, width
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.document.element import Container, Property, Raw
+from sssjob.document.lexical import utc
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import escape
 
@@ -319,8 +319,8 @@ def _gather(blocks: Iterable[Container], secrets: bool) -> Values:
 def moment(value: object) -> str:
     """Seconds of the epoch as a time in UTC, ISO 8601."""
     try:
-        return datetime.fromtimestamp(int(str(value)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
+        return utc(int(str(value)))
+    except ValueError:
         return str(value)
 
 

@@ -70,9 +70,14 @@ class Children(MutableSequence[C]):
         else:
             self._owner.items.insert(places[-1] + 1 if places else len(self._owner.items), value)
 
-    def replace(self, values: Iterable[C]) -> None:
-        """Put others in place of all that are there."""
-        new = [self._checked(v) for v in values]
+    def replace(self, values: Iterable[C] | None) -> None:
+        """Put others in place of all that are there; None takes them away."""
+        if values is not None and not isinstance(values, Iterable):
+            name = self._kind.__name__
+            raise UsageError(f"a list of {name} is expected in {self._owner.tag}, not "
+                             + (f"one {name}: put it in brackets, [...]" if isinstance(values, self._kind) else
+                                f"a {type(values).__name__}"))
+        new = [self._checked(v) for v in values or ()]
         places = self._places()
         first = places[0] if places else len(self._owner.items)
         del self[:]
@@ -92,6 +97,61 @@ class Children(MutableSequence[C]):
 
     def __repr__(self) -> str:
         return repr(self._all())
+
+
+class Listed(Accessor, Generic[C]):
+    """Accessor of the children of one kind, a live list. Setting takes a list of them, or None, which takes them away;
+    so does ``del``."""
+
+    def __init__(self, kind: type[C], text: str) -> None:
+        self.kind, self.text = kind, text
+
+    def describe(self) -> str:
+        """What the list holds."""
+        return self.text
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Listed[C]: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> Children[C]: ...
+    def __get__(self, obj: Container | None, owner: type) -> Listed[C] | Children[C]:
+        return self if obj is None else Children(obj, self.kind)
+
+    def __set__(self, obj: Container, values: Iterable[C] | None) -> None:
+        Children(obj, self.kind).replace(values)
+
+    def __delete__(self, obj: Container) -> None:
+        self.__set__(obj, None)
+
+
+class DefaultsOf(Accessor, Generic[C]):
+    """Accessor of the Defaults of a kind; several are read as one, and None stands for none."""
+
+    def __init__(self, kind: type[C]) -> None:
+        self.kind = kind
+
+    def describe(self) -> str:
+        """Which Defaults they are."""
+        return f"The {self.kind.tag}; several are read as one, in order. None where there are none."
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> DefaultsOf[C]: ...
+    @overload
+    def __get__(self, obj: Container, owner: type) -> C | None: ...
+    def __get__(self, obj: Container | None, owner: type) -> DefaultsOf[C] | C | None:
+        if obj is None:
+            return self
+        kind = self.kind
+        return joined(obj, kind) if any(isinstance(i, kind) for i in obj.items) else None
+
+    def __set__(self, obj: Container, value: C | None) -> None:
+        kind = self.kind
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"a {kind.__name__} is expected in {obj.tag}, not a {type(value).__name__}")
+        Children(obj, kind).replace(() if value is None else (value,))
+
+    def __delete__(self, obj: Container) -> None:
+        self.__set__(obj, None)
 
 
 # --- blocks -------------------------------------------------------------------------------------------------------
@@ -183,6 +243,9 @@ class Block(Accessor, Generic[C]):
     def __get__(self, obj: Container, owner: type) -> C: ...
     def __get__(self, obj: Container | None, owner: type) -> Block[C] | C:
         return self if obj is None else joined(obj, self.kind())
+
+    def __delete__(self, obj: Container) -> None:
+        self.__set__(obj, None)
 
     def __set__(self, obj: Container, value: Any) -> None:
         kind = self.kind()

@@ -82,6 +82,10 @@ class _PropertyAccessor(Accessor):
 
         return property_text(self.owner, self.tag)
 
+    def __delete__(self, obj: Container) -> None:
+        obj.put(self.tag, None)
+
+
 class TextAttribute(_AttributeAccessor):
     """Accessor of an attribute of type String: its text, or the default of the specification, or None."""
 

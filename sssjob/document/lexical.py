@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ __all__ = [
     "read_duration",
     "read_float",
     "read_integer",
+    "utc",
     "write_boolean",
     "write_datetime",
     "write_duration",
@@ -281,6 +282,14 @@ def write_datetime(value: int) -> str:
 # Duration -------------------------------------------------------------------------------------------------------------
 
 _DURATION_FORM = "Duration, seconds, as 3600"
+
+
+def utc(seconds: int) -> str:
+    """A time as people read it: ``2030-01-01T00:00:00Z``; the seconds where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)
 
 
 def read_duration(text: str, limits: Limits = LIMITS) -> int:

@@ -7,12 +7,12 @@ container is made with what is in it, by Python names: ``Job(id="1", requested={
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from sssjob.document import accessors
-from sssjob.document._views import Block, Children, joined
+from sssjob.document._views import Block, DefaultsOf, Listed
 from sssjob.document.element import Container, Item, Property, Raw, Value, new_property
 from sssjob.errors import UsageError
 
@@ -24,8 +24,6 @@ __all__ = [
     "Property", "Raw", "Requested", "Task", "TaskDefaults", "TaskGroup", "TaskGroupDefaults", "Value",
     "bodies_of", "new_property",
 ]
-
-_C = TypeVar("_C", bound=Container)
 
 
 class _Absentable(Container):
@@ -124,66 +122,6 @@ class _Scope(Container):
         return container
 
 
-def _defaults(owner: Container, kind: type[_C]) -> _C | None:
-    """The Defaults of a kind; several are read as one. None where there are none."""
-    return joined(owner, kind) if any(isinstance(i, kind) for i in owner.items) else None
-
-
-def _set_defaults(owner: Container, kind: type[_C], value: _C | None) -> None:
-    """Put one Defaults in place of all; None takes them away."""
-    if value is not None and not isinstance(value, kind):
-        raise UsageError(f"a {kind.__name__} is expected in {owner.tag}, not a {type(value).__name__}")
-    Children(owner, kind).replace(() if value is None else (value,))
-
-
-class _Tasks(_Scope):
-    __slots__ = ()
-
-    @property
-    def tasks(self) -> Children[Task]:
-        """The explicit tasks, in order; a live list: what is appended here is in the group."""
-        return Children(self, Task)
-
-    @tasks.setter
-    def tasks(self, values: Iterable[Task]) -> None:
-        """Have these tasks instead of the explicit ones."""
-        Children(self, Task).replace(values)
-
-    @property
-    def defaults(self) -> TaskDefaults | None:
-        """The TaskDefaults of this group; several are read as one."""
-        return _defaults(self, TaskDefaults)
-
-    @defaults.setter
-    def defaults(self, value: TaskDefaults | None) -> None:
-        """Have these TaskDefaults instead of those that are there; None: none."""
-        _set_defaults(self, TaskDefaults, value)
-
-
-class _TaskGroups(_Scope):
-    __slots__ = ()
-
-    @property
-    def task_groups(self) -> Children[TaskGroup]:
-        """The explicit task groups, in order; none means one implicit group. A live list."""
-        return Children(self, TaskGroup)
-
-    @task_groups.setter
-    def task_groups(self, values: Iterable[TaskGroup]) -> None:
-        """Have these task groups instead of the explicit ones."""
-        Children(self, TaskGroup).replace(values)
-
-    @property
-    def defaults(self) -> TaskGroupDefaults | None:
-        """The TaskGroupDefaults of this job; several are read as one."""
-        return _defaults(self, TaskGroupDefaults)
-
-    @defaults.setter
-    def defaults(self, value: TaskGroupDefaults | None) -> None:
-        """Have these TaskGroupDefaults instead of those that are there; None: none."""
-        _set_defaults(self, TaskGroupDefaults, value)
-
-
 class Task(_Scope, accessors.TaskAccessors):
     """One execution endpoint (section 7.0)."""
 
@@ -198,6 +136,13 @@ class TaskDefaults(_Scope, accessors.TaskAccessors):
     tag = "TaskDefaults"
 
 
+class _Tasks(_Scope):
+    __slots__ = ()
+
+    tasks = Listed(Task, "The explicit tasks, in order. A live list.")
+    defaults = DefaultsOf(TaskDefaults)
+
+
 class TaskGroup(_Tasks, accessors.TaskGroupAccessors):
     """Tasks and what they have in common (section 6.0)."""
 
@@ -210,6 +155,14 @@ class TaskGroupDefaults(_Tasks, accessors.TaskGroupAccessors):
 
     __slots__ = ()
     tag = "TaskGroupDefaults"
+
+
+class _TaskGroups(_Scope):
+    __slots__ = ()
+
+    task_groups = Listed(
+        TaskGroup, "The explicit task groups, in order; none means one implicit group. A live list.")
+    defaults = DefaultsOf(TaskGroupDefaults)
 
 
 class Job(_TaskGroups, accessors.JobAccessors):
@@ -232,25 +185,8 @@ class JobGroup(accessors.JobGroupAccessors):
     __slots__ = ()
     tag = "JobGroup"
 
-    @property
-    def jobs(self) -> Children[Job]:
-        """The jobs, in document order; references among them have ``reference`` set. A live list."""
-        return Children(self, Job)
-
-    @jobs.setter
-    def jobs(self, values: Iterable[Job]) -> None:
-        """Have these jobs instead of those that are there."""
-        Children(self, Job).replace(values)
-
-    @property
-    def defaults(self) -> JobDefaults | None:
-        """The JobDefaults; several are read as one, in order."""
-        return _defaults(self, JobDefaults)
-
-    @defaults.setter
-    def defaults(self, value: JobDefaults | None) -> None:
-        """Have these JobDefaults instead of those that are there; None: none."""
-        _set_defaults(self, JobDefaults, value)
+    jobs = Listed(Job, "The jobs, in document order; references among them have ``reference`` set. A live list.")
+    defaults = DefaultsOf(JobDefaults)
 
 
 CLASSES: dict[str, type[Container]] = {

@@ -13,6 +13,7 @@ import psij
 from psij.executors.batch._array_jobs import numbers_text
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.rendered import Rendered
+from sssjob.document.lexical import utc
 from sssjob.errors import UsageError
 from sssjob.run.arrays import arrays_for
 from sssjob.run.plan import Plan, PlannedJob
@@ -118,4 +119,4 @@ def _waits(job: PlannedJob, here: bool) -> Iterator[str]:
     if job.held and not job.held_there:
         yield "held until it is released"
     if here:
-        yield f"not before {job.eligible}, in seconds since the epoch"
+        yield f"not before {utc(job.eligible or 0)}"

@@ -227,8 +227,9 @@ class _Checker(Looks):
                 if identifier is not None:
                     first = before.earlier(child.tag, identifier.text, _life(child), child.line)
                     if first is not None:
-                        self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice (first "
-                                  f"in line {first})", child, Place(place, child.tag, number), identifier)
+                        self.tell("SSS308", identifier.text, f"{child.tag} Id {identifier.text!r} is used twice"
+                                  + (f" (first in line {first})" if first else ""), child,
+                                  Place(place, child.tag, number), identifier)
 
     def siblings(self, scope: Container) -> Siblings:
         """Those before the first child of a scope: none."""

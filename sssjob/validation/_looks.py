@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from sssjob.document.element import Container, Item, Property
-from sssjob.document.lexical import LexicalError, LimitError
+from sssjob.document.lexical import LexicalError, LimitError, utc
 from sssjob.document.model import Document
 from sssjob.document.states import job_state
 from sssjob.document.values import resource_limit
@@ -114,8 +114,8 @@ class Looks:
         eligible, by = (container.first(tag) for tag in ("EligibleTime", "DeadlineTime"))
         if eligible is not None and by is not None and isinstance(eligible.value, int) and isinstance(by.value, int) \
                 and by.value < eligible.value:
-            self.tell("SSS423", "DeadlineTime", f"the job must end by {by.text} and may not start before "
-                      f"{eligible.text}", container, place, by, severity=None if self.pending() else "warning")
+            self.tell("SSS423", "DeadlineTime", f"the job must end by {utc(by.value)} and may not start before "
+                      f"{utc(eligible.value)}", container, place, by, severity=None if self.pending() else "warning")
 
     def eligible(self, container: Container, place: Place, props: Found) -> None:
         """The same where there is no deadline."""

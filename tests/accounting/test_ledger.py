@@ -293,7 +293,7 @@ def test_a_statement_opens_and_closes(ledger: Ledger) -> None:
     (lambda x: x.adjust("chem", D(0), reason="x"), "adjusts nothing"),
     (lambda x: x.refund(5), "there is no entry 5"),
     (lambda x: x.release(5), "there is no entry 5"),
-    (lambda x: x.quote(job(state="Running"), None, rates()), "no quote: nothing-priced"),
+    (lambda x: x.quote(job(state="Running"), None, rates()), "no quote: no-duration"),
     (lambda x: x.hold(Job(), None, rates()), "it has no Id"),
 ])
 def test_refusals_post_nothing(ledger: Ledger, call: Callable[[Ledger], object], message: str) -> None:

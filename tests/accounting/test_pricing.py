@@ -216,7 +216,7 @@ def test_quote(rates: str, job: str, amount: str) -> None:
 
 @pytest.mark.parametrize(("rates", "job", "reason", "said"), [
     ("VBR Processors 1", "<Requested><Processors>4</Processors></Requested>", "no-duration", "Duration is not said"),
-    ("VBR Processors 1", "<Requested><Duration>10</Duration></Requested>", "nothing-priced", "Processors"),
+    ("VBR Memory 1", "<Requested><Duration>10</Duration></Requested>", "nothing-priced", "Memory"),
     ("VBR Processors 1", '<Requested><Processors op="GT">4</Processors><Processors op="LT">3</Processors>'
      "<Duration>1</Duration></Requested>", "request-contradictory", "contradict"),
 ])

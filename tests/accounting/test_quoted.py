@@ -61,9 +61,9 @@ def test_an_array_of_nobody_knows_how_many_elements_is_not_quoted(indices: str, 
     (TWO.format("<Processors>2</Processors>", "<TaskCount>3</TaskCount>"), "5.00"),
     ("<Processors>9</Processors>" + TWO.format("<Processors>2</Processors>", "<TaskCount>3</TaskCount>"), "9.00"),
     (TWO.format("<Resource name='GPU' type='a100'>1</Resource>", "<Resource name='GPU' type='v100'>2</Resource>"),
-     "3000000.00"),
+     "3000001.00"),
     ("<Resource name='GPU' type='a100'>1</Resource>" + TWO.format("<Resource name='GPU' type='v100'>2</Resource>",
-                                                                 "<Name>b</Name>"), "3000000.00"),
+                                                                 "<Name>b</Name>"), "3000001.00"),
     # factors that follow
     ("<Memory metric='PerNode'>4</Memory><TaskGroup><TaskDistribution>{1}{2,3}</TaskDistribution></TaskGroup>",
      "2011.00"),
@@ -73,7 +73,7 @@ def test_an_array_of_nobody_knows_how_many_elements_is_not_quoted(indices: str, 
     ("<Memory metric='PerSlot'>4</Memory>" + EIGHT.format("<Processors>2</Processors>"), "80.00"),
     ("<Memory metric='PerGPU'>4</Memory>" + EIGHT.format("<Resource name='GPU'>1</Resource>"), "8000040.00"),
     ("<Memory metric='PerGPU'>4</Memory><NodeCount>2</NodeCount><Resource name='GPU' metric='PerNode'>3</Resource>",
-     "6002024.00"),
+     "6002026.00"),
     (EIGHT.format("<Processors>2</Processors><Memory metric='PerProcessor'>3</Memory>"), "64.00"),
     (EIGHT.format("<Resource name='GPU'>2</Resource><Memory metric='PerGPU'>3</Memory>"), "16000056.00"),
     ("<NodeCount>2</NodeCount>" + EIGHT.format("<Memory metric='PerNode'>3</Memory>"), "2014.00"),
@@ -81,7 +81,7 @@ def test_an_array_of_nobody_knows_how_many_elements_is_not_quoted(indices: str, 
     ("<Memory metric='PerChunk'>4</Memory><Extension type='Scheduler' name='ChunkCount'>3</Extension>"
      "<Processors>3</Processors>", "15.00"),
     # several conditions on one amount: all have to hold
-    ("<NodeCount>2</NodeCount><Requested><Memory metric='PerNode'>3</Memory><Memory>4</Memory></Requested>", "2006.00"),
+    ("<NodeCount>2</NodeCount><Requested><Memory metric='PerNode'>3</Memory><Memory>4</Memory></Requested>", "2008.00"),
     # alternatives at a level
     ("<TaskGroup><Requested><Processors>8</Processors><Processors conj='Or'>4</Processors></Requested></TaskGroup>",
      "8.00"),
@@ -94,15 +94,18 @@ def test_amounts_add_up(job: str, amount: str) -> None:
 
 
 @pytest.mark.parametrize(("job", "amount", "name"), [
-    ("<Memory metric='PerNode'>3</Memory>" + HOUR, "3.00", "Memory is PerNode, and NodeCount"),
+    (HOUR, "1.00", "Processors"), ("<Resource name='GPU' type='a100'>2</Resource>", "2000001.00", "Processors"),
+    ("<Memory metric='PerNode'>3</Memory>" + HOUR, "4.00", "Processors; Memory is PerNode, and NodeCount"),
+    ("<Memory metric='PerProcessor'>3</Memory>" + HOUR, "4.00", "Processors; Memory is PerProcessor, and Processors"),
     (EIGHT.format("<Memory metric='PerNode'>3</Memory>"), "11.00", "Memory is PerNode, and NodeCount"),
-    ("<Memory metric='PerProcessor'>3</Memory>" + HOUR, "3.00", "Memory is PerProcessor, and Processors"),
     ("<Processors metric='PerNode'>4</Processors>", "4.00", "Processors is PerNode, and NodeCount")])
 def test_where_nothing_says_how_many_one_is_priced_and_told(job: str, amount: str, name: str) -> None:
-    """``--mem=4G`` says the memory of a node, and most scripts do not say how many nodes they take."""
+    """``--mem=4G`` says the memory of a node, and most scripts do not say how many nodes they take;
+    ``--time`` alone is a job on one processor."""
     made = quoted(EACH, job)
     assert str(made.amount) == amount
-    assert [note.message for note in made.notes] == [f"{name} is not said: it is priced as for one, the least"]
+    assert [note.message for note in made.notes] == [
+        f"{each} is not said: it is priced as for one, the least" for each in name.split("; ")]
 
 
 @pytest.mark.parametrize(("job", "reason", "detail"), [
@@ -254,7 +257,10 @@ def quoted_as_charged(job: Job, elements: int = 1) -> None:
         return
     if any(total.value.denominator != 1 for total in totals.all()):
         return      # ten tasks of which three are described: no document holds a third
-    run = charge(ran(list(totals.all()), totals.seconds), RATES)
+    delivered = list(totals.all())
+    if totals.processors is None:       # every job has one, and one on each of its nodes
+        delivered.append(Total(("Processors", None, None), totals.nodes.value if totals.nodes else Fraction(1)))
+    run = charge(ran(delivered, totals.seconds), RATES)
     assert isinstance(made, Charge) == isinstance(run, Charge), (made, run)
     if isinstance(made, Charge) and isinstance(run, Charge):
         assert made.exact == run.exact * elements

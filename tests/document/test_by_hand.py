@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -191,6 +192,37 @@ def test_copies_that_share_their_items_keep_theirs() -> None:
     copy = Job(job.items)
     copy.id = "2"
     assert (job.id, copy.id) == ("1", "2")
+
+
+def test_del_takes_away_as_none_does() -> None:
+    """Properties that stand once and often, blocks, lists of children and their defaults; del of what is not there is
+    as quiet as setting it to None."""
+    job = Job(id="1", node_count=2, hold=["User", "System"], requested={"memory": "2 GB"}, environment={"A": "1"},
+              task_groups=[TaskGroup(task_count=2)], defaults=TaskGroupDefaults(task_count=1))
+    for _ in range(2):
+        del job.id, job.node_count, job.hold, job.requested.memory, job.environment, job.task_groups, job.defaults
+    assert job == Job(requested=Requested()) and not job.requested
+    del job.requested
+    assert job == Job()
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "message"), [
+    (JobGroup, "jobs", Job(), "a list of Job is expected in JobGroup, not one Job: put it in brackets, [...]"),
+    (Job, "task_groups", TaskGroup(),
+     "a list of TaskGroup is expected in Job, not one TaskGroup: put it in brackets, [...]"),
+    (TaskGroup, "tasks", 5, "a list of Task is expected in TaskGroup, not a int"),
+    (TaskGroupDefaults, "tasks", [Job()], "a Task is expected in TaskGroupDefaults, not a Job"),
+    (Job, "defaults", JobDefaults(), "a TaskGroupDefaults is expected in Job, not a JobDefaults")])
+def test_children_of_another_kind_are_refused_in_a_sentence(kind: Any, name: str, value: Any, message: str
+                                                            ) -> None:
+    """Whether the container is made with them or gets them later; one that is not in a list had a TypeError of Python's
+    own. None takes them away, as it does a property."""
+    container = kind()
+    for give in (lambda: setattr(container, name, value), lambda: kind(**{name: value})):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            give()
+    setattr(container, name, None)
+    assert container.items == kind(**{name: None}).items == []
 
 
 # --- making -------------------------------------------------------------------------------------------------------

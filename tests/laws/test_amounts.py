@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 
 from hypothesis import HealthCheck, given, settings
 
@@ -146,6 +147,7 @@ def problems(name: str, text: str) -> list[tuple[str, str]]:
     for line in text.splitlines():
         if (tag := _untold_name(line, request, output, findings)) is not None:
             broken.append(("name untold", f"{tag} is asked for and not written: {line}\n{about}"))
+    broken += [("told twice", f"{one}\n{about}") for one, other in combinations(findings, 2) if one.same(other)]
     broken += [("misplaced", f"{place}\n{about}") for place in misplaced(text, findings)]
     return broken
 

@@ -51,6 +51,11 @@ GE_LE = '<Processors op="GE">{}</Processors>\n<Processors op="LE">{}</Processors
 FOUR_OF_NODE = group(PER_NODE.format(4), each("<Processors>3</Processors>"))
 NODES = '<NodeCount op="GE">{}</NodeCount>\n<NodeCount op="LE">{}</NodeCount>'
 CASES = {
+    "GPUs of the job, and those of each task, which count the tasks": document(
+        in_requested("<Resource name='GPU'>3</Resource>"), group(each("<Resource name='GPU'>1</Resource>"))),
+    "GPUs of the job that are fewer than those of its group": document(
+        in_requested("<Resource name='GPU'>1</Resource>"),
+        defaults(in_requested("<Resource name='GPU'>2</Resource>"), each("<Resource name='GPU'>1</Resource>"))),
     "a group of nodes alone beside one of tasks": document(
         group(TASKS.format(3)), group(in_requested("<NodeCount>2</NodeCount>"))),
     "equal groups that are started once on the tasks of a node": document(

@@ -78,13 +78,14 @@ class Asking(Asked):
         self.keys = self.tags | self._extensions.keys()
 
     def _note_at(self, rule: str, entry: Entry | None, message: str, severity: Severity | None, subject: str) -> None:
-        """One finding, with line and column of the directive where the document came from a script."""
+        """One finding, with line and column of the directive where the document came from a script; what several groups
+        or parts of a job find at one place is told once."""
         if self.silent:
             return
         if entry is None:
             path, item = self._about(None, subject)
             self.findings.add(rule, subject or "Job", message, severity=severity, policy=self.policy, path=path,
-                              item=item, within=self.job, once=self.again)
+                              item=item, within=self.job, once=self.again or self.findings.places is not None)
             return
         directive = self._origins.get(id(entry.item))
         origin = None if directive is None else directive[1]
@@ -93,13 +94,13 @@ class Asking(Asked):
         if origin is None:
             self.findings.add(rule, subject or entry.called, message, severity=severity, policy=entry.policy,
                               path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry),
-                              once=self.again or bool(self.alike))
+                              once=self.again or bool(self.alike) or self.findings.places is not None)
         else:
             shown = message if message.startswith(f"{origin.shown}:") else f"{origin.shown}: {message}"
             self.findings.add(rule, subject or entry.called, shown, severity=severity,
                               policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
                               excerpt=origin.text, item=entry.item, within=self.job,
-                              consequence=self._fate(rule, entry), once=self.again or bool(self.alike))
+                              consequence=self._fate(rule, entry), once=True)
 
     def _fate(self, rule: str, entry: Entry) -> Consequence | Literal[""]:
         """What it means for the job to lose an option that only another dialect knows, where that one says so."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from sssjob.request.asked import GROUP, GROUPS, JOB
+from sssjob.request.asked import GROUP, GROUPS, JOB, TASK
 from sssjob.request.layout import Layout
 from sssjob.templates.quoting import word
 from sssjob.translators.scripts.asking import Asking
@@ -143,8 +143,9 @@ def launched(asked: Sequence[Asking]) -> str:
     asked: the parts of the job as the target has them.
     """
     first = asked[0]
-    if len(first.groups) < 2 and not first.listed and not any(
-            first.said(tag) for tag in ("TaskCount", "TaskDistribution")):
+    counting = [e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)] or [
+        e for e in first.said("Resource") if e.level in TASK]       # GPUs of each task count tasks too
+    if len(first.groups) < 2 and not first.listed and not counting and not first.says("TasksPerGPU"):
         return ""               # nothing says how many: the totals need not be asked
     copies = copies_of(first, native=len(asked) > 1)
     if copies < 2:
@@ -152,7 +153,7 @@ def launched(asked: Sequence[Asking]) -> str:
     if len(asked) > 1:          # parts of a heterogeneous job, which one command starts in all of them
         return f"srun --het-group={','.join(str(number) for number in range(len(asked)))} "
     launcher = _launcher(first)
-    entry = next((e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)), None)
+    entry = next(iter(counting), None)
     if not launcher:
         message = f"{first.dialect.title} starts the executable by itself, and not {copies} copies of it"
         if entry is None:

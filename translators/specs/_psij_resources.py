@@ -66,11 +66,22 @@ class Resources(Asked):
             self.note("SSS502", span[0], f"NodeCount: {layout.nodes} is taken of {span[0].text} to {span[1].text}")
         if of_places:
             layout.processors = self._most("Processors", layout)
+        self._tasks_of_gpus(layout)
         if not self.target.executor:
             self._beside_gpus(layout)
         if "nodes" in per and not layout.spread_evenly():
             self._lost("Processors", f"{layout.processors} processors in all, perhaps not the same number on each node")
         return layout
+
+    def _tasks_of_gpus(self, layout: Layout) -> None:
+        """As many processes as the GPUs of the job are for, where each has its own and nothing else counts them. An
+        executor counts them itself for a script, which is started once."""
+        if layout.task_total is not None or len(self.groups) > 1 or not any(
+                e.level in TASK for e in self.said("Resource")):
+            return
+        totals = request_of(self.job, bare=True).totals
+        if totals.copies > 1 or not self.target.executor:
+            layout.tasks = totals.layout.tasks
 
     def _beside_gpus(self, layout: Layout) -> None:
         """The processors that each GPU has beside it as those of the processes, or of the one that there is."""
@@ -159,11 +170,14 @@ class Resources(Asked):
         entry = each or self.one("Resource", self.amounts, carried=("units", "metric"), name="GPU")
         if entry is None:
             return None, None
-        for e in self.beside(entry):
-            if e.level == entry.level or not self.target.side_by_side:
-                self._beside(e, "another number of GPUs is written")
         amount = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
         processes = layout.tasks_assumed
+        for e in self.beside(entry):
+            if each is not None and e.level not in TASK and "metric" not in e.attributes and (
+                    e.value == amount * processes):
+                e.used, e.understood = True, e.understood | e.attributes.keys()
+            elif e.level == entry.level or not self.target.side_by_side:
+                self._beside(e, "another number of GPUs is written")
         if each is not None:
             return amount * processes, amount
         factor = self._factor(entry, layout)
