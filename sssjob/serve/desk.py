@@ -429,6 +429,7 @@ class Desk:
         from sssjob.sssrmap import Get, Response, Status, Where
         from sssjob.sssrmap.answering import answer, answers
         from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
+        from sssjob.sssrmap.properties import close_to
         from sssjob.sssrmap.sources import LEDGER_KINDS, JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
@@ -447,7 +448,8 @@ class Desk:
         user.require("ledger")
         unknown = next((asked.name for asked in request.objects if asked.name not in LEDGER_KINDS), None)
         if unknown is not None and profile != "gold":
-            text = f"{escape(unknown, 60)} is not a valid object (known: {', '.join(LEDGER_KINDS)})"
+            text = f"{escape(unknown, 60)} is not a valid object (known: {', '.join(LEDGER_KINDS)})" \
+                   f"{close_to(unknown, LEDGER_KINDS)}"
             return [Response((Status.of("740", text),), request.actor)]
         with self.ledger(create=False) as ledger:
             return answered(LedgerSource(ledger) if profile != "gold" else GoldSource(ledger, request))
