@@ -198,7 +198,8 @@ def test_a_job_of_another_door_may_have_no_form_here(quiet: Place) -> None:
      "resources.exclusive_node_use: Extension ExclusiveNodeUse of a job that was submitted is not changed"),
     ({"attributes": {"custom_attributes": {"x.y": "1"}, "duration": 60}}, 501, "attributes.custom_attributes.x.y: "),
     ({"attributes": {"custom_attributes": {"flag": ""}}}, 501, "attributes.custom_attributes.local.flag: "),
-    ({"colour": "red"}, 422, "the body is no JobSpec: colour"), ({"container": {"image": "x"}}, 501, "container.image: "),
+    ({"colour": "red"}, 422, "the body is no JobSpec: colour"),
+    ({"container": {"image": "x"}}, 501, "container.image: "),
 ])
 def test_what_a_job_is_not_changed_into(quiet: Place, body: dict[str, Any], status: int, named: str,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
