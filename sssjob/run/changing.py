@@ -190,7 +190,8 @@ def _stated(job: Job) -> Iterator[tuple[_Path, Property]]:
                 raise UsageError(f"{item.tag} of a job that was submitted is not changed")
     for path, p in leaves_of(job):
         if p.tag in _NEVER:
-            raise UsageError(f"{p.tag} of a job that was submitted is not changed: {_NEVER[p.tag]}")
+            name = f"{p.tag} {escape(str(p.get('name')), 80)}" if p.get("name") else p.tag
+            raise UsageError(f"{name} of a job that was submitted is not changed: {_NEVER[p.tag]}")
         if any(name in p.attributes for name in _OF_CONDITIONS):
             raise UsageError(f"{p.tag}: a change is no condition")
         yield path, p

@@ -24,11 +24,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sssjob.document.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.xml._toml import TOMLError, read_toml
 
-__all__ = ["RIGHTS", "Audit", "DeniedError", "Pace", "User", "Users", "new_token", "read_users"]
+__all__ = ["RIGHTS", "Audit", "DeniedError", "Pace", "User", "Users", "new_token", "others", "read_users"]
 
 #: Right -> what it allows. Who has none of them converts, matches and quotes documents.
 RIGHTS: Final = {
@@ -62,6 +63,19 @@ class User:
         """Raise DeniedError where the user has not a right."""
         if right not in self.rights:
             raise DeniedError(f"{self.name} has not the right {right}")
+
+
+def others(scope: Container, user: User) -> list[str]:
+    """The Users whom a job or its defaults ask for, besides this one; who ran a job is a fact, and asks for nothing."""
+    names: list[str] = []
+    stack = [scope]
+    while stack:
+        for item in stack.pop().items:
+            if isinstance(item, Container):
+                stack += [item] if item.tag != "Delivered" else ()
+            elif item.tag == "User" and isinstance(item, Property) and item.text != user.name:
+                names.append(item.text)
+    return names
 
 
 class Users:

@@ -20,14 +20,14 @@ from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.run.backends import KEPT
-from sssjob.run.changing import change_text, job_of, leaves_of
+from sssjob.run.changing import change_text, job_of
 from sssjob.run.client import Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
 from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import Filter, Listed, listed
 from sssjob.run.rows import Row
-from sssjob.serve.access import DeniedError, User
+from sssjob.serve.access import DeniedError, User, others
 from sssjob.xml.reader import read_document
 
 if TYPE_CHECKING:
@@ -324,10 +324,10 @@ class Desk:
         if user.may("act-for"):
             return
         for job, defaults in document.jobs():
-            for _, p in leaves_of(effective(job, defaults).fold()):
-                if p.tag == "User" and p.text != user.name:
+            if others(job, user) or (defaults is not None and others(defaults, user)):
+                for name in others(effective(job, defaults).fold(), user):
                     raise DeniedError(f"{user.name} has not the right act-for, which jobs of the User "
-                                      f"{escape(p.text, 60)} need")
+                                      f"{escape(name, 60)} need")
 
     def owner(self, number: int) -> str | None:
         """The user whose a submission is."""
@@ -429,6 +429,7 @@ class Desk:
         from sssjob.sssrmap import Get, Response, Status, Where
         from sssjob.sssrmap.answering import answer, answers
         from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
+        from sssjob.sssrmap.properties import close_to
         from sssjob.sssrmap.sources import LEDGER_KINDS, JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
@@ -448,7 +449,7 @@ class Desk:
         unknown = next((asked.name for asked in request.objects if asked.name not in LEDGER_KINDS), None)
         if unknown is not None and profile != "gold":
             text = f"{escape(unknown, 60)} is not a valid object (known: {', '.join(LEDGER_KINDS)})"
-            return [Response((Status.of("740", text),), request.actor)]
+            return [Response((Status.of("740", text + close_to(unknown, LEDGER_KINDS)),), request.actor)]
         with self.ledger(create=False) as ledger:
             return answered(LedgerSource(ledger) if profile != "gold" else GoldSource(ledger, request))
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from sssjob.run.journal import Journal
@@ -31,6 +32,7 @@ KINDS: Final = {
 }
 _KEPT: Final = 10_000       # latest events
 _AT_ONCE: Final = 1_000
+_IN_ONE: Final = 20         # that are sent together
 _ALIVE_S: Final = 15.0      # between two signs of life on a quiet stream
 
 
@@ -103,9 +105,10 @@ class Happenings:
             news = self._news
             while at < self.last:
                 batch, at = await self._after(at)
-                for happening in batch:
-                    if await sees(happening.submission):
-                        yield happening.text
+                texts = [happening.text for happening in batch if await sees(happening.submission)]
+                for begin in range(0, len(texts), _IN_ONE):
+                    yield "".join(texts[begin:begin + _IN_ONE])
+                    await asyncio.sleep(0)      # what was written is sent in the next turn of the loop
             if self.closed:
                 break
             try:
@@ -116,5 +119,6 @@ class Happenings:
 
     async def _after(self, number: int) -> tuple[list[Happening], int]:
         if number >= self._from:
-            return [happening for happening in self._latest if happening.number > number], self.last
+            latest = takewhile(lambda happening: happening.number > number, reversed(self._latest))
+            return list(latest)[::-1], self.last
         return await self._read(number)

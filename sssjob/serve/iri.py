@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -201,21 +201,40 @@ def _update(desk: Desk, call: Call) -> Answer:
     row = _found(desk, call)
     own = {"inherit_environment": True} | _spec(desk, row)
     stated = _stated(call).model_dump(exclude_unset=True)
-    differing = list(_differing(stated, own))
-    if fixed := [name for name in differing if name.partition(".")[0] not in _CHANGED]:
-        raise RequestError(501, f"{', '.join(fixed)}: what runs is not changed; cancel the job and submit another one")
-    if not differing:
+    paths = list(_differing(stated, own))
+    if fixed := [path for path in paths if path[0] not in _CHANGED]:
+        raise RequestError(501, f"{_named(fixed)}: what runs is not changed; cancel the job and submit another one")
+    if not paths:
         return 200, _job_of(row)
     try:
         text = change_text(_difference(own, _merged(own, stated)))
     except UsageError as error:
-        raise RequestError(501, f"{', '.join(differing)}: {escape(str(error), 400)}") from None
+        refused = [path for path in paths if not _is_changeable(own, stated, path)]
+        raise RequestError(501, f"{_named(refused or paths)}: {escape(str(error), 400)}") from None
     answer = desk.wish(call.user, f"change {text}", row.key)
     if answer["refusals"]:
-        raise RequestError(409, f"{', '.join(differing)}: {escape(answer['refusals'][row.key], 1000)}")
+        raise RequestError(409, f"{_named(paths)}: {escape(answer['refusals'][row.key], 1000)}")
     if answer["waiting"]:
         raise RequestError(503, "it is asked for, and the resource manager has not answered yet")
     return 200, _job_of(_found(desk, call))
+
+
+def _named(paths: Iterable[Sequence[str]]) -> str:
+    """Members as an error names them."""
+    return ", ".join(".".join(path) for path in paths)
+
+
+def _is_changeable(own: Plain, stated: Plain, path: Sequence[str]) -> bool:
+    """Whether a member that is stated otherwise could be changed, were it the only one."""
+    alone: Any = stated
+    for name in path:
+        alone = alone[name]
+    for name in reversed(path):
+        alone = {name: alone}
+    try:
+        return bool(change_text(_difference(own, _merged(own, alone))))
+    except UsageError:
+        return False
 
 
 def _merged(own: Plain, stated: Plain) -> Plain:
@@ -239,13 +258,15 @@ def _leaves(spec: Plain) -> list[tuple[tuple[str, ...], Property]]:
     return list(leaves_of(job_of(take(json.dumps(spec).encode(), "-", source="psij").document)))
 
 
-def _differing(stated: Plain, own: Plain, path: str = "") -> Iterator[str]:
-    """The members that are stated otherwise than a job has them."""
+def _differing(stated: Plain, own: Plain, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of members that are stated otherwise than a job has them. Of a variable or a custom attribute no text
+    is a value too."""
+    is_named = path[-1:] in (("environment",), ("custom_attributes",))
     for name, value in stated.items():
         if isinstance(value, dict) and isinstance(own.get(name, {}), dict):
-            yield from _differing(value, own.get(name) or {}, f"{path}{name}.")
-        elif value is not None and (value or None) != (own.get(name) or None):
-            yield f"{path}{name}"
+            yield from _differing(value, own.get(name) or {}, (*path, name))
+        elif value is not None and (value != own.get(name) if is_named else (value or None) != (own.get(name) or None)):
+            yield *path, name
 
 
 def _found(desk: Desk, call: Call) -> Row:

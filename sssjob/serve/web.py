@@ -37,6 +37,7 @@ from sssjob.serve.operations import Answer, Call, Operation, RequestError
 
 __all__ = ["Server", "application"]
 
+_OWNERS: Final = 10_000     # of submissions, that are remembered
 _LOOK_S: Final = 0.25       # between two looks for news in the journal
 _SOONEST_S: Final = 5.0     # between two questions how jobs stand, where clients ask for that
 _FOLLOW_S: Final = 15.0     # that resource managers have to say how jobs stand; longer than accounting may be late
@@ -63,6 +64,7 @@ class Server:
     counter: Counter = field(init=False)
     happenings: Happenings = field(init=False)
     _changes: int = field(default=-1, init=False)
+    _owners: dict[int, str | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.counter = Counter(self.workers)
@@ -70,6 +72,14 @@ class Server:
 
     async def _read(self, number: int) -> tuple[list[Happening], int]:
         return await self.workers.do("news", lambda desk: happenings(desk.journal, number))
+
+    async def owner(self, submission: int) -> str | None:
+        """The user whose a submission is. No thread is asked again and again, for all listeners hear of the same."""
+        if submission not in self._owners:
+            if len(self._owners) >= _OWNERS:
+                self._owners.clear()
+            self._owners[submission] = await self.workers.do("news", lambda desk: desk.owner(submission))
+        return self._owners[submission]
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -272,9 +282,7 @@ class _Application:
     def _stream(self, call: Call) -> Response:
         async def sees(submission: int) -> bool:
             """Whether the user may see a submission."""
-            if call.user.may("see-all"):
-                return True
-            return call.user.name == await self.server.workers.do("news", lambda desk: desk.owner(submission))
+            return call.user.may("see-all") or call.user.name == await self.server.owner(submission)
 
         since = call.whole("since") if call.stated("since") else call.whole("Last-Event-ID") if call.stated(
             "Last-Event-ID") else None

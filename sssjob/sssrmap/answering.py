@@ -20,7 +20,7 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.sssrmap.conditions import Test, condition
 from sssjob.sssrmap.joining import joined, tables
 from sssjob.sssrmap.model import ACTIONS, GET_OPS, Count, Data, Get, MessageError, Request, Response, Status, Where
-from sssjob.sssrmap.properties import Property, Selected, Typed
+from sssjob.sssrmap.properties import Property, Selected, Typed, rank
 from sssjob.sssrmap.reader import form_of
 from sssjob.sssrmap.things import Kind, Source, Thing
 from sssjob.xml.writer import escaped
@@ -202,9 +202,7 @@ class _Column:
         #: The name of the cell that answers as it is.
         self._plain = property_.name if get.units is None and property_.plain else None
         if get.units is not None:
-            if property_.type != "bytes":
-                raise MessageError("317", f"{property_.asked} has no units")
-            property_.units(get.units)
+            property_.check_units(get.units)
 
     def cell(self, object_: Thing, positional: bool) -> str:
         """Its elements, from the cells of an object; an empty one where there is none and positions count."""
@@ -265,7 +263,7 @@ class _Column:
     def order(self, object_: Thing) -> tuple[int, Any]:
         """What objects are sorted by: absent, numbers, texts."""
         values = [self.property.typed(selected) for selected in self.property.of(object_)]
-        return min((_rank(value) for value in values), default=(0, 0))
+        return min((rank(value) for value in values), default=(0, 0))
 
     def aggregate(self, members: list[Thing]) -> str:
         """What the values of a group come to; empty where there are none. Raises MessageError (317) for texts."""
@@ -275,7 +273,7 @@ class _Column:
         if not values:
             return ""
         if self.op in ("Max", "Min"):
-            best = (max if self.op == "Max" else min)(values, key=_rank)
+            best = (max if self.op == "Max" else min)(values, key=rank)
             return self._shown(best)
         numbers = [value for value in values if isinstance(value, Decimal)]
         if len(numbers) < len(values):
@@ -287,10 +285,6 @@ class _Column:
         if isinstance(value, Decimal):
             return self.property.shown(value, self.get.units)
         return str(value) if isinstance(value, str) else "true" if value else "false"
-
-
-def _rank(value: Typed) -> tuple[int, Any]:
-    return (2, value) if isinstance(value, str) else (1, Decimal(value))
 
 
 def _leaf(name: str, text: str) -> str:

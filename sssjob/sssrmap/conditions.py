@@ -10,7 +10,6 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from sssjob.limits import LIMITS, Limits
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, parse
 from sssjob.sssrmap.joining import comparable
 from sssjob.sssrmap.model import CONJUNCTIONS, WHERE_OPS, MessageError, Where
-from sssjob.sssrmap.properties import Property, Typed
+from sssjob.sssrmap.properties import Property, Typed, rank
 from sssjob.sssrmap.things import Thing
 
 __all__ = ["Test", "condition"]
@@ -117,16 +116,6 @@ def _holds(compare: Callable[[Any, Any], bool], value: Typed, wanted_value: Type
     """Whether a value is as it is wanted; one that is not of the type differs from all values and has no order."""
     if type(value) is type(wanted_value):
         if isinstance(value, str) and compare not in (eq, ne):
-            return _ordered(compare, value, str(wanted_value))
+            return compare(rank(value), rank(wanted_value))
         return compare(value, wanted_value)
     return compare is ne
-
-
-def _ordered(compare: Callable[[Any, Any], bool], value: str, wanted_value: str) -> bool:
-    """Texts by their order; numbers among them by theirs."""
-    if _NUMBER.fullmatch(value) and _NUMBER.fullmatch(wanted_value):
-        return compare(Decimal(value), Decimal(wanted_value))
-    return compare(value, wanted_value)
-
-
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?")

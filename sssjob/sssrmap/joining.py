@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.findings import escape
 from sssjob.sssrmap.model import MessageError, Object, Where
-from sssjob.sssrmap.properties import Property, Typed
+from sssjob.sssrmap.properties import Property, Typed, close_to
 from sssjob.sssrmap.things import Kind, Source, Thing
 
 __all__ = ["Table", "comparable", "joined", "tables"]
@@ -39,7 +39,8 @@ def tables(objects: Sequence[Object], source: Source) -> tuple[Table, ...]:
     for place, asked in enumerate(objects):
         if asked.name not in source.kinds():
             raise MessageError("740", f"{escape(asked.name, 60)} is not a valid object "
-                                      f"(known: {', '.join(source.kinds())})")
+                                      f"(known: {', '.join(source.kinds())})"
+                                      f"{close_to(asked.name, source.kinds())}")
         if asked.join is not None:
             raise MessageError("313", f"join {escape(asked.join, 40)!r} is not supported: objects are joined by Where")
         described.append(Table(asked.alias or asked.name, source.kind(asked.name), place))

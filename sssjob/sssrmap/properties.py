@@ -8,7 +8,7 @@ types them. Source: SSSRMAP message format 3.0.4, "Modified XPATH Expressions", 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from sssjob.query import Selector
 from sssjob.sssrmap.model import MessageError
 from sssjob.sssrmap.things import JOB_CLASS, Kind, Thing, Type
 
-__all__ = ["Property", "Selected", "Typed"]
+__all__ = ["Property", "Selected", "Typed", "close_to", "rank"]
 
 #: A property of an object: its element, or the text of a cell or an attribute.
 Selected = Any
@@ -38,6 +38,7 @@ Typed = Decimal | str | bool
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _LAST: Final = re.compile(r"([A-Za-z_][\w.-]*)\s*(?:\[[^\]]*\]\s*)*$")
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?")
 _UNITS: Final = {row.name: row.unit for row in reversed(ELEMENTS) if row.unit}
 _WITH_UNIT: Final = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]+)\s*")
 
@@ -57,7 +58,7 @@ class Property:
             self.name = kind.property_of(asked)
             if self.name is None:
                 raise MessageError("318", f"{escape(asked, 80)} is not a valid attribute for the {kind.name} object"
-                                          f"{_close(asked, kind)}")
+                                          f"{close_to(asked, (*kind.properties, *kind.aliases))}")
         else:
             last = _LAST.search(asked)
             self.name = None if last is None or asked[: last.start(1)].endswith("@") else kind.property_of(last[1])
@@ -119,7 +120,12 @@ class Property:
             return text.strip()
 
     def wanted(self, text: str, units: str | None) -> Typed:
-        """The value that a condition states. Raises MessageError (317) where it is not of the type."""
+        """The value that a condition states. Raises MessageError (317) where it is not of the type, or in units that
+        the property does not have."""
+        stated = _WITH_UNIT.fullmatch(text) if self.type == "bytes" and units is None else None
+        unit = units if stated is None else stated[2]
+        if unit is not None:
+            self.check_units(unit)
         try:
             return self._value(text, units)
         except (LexicalError, LookupError, OverflowError):
@@ -135,11 +141,17 @@ class Property:
     def units(self, units: str | None) -> str:
         """The units of an answer: those that are asked for, else those of the property. MessageError (317): unknown."""
         unit = units or self._unit
-        try:
-            to_bytes(Decimal(1), unit)
-        except LookupError:
-            raise MessageError("317", f"units {escape(unit, 40)!r} of {self.asked} are not known") from None
+        self.check_units(unit)
         return unit
+
+    def check_units(self, units: str) -> None:
+        """Raise MessageError (317) for units that the property is not counted in."""
+        if self.type != "bytes":
+            raise MessageError("317", f"{self.asked} has no units")
+        try:
+            to_bytes(Decimal(1), units)
+        except LookupError:
+            raise MessageError("317", f"units {escape(units, 40)!r} of {self.asked} are not known") from None
 
     def _value(self, text: str, units: str | None) -> Typed:
         match self.type:
@@ -173,8 +185,16 @@ def _class_of(object_: Thing) -> str:
     return "completed" if job_state(state).state == "Completed" else "active"
 
 
-def _close(name: str, kind: Kind) -> str:
+def close_to(name: str, names: Sequence[str]) -> str:
+    """Which of the names that there are may have been meant, as the end of a sentence."""
     import difflib
 
-    close = difflib.get_close_matches(name, [*kind.properties, *kind.aliases], 1)
+    close = [other for other in names if other.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def rank(value: Typed) -> tuple[int, Any]:
+    """The place of a value in an order: numbers, then texts, those of digits before others and as numbers."""
+    if not isinstance(value, str):
+        return 1, Decimal(value)
+    return (2, Decimal(value)) if _DIGITS.fullmatch(value) else (3, value)

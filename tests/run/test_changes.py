@@ -172,7 +172,7 @@ def test_what_has_no_one_place_is_refused(job: str, settings: dict[str, str], re
     ("<Job><Delivered><Duration>1</Duration></Delivered></Job>",
      "Delivered of a job that was submitted is not changed"),
     ("<Job><Extension type='Scheduler' name='Array'>1-5</Extension></Job>",
-     "Extension of a job that was submitted is not changed: it is no property"),
+     "Extension Array of a job that was submitted is not changed: it is no property"),
     ("<Job><Requested><Queue>a</Queue><Queue conj='Or'>b</Queue></Requested></Job>", "Queue: a change is no condition"),
     ("<Job><Name>a</Name><Name>b</Name></Job>", "Name is to be changed into two things"),
 ])

@@ -132,6 +132,26 @@ def test_questions_about_jobs(text: str, content: str) -> None:
     assert response.count == len(re.findall("<Job>", content))
 
 
+def test_conditions_and_sorting_have_one_order() -> None:
+    """What sorts before a value is less than it: of ids that are numbers, of others, and between the two."""
+    ids = ["10", "9", "j3", "100", "9a", "-1", "2.5", "J3", "09"]
+    group = "".join(f"<Job><Id>{identifier}</Id><Name>n{place}</Name></Job>" for place, identifier in enumerate(ids))
+    documents = Documents(lambda: [read_document(f"<JobGroup>{group}</JobGroup>")])
+
+    def selected(text: str) -> list[str]:
+        """The ids of the jobs of an answer."""
+        data = answer(request_of(f"Query Job {text}", "amy"), documents, now=1000).data
+        return [] if data is None else re.findall("<Id>(.*?)</Id>", data.content)
+
+    in_order = ["-1", "2.5", "9", "09", "10", "100", "9a", "J3", "j3"]
+    assert selected("Get Sort(Id)") == in_order
+    assert selected("Get Max(Id)") + selected("Get Min(Id)") == ["j3", "-1"]
+    for place, identifier in enumerate(in_order):
+        first = in_order.index("9") if identifier == "09" else place
+        assert selected(f"Where Id<{identifier} Get Sort(Id)") == in_order[:first], identifier
+        assert selected(f"Where Id>={identifier} Get Sort(Id)") == in_order[first:], identifier
+
+
 def test_other_objects_of_documents() -> None:
     assert [asked(f"Query {kind} Get Id").count for kind in ("Job", "JobGroup", "TaskGroup", "Task")] == [3, 1, 1, 2]
     whole = asked("Query Task Where Id=t2").data
@@ -140,6 +160,9 @@ def test_other_objects_of_documents() -> None:
 
 @pytest.mark.parametrize(("text", "code", "message"), [
     ("Query Widget", "740", "Widget is not a valid object (known: Job, JobGroup, TaskGroup, Task)"),
+    ("query job", "740", "job is not a valid object (known: Job, JobGroup, TaskGroup, Task) (did you mean Job?)"),
+    ("Query Jobs", "740", "Jobs is not a valid object (known: Job, JobGroup, TaskGroup, Task) (did you mean Job?)"),
+    ("Query Job Get memory", "318", "memory is not a valid attribute for the Job object (did you mean Memory?)"),
     ("Explode Job", "740", "Explode is not a valid action"),
     ("Cancel Job", "313", "Cancel is not supported here, Query is"),
     ("Query Job,Node", "740", "Node is not a valid object (known: Job, JobGroup, TaskGroup, Task)"),
@@ -155,7 +178,11 @@ def test_other_objects_of_documents() -> None:
     ("Query Job Where Id=1)", "318", "brackets do not balance: one closes before it opens"),
     ("Query Job Where SubmitTime>soon", "317", "Invalid time stamp value for SubmitTime: (soon)"),
     ("Query Job Where Memory>much", "317", "Invalid amount value for Memory: (much)"),
-    ("Query Job Where Memory>1 Gb2", "317", "Invalid amount value for Memory: (1)"),
+    ("Query Job Where Memory>1 Gb2", "317", "units 'Gb2' of Memory are not known"),
+    ("Query Job Where Memory>'1 XB'", "317", "units 'XB' of Memory are not known"),
+    ("Query Job Where Duration<5 min", "317", "Duration has no units"),
+    ("Query Job Where Processors>1 GB", "317", "Processors has no units"),
+    ("Query Job Where Id>1 GB", "317", "Id has no units"),
     ("Query Job Get Memory in stones", "317", "units 'stones' of Memory are not known"),
     ("Query Job Get Id in GB", "317", "Id has no units"),
     ("Query Job Get Sum(Id)", "317", "Sum is for numbers, which Id is not in all objects"),
