@@ -378,6 +378,12 @@ class Columns:
             self._texts = self.source.split(b"\n")
         return dict(zip(self.jobs.column_names, self._texts[self.first[job]].decode().split("|"), strict=True))
 
+    def runs(self, jobs: Sequence[int]) -> Iterable[tuple[str, str, int]]:
+        """(machine, id, start in epoch seconds) of jobs."""
+        runs = list(zip(self._who("cluster").to_pylist(), self.column("jobid").to_pylist(), self.listed("start"),
+                        strict=True))
+        return runs if len(jobs) == len(runs) else (runs[job] for job in jobs)
+
     def nameless(self) -> int | None:
         """The first plain job that names no machine."""
         import pyarrow.compute as pc
