@@ -34,7 +34,6 @@ from sssjob.translators.records._sacct_rows import (
     COUNTED,
     ENDS,
     EXTENSIONS,
-    NO_TRES,
     SIGNALS,
     Columns,
     Part,
@@ -325,8 +324,9 @@ class Rows(Reading):
                 allocated.cpu is not None if states_tres else r.start is not None)))
         try:
             asked = self.wanted[req]
-        except Rejected:            # told
-            asked = self.asked(tres, req, "ReqTRES") or NO_TRES
+        except Rejected:            # each odd member is told and left out
+            asked = tres(",".join(item for item in req.split(",") if self.asked(tres, item, "ReqTRES") is not None),
+                         "ReqTRES")
         if not r.ran:               # while a job waits its counts are what it asks for
             r.requested += self.counted[False, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, None, None,
                                         *counts].requested
