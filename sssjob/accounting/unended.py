@@ -27,12 +27,18 @@ class Ended:
 
     def first(self, keys: Iterable[_Key]) -> list[bool]:
         """Of each run whether its end is told for the first time."""
-        runs, older, are_first = self._runs, self._older, list[bool]()
-        for run in map(hash, keys):
-            is_first = run not in runs and run not in older
-            are_first.append(is_first)
-            if is_first:
-                runs.add(run)
+        told, runs, older = list(map(hash, keys)), self._runs, self._older
+        new = set(told)
+        if len(new) == len(told) and new.isdisjoint(runs) and new.isdisjoint(older):
+            are_first = [True] * len(told)
+        else:
+            new = {run for run in new if run not in runs and run not in older}
+            still_new = new.copy()
+            are_first = []
+            for run in told:
+                are_first.append(run in still_new)
+                still_new.discard(run)
+        runs |= new
         if len(runs) >= _REMEMBERED:
             self._runs, self._older = set(), runs
         return are_first

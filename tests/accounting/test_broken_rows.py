@@ -86,6 +86,16 @@ def test_hostile_names(name: str) -> None:
     assert ids == ["1", "3", "4"] and "between" in reasons
 
 
+def test_an_end_without_a_beginning_is_told() -> None:
+    """The first piece was made a row by one more delimiter: what stands before the last one may be that user's."""
+    broken = f"{row(2)}|x|\n{FORGED}||\n"
+    text = log(f"{row(1)}||", f"{broken}|", f"{row(3)}||", header=f"{HEADER}|SubmitLine|Comment")
+    ids, reasons, findings = both(text)
+    assert (ids, reasons) == (["1", "2", "999", "3"], {"columns": 1})
+    assert findings[-1] == (5, "the line may be the end of a row that a line end in a text has broken, and rows before "
+                            "it part of that text: read the output of sacct --json, or a log without that column")
+
+
 def test_pieces_with_as_many_columns_as_a_row() -> None:
     """Only their ids say that they are none."""
     ids, reasons, _ = both(log(row(1), f"x{row(2)}", FORGED, f"y{row(3)}", row(4)))

@@ -339,7 +339,7 @@ def test_an_odd_member_of_what_was_asked_for_costs_itself() -> None:
     context = ReadContext()
     assert sacct.TRANSLATOR.stream is not None
     (job,) = sacct.TRANSLATOR.stream(BytesIO(
-        b"JobID|Start|End|ElapsedRaw|State|ReqTRES\n5|100|160|60|COMPLETED|cpu=?,mem=4G,node=x,gres/gpu:a=2\n"), context)
+        b"JobID|Start|End|ElapsedRaw|State|ReqTRES\n5|100|160|60|FAILED|cpu=?,mem=4G,node=x,gres/gpu:a=2\n"), context)
     assert job.requested is not None
     assert [(p.tag, p.text) for p in job.requested.properties()] == [("Memory", "4"), ("Resource", "2")]
     assert [f.message for f in context.findings if f.rule == "SSS542"] == [

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["parted_from", "unbroken"]
 
 _REMEDY: Final = "read the output of sacct --json, or a log without that column"
-_FIELDS: Final = 1_024      # of the pieces of one row that are looked at together
+_FIELDS: Final = 256        # of the pieces of one row that are looked at together; more make none
 
 
 def unbroken(rows: Rows, some: Iterable[Line]) -> Iterator[Line]:
@@ -54,6 +54,9 @@ def unbroken(rows: Rows, some: Iterable[Line]) -> Iterator[Line]:
         yield line
         piece = rows.piece
         if piece is not None:
+            if room < 0 and not piece[0][:1].isdigit() and _reach(rows.columns) > 0:
+                rows.tell("SSS544", "columns", "the line may be the end of a row that a line end in a text has broken, "
+                          f"and rows before it part of that text: {_REMEDY}", line.number)
             row = _together(row, piece) if room >= 0 and not is_whole else piece
             is_whole = fits(row, rows.columns)
             room = _reach(rows.columns)
@@ -98,8 +101,9 @@ def _is_piece(rows: Rows, line: Line) -> bool:
 
 
 def _together(row: list[str], piece: list[str]) -> list[str]:
-    """The fields of pieces that follow each other, as far as they are looked at."""
-    return row if len(row) + len(piece) > _FIELDS else [*row[:-1], f"{row[-1]}\n{piece[0]}", *piece[1:]]
+    """The fields of pieces that follow each other, of which a line end alone stands for the one that was broken; none
+    where they are too many."""
+    return [*row[:-1], "\n", *piece[1:]] if row and len(row) + len(piece) <= _FIELDS else []
 
 
 def _reject(rows: Rows, held: list[Line]) -> None:
