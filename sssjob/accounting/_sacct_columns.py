@@ -95,8 +95,8 @@ class Columns:
     @classmethod
     def of(cls, data: bytes, odd: Sequence[int], names: list[str], reading: Reading, shapes: Shapes) -> Columns | None:
         """The columns of lines of UTF-8 without control characters, of which the last has an end; None where not all of
-        them have as many columns, where one is empty or a step whose job does not stand before it, or where a time
-        needs the reader. odd: the numbers of lines that need it too."""
+        them have as many columns, where one is empty, no row, or a step whose job does not stand before it, or where a
+        time needs the reader. odd: the numbers of lines that need it too."""
         import pyarrow.compute as pc
 
         table = None if b"\n\n" in data or data.startswith(b"\n") else parted(data, names)
@@ -104,7 +104,8 @@ class Columns:
             return None
         ids = table.column("jobid").combine_chunks()
         main = pc.invert(pc.match_substring(ids, "."))
-        if table.num_rows != data.count(b"\n") or not main[0].as_py():
+        if table.num_rows != data.count(b"\n") or not main[0].as_py() or not pc.all(
+                pc.match_substring_regex(ids, "^[0-9]")).as_py():
             return None
         first = pc.indices_nonzero(main).to_pylist()
         whole = len(first) == table.num_rows
@@ -376,6 +377,12 @@ class Columns:
         if self._texts is None:
             self._texts = self.source.split(b"\n")
         return dict(zip(self.jobs.column_names, self._texts[self.first[job]].decode().split("|"), strict=True))
+
+    def runs(self, jobs: Sequence[int]) -> Iterable[tuple[str, str, int]]:
+        """(machine, id, start in epoch seconds) of jobs."""
+        runs = list(zip(self._who("cluster").to_pylist(), self.column("jobid").to_pylist(), self.listed("start"),
+                        strict=True))
+        return runs if len(jobs) == len(runs) else (runs[job] for job in jobs)
 
     def nameless(self) -> int | None:
         """The first plain job that names no machine."""

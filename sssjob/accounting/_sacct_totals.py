@@ -134,23 +134,20 @@ class _Log:
         """Add up the plain jobs of a block, of which those leave that have to be added one by one."""
         import pyarrow.compute as pc
 
-        rates, names = self._whole.rates, set(read.jobs.column_names)
+        rates, names = self._whole.rates, read.jobs.column_names
         charges, reasons, unsaid = ([0] * len(read.plain), list[str | None](), dict[int, tuple[str, ...]]()
                                     ) if rates is None else charges_of(read, rates)
         if not read.plain:
             return
-        machines = read.column("cluster") if "cluster" in names else pc.if_else(read.fits, "", "")
-        machines = pc.if_else(pc.equal(machines, ""), self._blocks.reading.machine or "", machines)
-        self._whole.ended.add(*(array.filter(read.fits) for array in (read.column("jobid"), read.arrays["start"],
-                                                                     machines)))
         ends = self._said_of(read, _FAILED)
-        odd = (names & {"usercpu", "systemcpu"} and "totalcpu" not in names) or _too_large(read) or (
+        odd = ("totalcpu" not in names and not {"usercpu", "systemcpu"}.isdisjoint(names)) or _too_large(read) or (
             max(charges, default=0) * len(charges) >= _WORD)
         doubts = pc.or_(_sampled(read, held=False), pc.less(figure(read, "peak"), 0))
         doubtful = set(pc.indices_nonzero(doubts).to_pylist())
         kept = [] if odd else [n for n, job in enumerate(read.plain)     # of which only a step may tell a signal
                                if (ends[job] != "silent" or read.last[job] - read.first[job] == 1)
                                and job not in doubtful]
+        kept = self._first(read, kept)
         if len(kept) < len(read.plain):
             charges, reasons = [charges[n] for n in kept], [reasons[n] for n in kept] if reasons else []
             read.keep([read.plain[n] for n in kept])
@@ -161,6 +158,11 @@ class _Log:
                 jobs = self._sum(read, totals, charges, reasons, texts_by_name, figures, first=not n)
                 if unsaid and not n:
                     self._whole.unsaid.update(label for job in jobs for label in unsaid.get(job, ()))
+
+    def _first(self, read: Columns, kept: list[int]) -> list[int]:
+        """Those of some plain jobs whose runs were not read before; the others are for whoever adds one by one."""
+        are_first = self._whole.ended.first(read.runs([read.plain[n] for n in kept]))
+        return [n for n, is_first in zip(kept, are_first, strict=True) if is_first]
 
     # -- what jobs are told apart by
     def _said_of(self, read: Columns, name: str) -> list[str]:

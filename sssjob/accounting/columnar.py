@@ -106,11 +106,19 @@ class SacctBlocks:
             read = None if not data.endswith(b"\n") else Columns.of(
                 *_fit(data, self.context.limits.text), names, self.reading, shapes)
             if read is None:
-                yield self._reader((data,))
+                yield self._reader(self._unbroken(data, some))
             else:
                 read.source = data
                 yield read
-            self._lines += data.count(b"\n")
+                self._lines += data.count(b"\n")
+
+    def _unbroken(self, data: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
+        """A block for the reader, and those behind it into which the text of a broken row may reach."""
+        following: bytes | None = data
+        while following is not None:
+            yield following
+            self._lines += following.count(b"\n")
+            following = next(others, None) if self.reading.is_broken else None
 
     def odd(self, read: Columns, nameless: int | None) -> Iterator[Job]:
         """The jobs that are not plain, and the plain ones counted. nameless: the first plain job without machine."""
@@ -135,7 +143,7 @@ class SacctBlocks:
 
     def _reader(self, pieces: Iterable[bytes]) -> Iterator[Job]:
         """The jobs of text that goes on behind the lines so far."""
-        before = self._lines
+        before = self._lines        # as it is before the reader asks for a piece
         return self.reading.jobs_of(
             line if not before else line._replace(number=line.number + before)
             for line in lines(_joined(pieces), self.context.limits.text))

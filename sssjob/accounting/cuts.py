@@ -11,7 +11,7 @@ import io
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 from zlib import crc32
@@ -27,6 +27,7 @@ __all__ = ["Cut", "cut", "merged", "opened_part"]
 LEAST: int = 4 << 20
 _PIECE: Final = 1 << 20
 _HEAD: Final = 1 << 20      # bytes of a first line
+_REACH: Final = 4 << 20     # bytes before an edge in which lines are looked for that go on behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +61,41 @@ def cut(path: str, source: str, options: Mapping[str, str], most: int) -> list[C
 
 
 def _ranges(data: mmap.mmap, parting: Parting, options: Mapping[str, str], most: int) -> Iterator[Cut]:
-    head, job = b"", None
+    head, job, apart = b"", None, None
     if parting.header is not None:
         head = data[:data.find(b"\n", 0, _HEAD) + 1]
         job = parting.header(head, options) if head else None
         if job is None or (parting.again is not None and parting.again.search(data, len(head) - 1)):
             return
+        apart = None if parting.apart is None else parting.apart(head)
     edges = [0]
     for n in range(1, most):
         at = data.find(b"\n", max(len(data) * n // most, len(head))) + 1
-        last = b"" if job is None else job(data[data.rfind(b"\n", 0, max(at - 1, 0)) + 1:at])
-        while job is not None and at and at < len(data) and job(data[at:_end(data, at)]) == last:
-            at = _end(data, at)
+        before = -1
+        while apart is not None and job is not None and before != at and 0 < at < len(data):
+            at = before = _apart(data, len(head), at, apart)
+            last = job(data[data.rfind(b"\n", 0, at - 1) + 1:at])
+            while at < len(data) and job(data[at:_end(data, at)]) == last:
+                at = _end(data, at)
         if edges[-1] < at < len(data):
             edges.append(at)
     lines = 0
     for start, end in zip(edges, [*edges[1:], len(data)], strict=True):
         yield Cut(start, end, head if start else b"", lines - bool(start and head))
         lines += _lines(data, start, end)
+
+
+def _apart(data: mmap.mmap, first: int, at: int, apart: Callable[[bytes], int]) -> int:
+    """The place from ``at`` on, at the beginning of a line, behind which no line belongs to one before it. first: where
+    the lines begin; apart: as in ``Parting``."""
+    start = data.rfind(b"\n", first, max(first, at - _REACH)) + 1 or first
+    clear = at
+    while start < min(clear, len(data)):
+        end = _end(data, start)
+        if reach := apart(data[start:end]):
+            clear = max(clear, end + reach)
+        start = end
+    return start
 
 
 def _end(data: mmap.mmap, at: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from sssjob.accounting.amounts import energy_units
+from sssjob.accounting.amounts import Reason, energy_units
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
@@ -113,6 +113,8 @@ class RateUse:
         self.jobs += 1
         if isinstance(priced, Uncharged):
             self.reasons[priced.reason] += 1
+            if priced.reason == Reason.NOTHING_PRICED:
+                self._look(Facts(effective(job, defaults), "Delivered"))
             return priced
         self.charged += 1
         self.met.update({self._paths[id(item.of)] for item in priced.items if id(item.of) in self._paths})
@@ -130,12 +132,13 @@ class RateUse:
     def doubts(self) -> Iterator[Doubt]:
         """The rates that no job met, with the values that jobs have instead. Of quotes and price lists that held for
         none of the jobs nothing is told: the logs are of another time."""
+        jobs = self.charged + self.reasons[Reason.NOTHING_PRICED]
         held = {_list(path) for path, count in self.met.items() if count}
         for path, rate in self.rates.paths:
-            if self.met[path] or not self.charged or (held and _list(path) not in held):
+            if self.met[path] or not jobs or (held and _list(path) not in held):
                 continue
             hints = [hint for name, wanted_value in _selected(rate) if (hint := self._instead(name, wanted_value))]
-            yield Doubt(path, f"{rate.label} was met by none of {self.charged} charged jobs", "; ".join(hints))
+            yield Doubt(path, f"{rate.label} was met by none of {jobs} jobs", "; ".join(hints))
 
     def _instead(self, name: str, wanted_value: str) -> str:
         """The values of a name that jobs have where none has the wanted one."""

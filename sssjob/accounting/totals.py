@@ -257,9 +257,9 @@ class Totals:
         self._into(period, key, sums)
 
     def tell_again(self, records: int) -> None:
-        """Say that so many records were left out, because another one tells more of the same run."""
+        """Say that so many records were left out, because another one tells as much of the same run, or more."""
         if records:
-            self._leave("another record tells more of the run", records)
+            self._leave("another record tells of the run", records)
 
     def _leave(self, why: str, jobs: int = 1) -> bool:
         self.left_out[why] = self.left_out.get(why, 0) + jobs

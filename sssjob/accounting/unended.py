@@ -1,73 +1,73 @@
-"""Records of jobs that still ran, beside records that tell how they went on: a day's dump of a manager has both.
+"""Records of jobs that still ran, and records of runs that were read before: a day's dump of a manager has both.
 
-Whoever adds up has each run once: a record of a job that has not ended waits until all are read, and counts where none
-tells the end of that run, and none says that it ran for longer.
+Whoever adds up has each run once: of records that tell its end the first one counts. A record of a job that has not
+ended waits until all are read, and counts where none tells the end of that run, and none says that it ran for longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from sssjob.accounting.times import seconds
 from sssjob.document.model import Job, JobDefaults
 
 __all__ = ["Ended", "Unended"]
 
-_REMEMBERED: Final = 2_000_000      # runs that have ended, of those that come one by one
-_BYTES: Final = 64 << 20            # of the others
+_REMEMBERED: Final = 1_000_000      # runs: that many are remembered at least, and twice as many at most
 #: Machine, Id, StartTime.
 _Key = tuple[str, str, int]
 
 
 class Ended:
-    """Runs that have ended, as blocks of columns have them; when these are too large, the oldest are forgotten."""
+    """The last million or two of the runs whose end was told."""
 
     def __init__(self) -> None:
-        self._blocks: list[tuple[Any, Any, Any]] = []
-        self._bytes = 0
+        self._runs, self._older = set[int](), set[int]()
 
-    def add(self, ids: Any, starts: Any, machines: Any) -> None:
-        """Take the runs of a block, arrays of Arrow: texts, seconds, texts."""
-        self._blocks.append((ids, starts, machines))
-        self._bytes += sum(array.nbytes for array in self._blocks[-1])
-        while self._bytes > _BYTES and len(self._blocks) > 1:
-            self._bytes -= sum(array.nbytes for array in self._blocks.pop(0))
+    def first(self, keys: Iterable[_Key]) -> list[bool]:
+        """Of each run whether its end is told for the first time."""
+        told, runs, older = list(map(hash, keys)), self._runs, self._older
+        new = set(told)
+        if len(new) == len(told) and new.isdisjoint(runs) and new.isdisjoint(older):
+            are_first = [True] * len(told)
+        else:
+            new = {run for run in new if run not in runs and run not in older}
+            still_new = new.copy()
+            are_first = []
+            for run in told:
+                are_first.append(run in still_new)
+                still_new.discard(run)
+        runs |= new
+        if len(runs) >= _REMEMBERED:
+            self._runs, self._older = set(), runs
+        return are_first
 
-    def among(self, keys: dict[_Key, Any]) -> Iterator[_Key]:
-        """Those of some runs that are here."""
-        if not keys or not self._blocks:
-            return
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        idents = pa.array(sorted({ident for _, ident, _ in keys}), pa.string())
-        for block in self._blocks:
-            which = pc.indices_nonzero(pc.is_in(block[0], value_set=idents))
-            texts, starts, machines = (array.take(which).to_pylist() for array in block)
-            yield from (key for key in zip(machines, texts, starts, strict=True) if key in keys)
+    def __contains__(self, key: object) -> bool:
+        run = hash(key)
+        return run in self._runs or run in self._older
 
 
 class Unended:
-    """Jobs that had not ended when their records were written."""
+    """Jobs that had not ended when their records were written. ended: the runs that have, of these records and of those
+    that are added up by columns."""
 
-    def __init__(self, by_columns: Ended) -> None:
-        self._by_columns = by_columns
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
         self._waiting: dict[_Key, tuple[Job, JobDefaults | None]] = {}
-        self._ended: set[int] = set()
         self.again = 0
-        """Records so far of runs that another one tells more of; right after ``rest``."""
+        """Records so far of runs of which another one tells as much, or more; right after ``rest``."""
 
     def takes(self, job: Job, defaults: JobDefaults | None) -> bool:
-        """Whether a job has to wait; of one that has ended it is noted that it has."""
+        """Whether a job has to wait, or its run was read before; of one that has ended it is noted that it has."""
         ident, start, state = job.value("Id"), job.value("StartTime"), job.value("State")
         if ident is None or not isinstance(start, int) or state is None:
             return False
         key = str(job.value("Machine") or ""), str(ident), seconds(start)
         if state == "Completed":
-            if len(self._ended) < _REMEMBERED:
-                self._ended.add(hash(key))
-            return False
+            is_first = self._ended.first((key,))[0]
+            self.again += not is_first
+            return not is_first
         other = self._waiting.get(key)
         self.again += other is not None
         if other is None or _ran(other[0]) <= _ran(job):
@@ -76,10 +76,8 @@ class Unended:
 
     def rest(self) -> Iterator[tuple[Job, JobDefaults | None]]:
         """The jobs of whose end no record tells, in the order in which they came."""
-        for key in set(self._by_columns.among(self._waiting)):
-            self._ended.add(hash(key))
         for key, waiting in self._waiting.items():
-            if hash(key) in self._ended:
+            if key in self._ended:
                 self.again += 1
             else:
                 yield waiting

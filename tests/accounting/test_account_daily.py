@@ -43,7 +43,7 @@ def day(runs: list[Run], since: int, now: int) -> str:
 def test_each_run_counts_once(capsys: pytest.CaptureFixture[str], more: tuple[str, ...], runs: list[Run],
                               data: st.DataObject) -> None:
     """Whichever order the dumps are read in, by columns and by lines: what ran is what ran, and a run that no dump sees
-    end counts for as long as the last one says."""
+    end counts for as long as the last one says. Dumps overlap, and one is there twice."""
     runs = [run for run in runs if run.end > run.start]
     edges = [0, *sorted(data.draw(st.sets(st.integers(1, 130), min_size=1, max_size=5)))]
     last = edges[-1]
@@ -54,8 +54,10 @@ def test_each_run_counts_once(capsys: pytest.CaptureFixture[str], more: tuple[st
         Path(folder, "private.toml").write_text("")
         names = []
         for since, now in pairwise(edges):
-            Path(folder, f"{now}").write_text(day(runs, since, now))
+            Path(folder, f"{now}").write_text(day(runs, max(0, since - data.draw(st.integers(0, 60))), now))
             names.append(f"{folder}/{now}")
+        Path(folder, "copy").write_text(Path(data.draw(st.sampled_from(names))).read_text())
+        names.append(f"{folder}/copy")
         status = main(["account", "-f", "sacct", "--json", "-q", *(text.format(folder) for text in more),
                        *data.draw(st.permutations(names))])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -68,18 +70,19 @@ def test_each_run_counts_once(capsys: pytest.CaptureFixture[str], more: tuple[st
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of columns the newest blocks stay; runs that come one by one are remembered up to a number."""
-    pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr("sssjob.accounting.unended._BYTES", 30)
-    monkeypatch.setattr("sssjob.accounting.unended._REMEMBERED", 1)
+    """The newest runs, between one and two times the number."""
+    monkeypatch.setattr("sssjob.accounting.unended._REMEMBERED", 2)
     ended = Ended()
-    for number in range(5):
-        ended.add(pa.array([str(number)]), pa.array([1]), pa.array(["m"]))
-    keys = {("m", str(number), 1): None for number in range(5)}
-    assert set(ended.among(keys)) < set(keys) and ("m", "4", 1) in set(ended.among(keys))
+    keys = [("m", str(number), 1) for number in range(7)]
+    assert [ended.first((key,)) for key in keys] == [[True]] * 7
+    assert [key in ended for key in keys] == [False] * 4 + [True] * 3
+    assert ended.first([keys[6], ("n", "6", 1), ("m", "6", 2), keys[6]]) == [False, True, True, False]
+
+
+def test_a_run_that_runs_and_one_that_is_told_again_wait_or_go() -> None:
     unended = Unended(Ended())
-    for state in ("Completed", "Running"):
-        for number in range(2):
+    for state, taken in (("Completed", False), ("Running", True), ("Completed", True)):
+        for number in range(2 if state == "Running" else 1):
             job = Job([new_property("Id", str(number)), new_property("State", state), new_property("StartTime", 5)])
-            assert unended.takes(job, None) is (state == "Running")
-    assert [job.value("Id") for job, _ in unended.rest()] == ["1"] and unended.again == 1
+            assert unended.takes(job, None) is taken
+    assert [job.value("Id") for job, _ in unended.rest()] == ["1"] and unended.again == 2

@@ -190,9 +190,21 @@ def test_what_jobs_meet() -> None:
     assert (usage.jobs, usage.charged, dict(usage.reasons)) == (4, 3, {"not-ended": 1})
     assert dict(usage.met) == {"rate[0]": 3, "rate[1]": 0, "rate[2]": 0, "rate[3]": 2, "rate[4]": 0}
     assert [str(d) for d in usage.doubts()] == [
-        "rate[1]: VBR GPU=A100 was met by none of 3 charged jobs; did you mean GPU a100, which 3 of them have?",
-        "rate[2]: NBM Queue=fast was met by none of 3 charged jobs; did you mean Queue Fast, which 1 of them have?",
-        "rate[4]: NBF User=zoe was met by none of 3 charged jobs; of User they have u0 (1), u1 (1), u2 (1)"]
+        "rate[1]: VBR GPU=A100 was met by none of 3 jobs; did you mean GPU a100, which 3 of them have?",
+        "rate[2]: NBM Queue=fast was met by none of 3 jobs; did you mean Queue Fast, which 1 of them have?",
+        "rate[4]: NBF User=zoe was met by none of 3 jobs; of User they have u0 (1), u1 (1), u2 (1)"]
+
+
+def test_rates_of_which_none_prices_anything() -> None:
+    """Each of them is doubtful; nothing was said of them because no job was charged."""
+    usage = RateUse(rate_set('VBR GPU 1 resource_type = "V100"\nNBM Queue=STD 3'))
+    (one, defaults), = document("<State>Completed</State><Queue>std</Queue><Duration>9</Duration>"
+                                '<Resource name="GPU" type="v100">2</Resource>').jobs()
+    usage.add(one, defaults)
+    assert (usage.charged, dict(usage.reasons)) == (0, {"nothing-priced": 1})
+    assert [str(d) for d in usage.doubts()] == [
+        "rate[0]: VBR GPU=V100 was met by none of 1 jobs; did you mean GPU v100, which 1 of them have?",
+        "rate[1]: NBM Queue=STD was met by none of 1 jobs; did you mean Queue std, which 1 of them have?"]
 
 
 def test_lists_of_another_time_are_not_doubtful() -> None:

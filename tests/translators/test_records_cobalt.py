@@ -56,6 +56,17 @@ def test_jobs_without_an_end() -> None:
     assert read(Q, S, keep=True)[3] == [Q, S]
 
 
+@pytest.mark.parametrize(("lines", "state", "word"), [
+    (["C;7;"], "Idle", "C"), (["HA;7;", "HR;7;"], "Idle", "HR"), (["Q;7;queue=q", "HA;7;"], "Idle", "Q"),
+    (["C;7;start=1795251010.25"], "Running", "C"), (["S;7;start=1795251010.25", "C;7;"], "Running", "S"),
+    (["C;7;", "A;7;"], "Completed", "A")])
+def test_jobs_of_which_only_other_records_are_here(lines: list[str], state: str, word: str) -> None:
+    """A job was said to be Q that had a record C alone."""
+    (job,), *_ = read(*(f"11/21/2026 09:00:00;{line}" for line in lines))
+    (native,) = (p.text for p in job.all("Extension") if p.get("name") == "State")
+    assert (job.value("State"), native) == (state, word)
+
+
 def test_so_many_open_jobs_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is given as it stands where one more comes, by their number and by the length of their lines."""
     lines = [Q.replace(";7;", f";{n};") for n in range(1, 6)]

@@ -111,8 +111,22 @@ def test_a_history_without_states_lists_jobs_that_have_left() -> None:
     job, told = read("htcondor-history", row, columns=columns)
     assert (job.value("State"), job.value("EndTime"), delivered(job, "Duration")) == ("Completed", 1700000100, ["100"])
     assert told == ["neither JobStatus nor CompletionDate is there; a history lists jobs that have left the queue: "
-                    "they are taken as Completed at EnteredCurrentStatus"]
+                    "they are taken as Completed, at EnteredCurrentStatus where that is there"]
     assert read("htcondor-history", row)[1] == []
+
+
+def _extension(job: Job, name: str) -> str | None:
+    return next((p.text for p in job.all("Extension") if p.get("name") == name), None)
+
+
+@pytest.mark.parametrize(("more", "code", "signal"), [
+    ("ExitCode = 3\n", 3, None), ("ExitCode = 3\nJobStatus = 3\n", None, None),
+    ("ExitCode = 0\nExitBySignal = true\nExitSignal = 9\n", None, "9")])
+def test_the_exit_code_of_a_history_without_states(more: str, code: int | None, signal: str | None) -> None:
+    """A job that failed was one that said nothing of its end; one that was removed has no code of its own."""
+    job, _ = read("htcondor-history", 'ClusterId = 9\nProcId = 0\nOwner = "ann"\nJobStartDate = 1700000000\n'
+                  f"EnteredCurrentStatus = 1700000600\nRemoteWallClockTime = 500.0\n{more}\n")
+    assert (job.value("ExitCode"), _extension(job, "ExitSignal")) == (code, signal)
 
 
 def test_members_of_json_that_no_property_has_are_named() -> None:

@@ -332,3 +332,15 @@ def test_an_unknown_quality_of_service_is_none() -> None:
     """What sacct says of a job that ended just now (seen in 22.05)."""
     (job,), _, _ = jobs_of(b"JobID|QOS|State|Start|End|ElapsedRaw\n7|Unknown|COMPLETED|1795000000|1795000009|9\n")
     assert job.value("QualityOfService") is None
+
+
+def test_an_odd_member_of_what_was_asked_for_costs_itself() -> None:
+    """The memory of ReqTRES went with an odd number of processors, in silence."""
+    context = ReadContext()
+    assert sacct.TRANSLATOR.stream is not None
+    (job,) = sacct.TRANSLATOR.stream(BytesIO(
+        b"JobID|Start|End|ElapsedRaw|State|ReqTRES\n5|100|160|60|FAILED|cpu=?,mem=4G,node=x,gres/gpu:a=2\n"), context)
+    assert job.requested is not None
+    assert [(p.tag, p.text) for p in job.requested.properties()] == [("Memory", "4"), ("Resource", "2")]
+    assert [f.message for f in context.findings if f.rule == "SSS542"] == [
+        "ReqTRES cpu '?' is no whole number; it is left out", "ReqTRES node 'x' is no whole number; it is left out"]

@@ -15,12 +15,14 @@ from typing import Final
 
 from sssjob.lrm.slurm import state_of
 
-__all__ = ["FREE", "joined"]
+__all__ = ["FREE", "fits", "joined"]
 
-#: Columns in which a user may write the delimiter.
-FREE: Final = frozenset((
-    "jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey", "container",
-    "constraints", "stdin", "stdout", "stderr"))
+#: Columns in which a user may write the delimiter and line ends -> the characters that Slurm keeps of such a text.
+#: Source: tables of accounting_storage/mysql (text has 65,535 bytes), max_submit_line_size of slurm.conf(5), PATH_MAX.
+FREE: Final = {
+    "jobname": 1_024, "comment": 65_535, "admincomment": 65_535, "systemcomment": 65_535, "extra": 65_535,
+    "submitline": 1 << 20, "workdir": 4_096, "wckey": 1_024, "container": 4_096, "constraints": 65_535,
+    "stdin": 4_096, "stdout": 4_096, "stderr": 4_096}
 #: Fields above the number of columns for which a way is looked for. Slurm's names of jobs have up to 1,024 characters.
 _MOST: Final = 1024
 _FORMS: Final = {form: re.compile(pattern, re.ASCII) for form, pattern in {
@@ -46,17 +48,7 @@ def joined(fields: Sequence[str], columns: Sequence[str], delimiter: str, *, by_
     puts them together. columns: their names in lower case. by_form: the texts have to be of the form of their column.
     Several ways that differ in free texts only are one way: then the first free text takes all that it can.
     """
-    extra = len(fields) - len(columns)
-    if not 0 <= extra <= _MOST:
-        return None
-    # of each column: how many fields the columns before it may have taken beside their own
-    before: list[set[int]] = [{0}]
-    for at, column in enumerate(columns):
-        if column in FREE:
-            before.append(set(range(min(before[at], default=extra + 1), extra + 1)))
-        else:
-            before.append({more for more in before[at] if not by_form or _may_be(fields[at + more], column)})
-    before[-1] &= {extra}
+    before = _before(fields, columns, by_form)
     for at in range(len(columns) - 1, -1, -1):
         behind = before[at + 1]
         most = max(behind, default=-1)
@@ -69,6 +61,25 @@ def joined(fields: Sequence[str], columns: Sequence[str], delimiter: str, *, by_
     for column, behind in zip(columns, before[1:], strict=True):
         ends.append(max(behind) if column in FREE else ends[-1])
     return [delimiter.join(fields[at + first:at + last + 1]) for at, (first, last) in enumerate(pairwise(ends))]
+
+
+def fits(fields: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether fields can be put together as a row by the forms of the columns, in one way or more."""
+    return bool(_before(fields, columns, by_form=True)[-1])
+
+
+def _before(fields: Sequence[str], columns: Sequence[str], by_form: bool) -> list[set[int]]:
+    """Of each column how many fields the columns before it may have taken beside their own, and last of all columns,
+    which is empty where no way leads to the last field."""
+    extra = len(fields) - len(columns)
+    before: list[set[int]] = [{0}] if 0 <= extra <= _MOST else [set()]
+    for at, column in enumerate(columns):
+        if column in FREE:
+            before.append(set(range(min(before[at], default=extra + 1), extra + 1)))
+        else:
+            before.append({more for more in before[at] if not by_form or _may_be(fields[at + more], column)})
+    before[-1] &= {extra}
+    return before
 
 
 def _may_be(text: str, column: str) -> bool:

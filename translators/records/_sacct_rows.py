@@ -17,7 +17,6 @@ from sssjob.findings import escape
 from sssjob.lrm.slurm import CODED, exit_of, state_of
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._slurm import ending, merged
-from sssjob.translators.records._tres import TRES
 from sssjob.translators.records.base import Record, Rejected, amount, count, leaf, micros, rounded, thousands, words
 
 EXTENSIONS: Final = {"wckey": "WCKey", "derivedexitcode": "DerivedExitCode", "comment": "Comment",
@@ -43,7 +42,6 @@ _MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consum
 Texts = tuple[str, ...]
 #: An amount and its unit.
 _Size = tuple[Decimal, str]
-NO_TRES: Final = TRES()
 
 
 class Columns:

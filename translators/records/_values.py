@@ -18,6 +18,7 @@ from sssjob.translators.records._again import Once
 
 #: Why a record is rejected.
 REASONS: Final[dict[str, str]] = {
+    "between": "between the pieces of a broken row, of whose text it may be a part",
     "columns": "another number of columns than it should have",
     "header": "no header names the columns",
     "id": "no identifier",

@@ -415,11 +415,13 @@ class Parting:
     """How a log can be parted between readers. job: a pattern whose first group names the job of a line, where lines of
     one job stand apart; without it each line is a job of its own. header: of a log whose first line names columns,
     gives what tells of a line whose job it is, where those of one job follow each other, or None where the log cannot
-    be parted; again: where such a line comes once more, it cannot."""
+    be parted; again: where such a line comes once more, it cannot. apart: of the first line, gives in how many bytes
+    behind a line others may belong to it, 0 behind a whole one."""
 
     job: re.Pattern[bytes] | None = None
     header: Callable[[bytes, Mapping[str, str]], Callable[[bytes], bytes] | None] | None = None
     again: re.Pattern[bytes] | None = None
+    apart: Callable[[bytes], Callable[[bytes], int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

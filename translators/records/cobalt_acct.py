@@ -56,11 +56,12 @@ _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;]
 
 @dataclass(slots=True)
 class _Pending(OpenJob):
-    """What has been told of a job: facts, types, the record that stopped it (A, D)."""
+    """What has been told of a job: facts, types, the type of the last record, the record that stopped it (A, D)."""
 
     facts: dict[str, str] = field(default_factory=dict)
     stop: str = ""
     types: str = ""
+    last: str = ""
 
 
 #: The attributes that become part of a job; all others are told.
@@ -125,6 +126,7 @@ class _Reading(Reading):
         pending = self.open.add(ident, _Pending(line.number), line, keeping=self.keeping)
         pending.facts |= fields
         pending.stop = kind if kind in _STOPS else pending.stop
+        pending.last = kind
         pending.types += kind[:1] if len(pending.types) < 64 else ""
         return done
 
@@ -133,8 +135,8 @@ class _Reading(Reading):
         pending = self.open.take(ident)
         assert pending is not None
         try:
-            return [self.given(self._record(ident, pending.stop or ("S" if "S" in pending.types else "Q"), pending, {},
-                                            pending.line))]
+            kind = next((kind for kind in "SQ" if kind in pending.types), pending.last)
+            return [self.given(self._record(ident, pending.stop or kind, pending, {}, pending.line))]
         except Rejected as why:
             self.reject(pending.line, why.reason, str(why), taken=pending.records)
             return []
@@ -173,8 +175,8 @@ class _Reading(Reading):
     def _state(self, r: Record, kind: str, stop: str, facts: dict[str, str]) -> None:
         r.native = kind
         r.ran = r.start is not None
-        if kind in "QS":
-            r.state = "Running" if kind == "S" and r.ran else "Idle"
+        if kind != "E" and not stop:
+            r.state = "Running" if r.ran and kind != "Q" else "Idle"
             return
         text = facts.get("Exit_status", "")
         code = count(text, "Exit_status")

@@ -199,7 +199,8 @@ class _Reading(Reading):
         if status is None and not self.stateless and not ad.count("CompletionDate"):
             self.stateless = True
             self.tell("SSS541", "JobStatus", "neither JobStatus nor CompletionDate is there; a history lists jobs that "
-                      "have left the queue: they are taken as Completed at EnteredCurrentStatus", r.line)
+                      "have left the queue: they are taken as Completed, at EnteredCurrentStatus where that is there",
+                      r.line)
         r.state = state_word(native)
         r.native = "" if native is None else native.word.partition("_")[0].capitalize()
         if native is not None and native.stage is Stage.HELD:
@@ -210,7 +211,7 @@ class _Reading(Reading):
         if (ad.text("ExitBySignal") or "").lower() == "true":
             r.signal = ad.count("ExitSignal")
             r.message = r.message or f"signal: {r.signal}"
-        elif native is NUMBERS[4] and (code := ad.count("ExitCode")) is not None:
+        elif native in (None, NUMBERS[4]) and (code := ad.count("ExitCode")) is not None:
             r.exit_code, r.exit_status = (code, "") if code < 256 else (None, str(code))
         return native
 

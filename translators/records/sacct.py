@@ -27,13 +27,13 @@ from sssjob.lrm.slurm import NOWHERE, stated
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
+from sssjob.translators.records._broken import parted_from, unbroken
 from sssjob.translators.records._delimiters import FREE, joined
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._sacct_rows import (
     COUNTED,
     ENDS,
     EXTENSIONS,
-    NO_TRES,
     SIGNALS,
     Columns,
     Part,
@@ -103,6 +103,9 @@ class Rows(Reading):
         self.free: list[int] = []           # the columns in which the delimiter may stand
         self.is_closed: bool | None = None  # whether lines end with the delimiter; None: nothing has said it
         self.is_guessed = False             # whether it was the first line that said so, which a user may have written
+        self.piece: list[str] | None = None     # the fields of the line that was just rejected because it is no row
+        self.is_broken = False                  # whether the row at hand may go on behind what was read
+        self.broken: list[str] = []             # its last piece and what stands behind that, where the log goes on
         self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
@@ -122,21 +125,28 @@ class Rows(Reading):
                 raise UsageError("option columns names no JobID")
 
     # -- rows
+    def jobs_of(self, some: Iterable[Line]) -> Iterator[Job]:
+        """The jobs of lines, of which those between the pieces of a broken row are rejected."""
+        return super().jobs_of(unbroken(self, some))
+
     def skips(self, line: Line) -> bool:
         """Empty lines and headers, which name the columns from there on."""
         if self.columns and line.text[:1].isdigit():
             return False
         if not line.text.strip():
             return True
-        if not self.columns or line.text[:5].lower() == "jobid":
-            names = line.text.split(self.delimiter)
-            if "jobid" in (n.strip().lower() for n in names):
-                self._name(names)
-                self.header = line.text
-                if self.keeping and self.run is not None:
-                    self.texts.append(line.text)
-                return True
-        return False
+        if not self.is_header(line.text):
+            return False
+        self._name(line.text.split(self.delimiter))
+        self.header = line.text
+        if self.keeping and self.run is not None:
+            self.texts.append(line.text)
+        return True
+
+    def is_header(self, text: str) -> bool:
+        """Whether a line names columns."""
+        return (not self.columns or text[:5].lower() == "jobid") and "jobid" in (
+            name.strip().lower() for name in text.split(self.delimiter))
 
     def _name(self, names: list[str]) -> None:
         """Take names as the columns from here on; tell which are not carried over."""
@@ -166,6 +176,7 @@ class Rows(Reading):
             self.is_closed = False
         ident = fields[self.rows.id]
         if not ident or not ident[0].isdigit():
+            self.piece = fields
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
         fields.append("")
         before = self.run
@@ -178,32 +189,38 @@ class Rows(Reading):
         return done
 
     def unfinished(self) -> Iterable[str]:
-        """The header, and the rows of the last run: steps of it may follow."""
-        return [text for text in (self.head or self.header, *self.texts) if text]
+        """The header, the rows of the last run, of which steps may follow, and a piece of a row."""
+        return [text for text in (self.head or self.header, *self.texts, *self.broken) if text]
 
     def _put_right(self, fields: list[str], number: int) -> None:
         """Make a row of as many fields as there are columns. Rejected: header, columns."""
         if not self.columns:
             raise Rejected("header", "no header and no option columns says what the columns are")
-        count_read = len(fields)
         if self.is_closed is None:
             self.is_closed = not fields[-1] and (joined(fields[:-1], self.columns, self.delimiter) is not None or
                                                  joined(fields, self.columns, self.delimiter) is None)
             self.is_guessed = self.is_closed and bool(self.free)
-        if self.is_closed and not fields[-1]:
-            fields.pop()
-            if len(fields) == len(self.columns):
-                return
-        row = joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+        row = self.row_of(fields)
         if row is None:
-            why = "" if count_read < len(self.columns) else (
+            self.piece = fields
+            why = "" if len(fields) < len(self.columns) else (
                 f", and a delimiter that is part of a text cannot be told: {_OTHER}")
-            raise Rejected("columns", f"{count_read} columns, not {len(self.columns)}{why}")
+            raise Rejected("columns", f"{len(fields)} columns, not {len(self.columns)}{why}")
         fields[:] = row
         for at in self.free:
             if self.delimiter in fields[at]:
                 self.tell("SSS542", self.columns[at], f"the delimiter stands in {self.columns[at]}, which takes it",
                           number)
+
+    def row_of(self, fields: list[str]) -> list[str] | None:
+        """The texts of a row by column; None where its fields are those of no row."""
+        if len(fields) == len(self.columns):
+            return fields
+        if self.is_closed and not fields[-1]:
+            fields = fields[:-1]
+            if len(fields) == len(self.columns):
+                return fields
+        return joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
 
     def fold(self, row: Mapping[str, str], number: int) -> Iterable[Job]:
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
@@ -307,8 +324,9 @@ class Rows(Reading):
                 allocated.cpu is not None if states_tres else r.start is not None)))
         try:
             asked = self.wanted[req]
-        except Rejected:            # told
-            asked = self.asked(tres, req, "ReqTRES") or NO_TRES
+        except Rejected:            # each odd member is told and left out
+            asked = tres(",".join(item for item in req.split(",") if self.asked(tres, item, "ReqTRES") is not None),
+                         "ReqTRES")
         if not r.ran:               # while a job waits its counts are what it asks for
             r.requested += self.counted[False, allocated.cpu, allocated.nodes, asked.cpu, asked.nodes, None, None,
                                         *counts].requested
@@ -425,7 +443,7 @@ def _job(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | 
     return job
 
 
-_PARTING: Final = Parting(header=_job, again=re.compile(rb"\njobid", re.IGNORECASE))
+_PARTING: Final = Parting(header=_job, apart=parted_from, again=re.compile(rb"\njobid", re.IGNORECASE))
 
 TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",), parting=_PARTING,
                         recognise=lambda sample: by_beginning(sample, _HEADER, "columns of sacct, one of them JobID"))
