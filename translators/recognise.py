@@ -191,8 +191,8 @@ def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
         return fits[0]
     shown = escape(path) or "-"
     if not fits:
-        raise NoFormatError(f"{shown}: no format is recognised in it{_written(data) or _calling(data)}; name one with --from"
-                            f"{_not_asked()}")
+        raise NoFormatError(f"{shown}: no format is recognised in it{_written(data) or _calling(data)}; name one with "
+                            f"--from{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in fits)
     raise FormatError(f"{shown}: fits {len(fits)} formats, name one with --from: {reasons}")
 
