@@ -37,7 +37,8 @@ PROPERTIES: Final[Mapping[str, tuple[Consequence, Consequence]]] = {
     # where, when and at what price the same is done
     "Priority": ("costs", "costs"), "Extension Nice": ("costs", "costs"), "QualityOfService": ("costs", "costs"),
     "Project": ("costs", "costs"), "EligibleTime": ("costs", "costs"), "DeadlineTime": ("costs", "costs"),
-    "Extension EligibleTimeOfDay": ("costs", "costs"), "Extension DeadlineTimeOfDay": ("costs", "costs"),
+    **{f"Extension {tag}Of{scope}": ("costs", "costs") for tag in ("EligibleTime", "DeadlineTime")
+       for scope in ("Day", "Month", "Year")},
     "Extension EligibleTimeFromNow": ("costs", "costs"),
     "Extension MinDuration": ("costs", "costs"), "Extension Switches": ("costs", "costs"),
     "Extension ExclusiveNodeUse": ("costs", "costs"), "TaskDistribution": ("costs", "costs"),

@@ -191,8 +191,8 @@ def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
         return fits[0]
     shown = escape(path) or "-"
     if not fits:
-        raise NoFormatError(f"{shown}: no format is recognised in it{_written(data)}; name one with --from"
-                            f"{_not_asked()}")
+        raise NoFormatError(f"{shown}: no format is recognised in it{_written(data) or _calling(data)}; name one with "
+                            f"--from{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in fits)
     raise FormatError(f"{shown}: fits {len(fits)} formats, name one with --from: {reasons}")
 
@@ -217,6 +217,25 @@ def _written(data: bytes) -> str:
         return ""
     lines, stand = ("line", "stands") if len(text_lines) == 1 else ("lines", "stand")
     return f": {len(text_lines)} {lines} of {hit[0]} {stand} in {where}, the first is {text_lines[0].number}"
+
+
+def _calling(data: bytes) -> str:
+    """The first call of a submit command in a script that is no job itself; empty where there is none."""
+    from sssjob.lrm.variables import FACTS
+
+    titles: dict[str, list[str]] = {}
+    for facts in FACTS.values():
+        for command in (command for command, act in facts.commands.items() if act == "submit"):
+            titles.setdefault(command, []).append(facts.title)
+    called = re.compile(rf"^[^#\n]*?(?<![\w./-])({'|'.join(sorted(map(re.escape, titles)))})(?![\w./-])", re.MULTILINE)
+    text = data[:LIMITS.recognise_bytes].decode("utf-8", "replace")
+    hit = called.search(text) if text.startswith("#!") else None
+    if hit is None:
+        return ""
+    *others, last = titles[hit[1]]
+    where = f": line {text.count(chr(10), 0, hit.start(1)) + 1} calls {hit[1]} of {', '.join(others)}"
+    return f"{where}{' or ' if others else ''}{last}, " + ("whose submit files are converted, not calls"
+                                                           if last == "HTCondor" else "so it is a script that submits")
 
 
 def _not_asked() -> str:

@@ -77,3 +77,12 @@ def test_a_heterogeneous_job_is_no_array(lab: Path, tmp_path: Path) -> None:
     document = get("torque").read(b"#!/bin/sh\n#PBS -t 1-3\n#PBS -l nodes=1:ppn=2+1:ppn=1\ntrue\n", ReadContext())
     text = get("slurm").write(document, WriteContext(policy=Policy.WARN))
     assert "hetjob" in text and submission(lab, tmp_path, text) == ""
+
+
+@pytest.mark.parametrize(("source", "directive"), [
+    ("pbspro", "#PBS -a 12312359"), ("torque", "#PBS -a 01010000.30"), ("sge", "#$ -a 06302359"),
+    ("lsf", "#BSUB -b 6:30:08:00 -t 7:01:20:00"), ("slurm", "#SBATCH --begin=02.29-7:05")])
+def test_a_day_without_a_year_is_taken(lab: Path, tmp_path: Path, source: str, directive: str) -> None:
+    document = get(source).read(f"#!/bin/sh\n{directive}\ntrue\n".encode(), ReadContext())
+    text = get("slurm").write(document, WriteContext(policy=Policy.WARN))
+    assert "--begin=" in text and submission(lab, tmp_path, text) == ""

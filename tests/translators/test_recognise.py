@@ -96,6 +96,21 @@ def test_nothing_is_a_usage_error() -> None:
         guess(b"#!/bin/sh\n", "x")
 
 
+@pytest.mark.parametrize(("text", "where"), [
+    ("#!/bin/bash\nset -e\nJ=$(sbatch --parsable a)\nsbatch b\n",
+     ": line 3 calls sbatch of Slurm, so it is a script that submits"),
+    ("#!/bin/csh\n# qsub does it\n./qsub x; my-qsub x\nqsub x\n",
+     ": line 4 calls qsub of PBS Pro, Torque, Grid Engine or Cobalt, so it is a script that submits"),
+    ("#!/usr/bin/env python3\nimport subprocess\nsubprocess.run(['condor_submit', 'a.sub'])\n",
+     ": line 3 calls condor_submit of HTCondor, whose submit files are converted, not calls"),
+    ("#!/bin/sh\nflux batch -n 2 a\n", ": line 2 calls flux batch of Flux, so it is a script that submits"),
+    ("qsub x\n", ""), ("#!/bin/sh\n/usr/bin/sbatches x; echo qsub-ed; sbatch.log\n", ""),
+])
+def test_scripts_that_submit_are_told_as_such(text: str, where: str) -> None:
+    with pytest.raises(UsageError, match=f"^x: no format is recognised in it{where}; name one with --from$"):
+        guess(text.encode(), "x")
+
+
 @pytest.mark.parametrize("text", [
     b"<!--" * 50_000, b"<!---->" * 20_000, b"<?" * 50_000, b"[" * 100_000, b'{"' * 50_000, b'{"a' + b"\\" * 100_000,
     b"#" * 1_000_000, b"#$ -" * 100_000, b"#PBS -l " + b"a=" * 50_000, b"a|" * 100_000, b":" * 200_000, b"1 " * 100_000,

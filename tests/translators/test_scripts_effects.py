@@ -71,7 +71,28 @@ CASES = [
       "begin, which sbatch refuses"]),
     ("pbspro", "sge", "#PBS -a 0000\n", [],
      ["-a 0000: Extension EligibleTimeOfDay: dropped, Grid Engine has no place for it"]),
-    ("torque", "slurm", "#PBS -a 012300\n", [], ["-a 012300: dropped, Slurm has no place for it"]),
+    # the next such day of a month or a year; Grid Engine takes that of this year, though it be past
+    ("torque", "slurm", "#PBS -a 012300\n", [],
+     ["-a 012300: Extension EligibleTimeOfMonth: dropped, Slurm has no place for it"]),
+    ("pbspro", "lsf", "#PBS -a 092300.07\n", ["-b 09:23:00"], ["-a 092300.07: LSF counts whole minutes"]),
+    ("lsf", "torque", "#BSUB -b 9:7:05\n", ["-a 090705"], []),
+    ("lsf", "pbspro", "#BSUB -b 2:29:7:05\n", ["-a 02290705"], []),
+    ("slurm", "lsf", "#SBATCH --begin=03.08 --deadline=0308-7:05\n", ["-b 03:08:00:00", "-t 03:08:07:05"], []),
+    ("slurm", "lsf", "#SBATCH --begin=03/08/31T17:05:09\n", ["-b 2031:03:08:17:05"],
+     ["--begin 03/08/31T17:05:09: LSF counts whole minutes"]),
+    ("lsf", "slurm", "#BSUB -b 6:30:08:00 -t 7:01:20:00\n", ["--begin=06/30-08:00", "--deadline=07/01-20:00"], []),
+    ("lsf", "slurm", "#BSUB -b 2030:6:30:08:00 -t 7:01:20:00\n", ["--begin=2030-06-30T08:00:00"],
+     ["-t 7:01:20:00: Extension DeadlineTimeOfYear: dropped, the next time that clocks show it may be before the job "
+      "may begin, which sbatch refuses"]),
+    ("sge", "slurm", "#$ -cwd -a 06302359\n", ["--begin=06/30-23:59"],
+     ["-a 06302359: Grid Engine takes a date without a year for one of the year of submission, so that a past one is "
+      "no wait; others take the next one"]),
+    ("lsf", "sge", "#BSUB -b 6:30:08:00\n", ["-a 06300800", "-cwd"],
+     ["-b 6:30:08:00: Grid Engine takes a date without a year for one of the year of submission, so that a past one is "
+      "no wait; others take the next one"]),
+    ("pbspro", "sge", "#PBS -a 092300\n", [],
+     ["-a 092300: Extension EligibleTimeOfMonth: dropped, Grid Engine has no place for it"]),
+    ("sge", "sge", "#$ -a 06302359.07 -dl 07010000\n", ["-a 06302359.07", "-dl 07010000"], []),
     ("slurm", "sge", "#SBATCH --begin=now\n", ["-cwd"], []),
     ("slurm", "sge", "#SBATCH --begin=now+1hour\n", ["-cwd"],
      ["--begin now+1hour: Extension EligibleTimeFromNow: dropped, Grid Engine has no place for it"]),
@@ -163,6 +184,29 @@ def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
         consequences[target] = [f.consequence for f in context.findings if f.subject == "OutputFile directory"]
     assert lines == {"slurm": "#SBATCH --output=/export/home/%u/r.%j", "pbspro": '#PBS -o "$HOME/r.^jobid^"'}
     assert consequences == {"slurm": [], "pbspro": ["breaks"]}
+
+
+@pytest.mark.parametrize("target", ["slurm", "torque", "sge", "lsf", "flux"])
+def test_threads_of_several_chunks_are_those_of_the_first(target: str) -> None:
+    """The script runs there, however the groups are written; those of the others are told."""
+    lines, told = converted("pbspro", target, "#PBS -l select=2:ncpus=4:ompthreads=2+3:ncpus=8:ompthreads=8\n./a\n")
+    assert lines[-2:] == ["export OMP_NUM_THREADS=2", "./a"]
+    assert len([text for text in told if "ompthreads=8 of this option is dropped" in text]) == 1
+
+
+@pytest.mark.parametrize(("text", "scope", "option"), [
+    ("12-31T07:05", "Year", "-a 12310705"), ("31T07:05:09", "Month", "-a 310705.09"),
+    ("02-29T0:00", "Year", "-a 02290000"), *((text, scope, "") for text, scope in (
+        ("02-30T07:05", "Year"), ("13-01T07:05", "Year"), ("32T07:05", "Month"), ("12-31", "Year"),
+        ("31T07:05", "Year"), ("12-31T07:05", "Month"), ("12-31T07:05", "Day"), ("2030-12-31T07:05", "Year"),
+        ("T07:05", "Month")))])
+def test_a_day_that_a_document_says_is_one_or_is_told(text: str, scope: str, option: str) -> None:
+    document = get("sss").read(f"<Job><Executable>/bin/true</Executable><Extension type='Scheduler' "
+                               f"name='EligibleTimeOf{scope}'>{text}</Extension></Job>".encode(), ReadContext())
+    context = WriteContext(Findings("s"), policy=Policy.WARN)
+    lines = str(get("pbspro").write(document, context)).splitlines()
+    assert [line for line in lines if " -a " in line] == ([f"#PBS {option}"] if option else [])
+    assert [f.rule for f in context.findings if "TimeOf" in f.subject] == ([] if option else ["SSS501"])
 
 
 @pytest.mark.parametrize(("clock", "options"), [

@@ -78,6 +78,19 @@ CALLS = [
     ("slurm", "sge", 'sbatch -p q x.sh "$@"', 'qsub -q q x.sh "$@"'),
     ("sge", "slurm", 'ID=$(qsub -terse x.sh -v "${@}")', 'ID=$(sbatch --parsable x.sh -v "${@}")'),
     ("torque", "pbspro", "qsub -t 1-3 -v A=$A x.sh; qsub y.sh", "qsub -J 1-3 -v A=$A x.sh; qsub y.sh"),
+    # variables where a number belongs, which the target has as it is
+    ("slurm", "pbspro", 'sbatch -n $A -J r$i x.sh; sbatch -N "$i" --ntasks-per-node=8 x.sh',
+     'qsub -N r$i -l select=$A:ncpus=1:mpiprocs=1 x.sh; qsub -l "select=$i:ncpus=8:mpiprocs=8" -l place=scatter x.sh'),
+    ("slurm", "lsf", "sbatch -n ${A} -c 4 -t ${i}:00:00 x.sh",
+     "bsub -W ${i}:00 -n ${A} -R 'affinity[core(4)*1]' < x.sh"),
+    ("slurm", "pbspro", 'sbatch -N 1 --mem=${B}G -J "run $i" x.sh',
+     'qsub -N "run_$i" -l select=1:mem=${B}gb -l place=scatter x.sh'),
+    ("sge", "slurm", "qsub -t 1-$A -tc $i x.sh", "sbatch --array=1-$A%$i x.sh"),
+    ("torque", "slurm", "qsub -l nodes=$A:ppn=$B:gpus=$i x.sh",
+     "sbatch --nodes=$A --ntasks-per-node=$B --gpus-per-node=$i x.sh"),
+    ("torque", "pbspro", "qsub -l walltime=$A:30:00 -q q$i x.sh", "qsub -q q$i -l walltime=$A:30:00 x.sh"),
+    ("slurm", "flux", "sbatch -n $A -c $i -d afterok:$B x.sh",
+     "flux batch --nslots=$A --cores-per-slot=$i --dependency=afterok:$B x.sh"),
 ]
 
 
@@ -101,7 +114,6 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("lsf", "slurm", 'bsub ./a "b c"', "words of its command are quoted"),
     ("slurm", "pbspro", "sbatch -d afterok:7 x.sh", "it names a job by the id that it has under another manager"),
     ("slurm", "sge", "sbatch -n 4 x.sh", "@PE@ stands for a name that only the site knows"),
-    ("slurm", "pbspro", 'sbatch -J "run $i" x.sh', "PBS Pro cannot take all of its variables"),
     ("slurm", "sge", "sbatch $OPTS x.sh", "$OPTS may hold options"),
     *(("slurm", "sge", f"sbatch {words}", "a word of it is made by the shell")
       for words in ('"$@"', '-p q "$@"', 'x.sh $@', '"$@" x.sh', '"$f" "$@"', 'x.sh "a$@"')),
@@ -128,6 +140,14 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
         ("torque", "-E\n\t#SBATCH -J a\n\tE", "its lines begin with tabs, or it is one of several"),
         ("torque", "E\n#SBATCH -J a\n", "its lines begin with tabs, or it is one of several"))),
     ("slurm", "htcondor", "sbatch x.sh", "HTCondor has no command that does this"),
+    # what stands in a variable may be no number, or another number is worked out from it
+    *(("slurm", "pbspro", f"sbatch {option} x.sh", f"{name}: PBS Pro has no place for this option of Slurm")
+      for option, name in (("--mem=$A", "mem $A"), ("-t $A", "time $A"), ("-n 1$A", "ntasks 1$A"),
+                           ("-n $A$B", "ntasks $A$B"), ("-n ${A:-2}", "ntasks ${A:-2}"), ("-n $A -c 211", "ntasks $A"),
+                           ("-n $A --ntasks-per-node=4", "ntasks $A"), ("-N $A -n $B", "nodes $A"))),
+    ("slurm", "pbspro", "sbatch --nice=$A x.sh", "nice $A: PBS Pro has no place for this option of Slurm"),
+    ("slurm", "sge", "sbatch -a $A x.sh", "Extension Array: Grid Engine has one range, not $A"),
+    ("torque", "sge", "qsub -l walltime=$A x.sh", "l walltime $A: Grid Engine has no place for this option of Torque"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
     ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm cannot say this dependency"),
 ])

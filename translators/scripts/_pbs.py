@@ -156,7 +156,7 @@ def _path_of(asking: Asking, tag: str, text: str) -> str:
 
 
 _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected,
-                       PBS_TIME.of_day)
+                       PBS_TIME.coming)
 
 
 def _write_priority(asking: Asking) -> Written:

@@ -17,7 +17,7 @@ from sssjob.lrm import variables
 from sssjob.lrm.idset import one_range
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
-from sssjob.translators.scripts.grammars import FROM_NOW, INTEGER, OF_DAY, Grammar, OfDay
+from sssjob.translators.scripts.grammars import FROM_NOW, INTEGER, Coming, Grammar, unstamped
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -249,24 +249,32 @@ class Asking(Asked):
         return Asking(self.job, self.document, self.context, self.dialect, self.policy, group)
 
     def moment(self, tag: str, grammar: Grammar) -> str | None:
-        """A time as the site's clock shows it; without a site profile in UTC. One without a date is the next one."""
+        """A time as the site's clock shows it; without a site profile in UTC. One that comes again is the next one."""
         entry = self.one(tag)
         if entry is None:
-            return self._of_day(tag, grammar)
+            return self._coming(tag, grammar)
         site = self.context.site
         local = site.clock(int(entry.text)) if site is not None else None
         if local is None and not self.source:
             self.note(SITE, entry, "written in UTC, read by the clock of the site")
         return grammar.write(entry.text if local is None else str(local))
 
-    def _of_day(self, tag: str, grammar: Grammar) -> str | None:
-        if grammar.of_day is None or (entry := self.at(OF_DAY.format(tag))) is None:
-            return None
-        try:
-            return grammar.of_day(OfDay(*entry.text.split(":")).clock)
-        except (TypeError, ValueError):
-            self.dropped(entry, f"{entry.text[:80]!r} is no time of day (HH:MM or HH:MM:SS)")
-            return None
+    def _coming(self, tag: str, grammar: Grammar) -> str | None:
+        for scope, write in grammar.coming.items():
+            if (entry := self.at(unstamped(tag, scope))) is None:
+                continue
+            try:
+                coming = Coming.read(entry.text)
+            except ValueError:
+                coming = None
+            if coming is None or coming.scope != scope:
+                self.dropped(entry, f"{entry.text[:80]!r} is no time of {_OF_SCOPE[scope]}")
+                return None
+            if scope == "Year" and "sge" in (self.source, self.dialect.name) and self.source != self.dialect.name:
+                self.note(APPROXIMATED, entry, "Grid Engine takes a date without a year for one of the year of "
+                          "submission, so that a past one is no wait; others take the next one")
+            return write(coming)
+        return None
 
     def from_now(self) -> int | None:
         """How many seconds after the submission the job may begin, where that is said so."""
@@ -355,6 +363,9 @@ class Asking(Asked):
 
 
 #: A reason that says itself what became of it.
+#: What a time is of that comes again in a day, a month or a year.
+_OF_SCOPE: Final = {"Day": "day (HH:MM or HH:MM:SS)", "Month": "a day of the month (DDTHH:MM)",
+                    "Year": "a day of the year (MM-DDTHH:MM)"}
 _SHOWN: Final = 80          # characters of a kept option that a finding shows
 _TELLS: Final = re.compile(r"\b(?:dropped|asked for|written|left out)\b")
 _NAMED: Final = frozenset(("name", "type"))

@@ -11,7 +11,7 @@ from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.usage import whole
 from sssjob.request.asked import JOB, Entry
 from sssjob.translators.scripts.asking import Asking
-from sssjob.translators.scripts.grammars import OF_DAY, Grammar
+from sssjob.translators.scripts.grammars import Grammar, unstamped
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
@@ -289,7 +289,7 @@ def moment(name: str, tag: str, grammar: Grammar) -> Special:
         return [] if text is None else [(name, text)]
 
     return Special((name,), lambda reading, options: reading.moment(tag, grammar, options[name]), write,
-                   of=(tag, OF_DAY.format(tag)))
+                   of=(tag, *(unstamped(tag, scope) for scope in grammar.coming)))
 
 
 #: Managers that fill variables in in the names of files.

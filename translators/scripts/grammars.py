@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import Final
 
@@ -17,28 +17,53 @@ from sssjob.lrm import pbs
 from sssjob.lrm.clocks import clock
 from sssjob.lrm.slurm import limit
 
-__all__ = ["COUNT", "FILE_TOKEN", "FROM_NOW", "INTEGER", "OF_DAY", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES",
-           "SLURM_TIME", "TEXT", "TORQUE_SECONDS", "YES", "FromNow", "Grammar", "Kept", "OfDay", "file_reader",
-           "file_writer", "literal_name", "slurm_from_now"]
+__all__ = ["COUNT", "FILE_TOKEN", "FROM_NOW", "INTEGER", "PBS_SECONDS", "PBS_TIME", "SLURM_MINUTES", "SLURM_TIME",
+           "TEXT", "TORQUE_SECONDS", "YES", "Coming", "FromNow", "Grammar", "Kept", "file_reader", "file_writer",
+           "literal_name", "slurm_from_now", "unstamped"]
 
 
 class Kept(ValueError):
     """The value is fine, but only its own dialect can say it."""
 
 
-#: The place of a time without a date, by the property that has one with a date.
-OF_DAY: Final = "Extension[name={}OfDay,type=Scheduler]"
 #: That of an EligibleTime in seconds after the submission.
 FROM_NOW: Final = "Extension[name=EligibleTimeFromNow,type=Scheduler]"
 
 
-class OfDay(Kept):
-    """A time of day without a date, which means the next one. clock: ``HH:MM`` or ``HH:MM:SS``."""
+class Coming(Kept):
+    """A time without a year, a month or a date, which means the next one. scope: in what it comes once, ``Day``,
+    ``Month`` or ``Year``; clock: ``HH:MM`` or ``HH:MM:SS``; day: ``""``, ``DD`` or ``MM-DD``."""
 
-    def __init__(self, hour: str, minute: str, second: str | None = None) -> None:
+    def __init__(self, hour: str, minute: str, second: str | None = None, day: str | None = None,
+                 month: str | None = None) -> None:
         self.clock = f"{int(hour):02}:{minute}{f':{second}' if second not in (None, '00') else ''}"
         time.fromisoformat(self.clock)
+        if day is not None:
+            date(2000, int(month or 1), int(day))
+        self.day = "-".join(f"{int(number):02}" for number in (month, day) if number is not None)
+        self.scope = "Day" if day is None else "Month" if month is None else "Year"
         super().__init__("depends on the day of submission")
+
+    def __str__(self) -> str:
+        """``[[MM-]DDT]HH:MM[:SS]``, as a document has it."""
+        return f"{self.day}T{self.clock}" if self.day else self.clock
+
+    @classmethod
+    def read(cls, text: str) -> Coming:
+        """That of a document; ValueError for what is none."""
+        match = _COMING.fullmatch(text)
+        if match is None:
+            raise ValueError("is no time")
+        return cls(match["hour"], match["minute"], match["second"], match["day"], match["month"])
+
+
+_COMING: Final = re.compile(r"(?:(?:(?P<month>\d\d)-)?(?P<day>\d\d)T)?(?P<hour>\d\d?):(?P<minute>\d\d)"
+                            r"(?::(?P<second>\d\d))?", re.ASCII)
+
+
+def unstamped(tag: str, scope: str) -> str:
+    """The place of a time that comes again (``Coming``), by the property that has one of a certain day."""
+    return f"Extension[name={tag}Of{scope},type=Scheduler]"
 
 
 class FromNow(Kept):
@@ -51,13 +76,13 @@ class FromNow(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """read: text to value; write: value (of a property, as text) to text; expected: in words; of_day: of a time, the
-    text of one without a date (``OfDay.clock``) whose next occurrence is meant, None where there is no such text."""
+    """read: text to value; write: value (of a property, as text) to text; expected: in words; coming: of a time, how
+    one that comes again is written, by its scope where there is such a text."""
 
     read: Callable[[str], Value]
     write: Callable[[str], str]
     expected: str
-    of_day: Callable[[str], str] | None = None
+    coming: Mapping[str, Callable[[Coming], str]] = field(default_factory=dict)
 
 
 def _text(text: str) -> str:
@@ -75,7 +100,10 @@ _SLURM_CLOCK: Final = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
 #: ``now+2hours``; the unit may be cut short. Source: sbatch(1), --begin.
 _SLURM_NOW: Final = re.compile(r"now\+(\d{1,9})([smhdw][a-z]*)?", re.ASCII)
 _UNITS: Final = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-_PBS_CLOCK: Final = re.compile(r"(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
+#: ``MM/DD``, ``MM.DD`` or ``MMDD``, with two digits of a year and an hour or without. Source: parse_time.c of Slurm.
+_SLURM_DAY: Final = re.compile(r"(\d\d)[/.]?(\d\d)(?:[/.]?(\d\d))?(?:[-T](\d\d?):(\d\d)(?::(\d\d))?)?", re.ASCII)
+_PBS_COMING: Final = re.compile(r"(?:(?P<month>\d\d)?(?P<day>\d\d))?(?P<hour>\d\d)(?P<minute>\d\d)"
+                                r"(?:\.(?P<second>\d\d))?", re.ASCII)
 _PBS_DATE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d\d))?", re.ASCII)
 
 
@@ -94,7 +122,12 @@ def _integer(text: str) -> int:
 def _slurm_date(text: str) -> int:
     """Seconds since 1970 of ``YYYY-MM-DD[THH:MM[:SS]]``, the site's clock taken as UTC."""
     if (clock_of_day := _SLURM_CLOCK.fullmatch(_SLURM_HOURS.get(text, text))) is not None:
-        raise OfDay(*clock_of_day.groups())
+        raise Coming(*clock_of_day.groups())
+    if (a_day := _SLURM_DAY.fullmatch(text)) is not None:
+        month, day, year, hour, minute, second = a_day.groups("00")
+        if a_day[3] is None:
+            raise Coming(hour, minute, second, day, month)
+        text = f"20{year}-{month}-{day}T{int(hour):02}:{minute}:{second}"
     if (ahead := _SLURM_NOW.fullmatch(text)) is not None:
         unit = next((unit for unit in _UNITS if unit.startswith(ahead[2] or "seconds")), None)
         if unit is not None:
@@ -104,9 +137,14 @@ def _slurm_date(text: str) -> int:
 
 def _pbs_date(text: str) -> int:
     """The same of ``CCYYMMDDhhmm[.SS]``."""
-    if (clock_of_day := _PBS_CLOCK.fullmatch(text)) is not None:
-        raise OfDay(*clock_of_day.groups())
+    if (coming := _PBS_COMING.fullmatch(text)) is not None:
+        raise Coming(coming["hour"], coming["minute"], coming["second"], coming["day"], coming["month"])
     return _stamp(_PBS_DATE.fullmatch(text))
+
+
+def _pbs_coming(coming: Coming) -> str:
+    hour, minute, *second = coming.clock.split(":")
+    return f"{coming.day.replace('-', '')}{hour}{minute}{''.join(f'.{of_minute}' for of_minute in second)}"
 
 
 def slurm_from_now(seconds: int) -> str:
@@ -144,9 +182,10 @@ SLURM_MINUTES: Final = Grammar(limit, lambda text: clock(-(-int(text) // 60) * 6
 PBS_SECONDS: Final = Grammar(pbs.seconds, lambda text: clock(int(text)), "S, M:S or H:M:S")
 TORQUE_SECONDS: Final = Grammar(partial(pbs.seconds, fields=4), lambda text: clock(int(text)),
                                 "S, M:S, H:M:S or D:H:M:S")
-SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS", str)
-PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS", lambda clock_of_day: "".join(
-    clock_of_day.split(":")[:2]) + "".join(f".{seconds}" for seconds in clock_of_day.split(":")[2:]))
+SLURM_TIME: Final = Grammar(_slurm_date, _dated("%Y-%m-%dT%H:%M:%S"), "YYYY-MM-DDTHH:MM:SS", {
+    "Day": str, "Year": lambda coming: f"{coming.day.replace('-', '/')}-{coming.clock}"})
+PBS_TIME: Final = Grammar(_pbs_date, _dated("%Y%m%d%H%M.%S"), "CCYYMMDDhhmm.SS",
+                          dict.fromkeys(("Day", "Month", "Year"), _pbs_coming))
 YES: Final = Grammar(_yes, lambda text: "y" if text == "true" else "n", "y or n")
 
 

@@ -48,7 +48,7 @@ from sssjob.translators.scripts.common import (
     user_hold,
     variables,
 )
-from sssjob.translators.scripts.grammars import COUNT, INTEGER, OF_DAY, Grammar, Kept, OfDay, file_reader
+from sssjob.translators.scripts.grammars import COUNT, INTEGER, Coming, Grammar, Kept, file_reader, unstamped
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
@@ -104,16 +104,15 @@ def _date(text: str) -> int:
     match = re.fullmatch(r"(?:(?:(?:(\d{4}):)?(\d{1,2}):)?(\d{1,2}):)?(\d{1,2}):(\d{1,2})", text, re.ASCII)
     if match is None:
         raise ValueError("is no time of LSF")
-    if not match[3]:
-        raise OfDay(match[4], match[5].zfill(2))
     if not match[1]:
-        raise Kept("depends on the day of submission")
+        raise Coming(match[4], match[5].zfill(2), None, match[3], match[2])
     year, month, day, hour, minute = (int(f) for f in match.groups())
     return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp())
 
 
 _DATE: Final = Grammar(_date, lambda text: datetime.fromtimestamp(int(text), UTC).strftime("%Y:%m:%d:%H:%M"),
-                       "[[[year:]month:]day:]hour:minute", lambda clock_of_day: clock_of_day[:5])
+                       "[[[year:]month:]day:]hour:minute", dict.fromkeys(("Day", "Month", "Year"), lambda coming: (
+                           ":".join([*filter(None, coming.day.split("-")), coming.clock[:5]]))))
 
 
 def _moment(name: str, tag: str) -> Special:
@@ -122,13 +121,13 @@ def _moment(name: str, tag: str) -> Special:
         text = asking.moment(tag, _DATE)
         if text is not None and (entry := asking.one(tag)) is not None and int(entry.text) % 60:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes")
-        of_day = asking.at(OF_DAY.format(tag))
-        if text is not None and of_day is not None and of_day.text.count(":") == 2:
-            asking.note(APPROXIMATED, of_day, "LSF counts whole minutes")
+        coming = next(filter(None, (asking.at(unstamped(tag, scope)) for scope in _DATE.coming)), None)
+        if text is not None and coming is not None and coming.text.count(":") == 2:
+            asking.note(APPROXIMATED, coming, "LSF counts whole minutes")
         return [] if text is None else [(name, text)]
 
     return Special((name,), lambda reading, options: reading.moment(tag, _DATE, options[name]), write,
-                   of=(tag, OF_DAY.format(tag)))
+                   of=(tag, *(unstamped(tag, scope) for scope in _DATE.coming)))
 
 
 # -- name and array

@@ -106,11 +106,12 @@ def _exports(asking: Asking, kept: bool) -> list[str]:
 
 
 def _threads(asking: Asking, body: str) -> list[str]:
-    """``ompthreads`` of a chunk of PBS Pro, from which its jobs have OMP_NUM_THREADS (pbs_resources(7B))."""
+    """``ompthreads`` of a chunk of PBS Pro, from which its jobs have OMP_NUM_THREADS (pbs_resources(7B)); the script
+    runs in the first one."""
     if "Extension" not in asking.tags or asking.dialect.name == "pbspro":
         return []
     stated = [e for e in asking.said("Extension") if e.attributes.get("name") == "select.ompthreads"]
-    if len(stated) != 1 or not stated[0].text.isdecimal():
+    if not stated or not stated[0].text.isdecimal():
         return []
     stated[0].used = True
     stated[0].understood |= stated[0].attributes.keys()

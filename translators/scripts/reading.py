@@ -20,7 +20,7 @@ from sssjob.document.units import from_bytes
 from sssjob.findings import Policy, Severity
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
-from sssjob.translators.scripts.grammars import FROM_NOW, OF_DAY, FromNow, Grammar, Kept, OfDay
+from sssjob.translators.scripts.grammars import FROM_NOW, Coming, FromNow, Grammar, Kept, unstamped
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
@@ -180,8 +180,8 @@ class Reading:
         site = self.context.site
         try:
             local = grammar.read(option.value or "")
-        except OfDay as of_day:
-            self.put(OF_DAY.format(tag), of_day.clock, option)
+        except Coming as coming:
+            self.put(unstamped(tag, coming.scope), str(coming), option)
             return
         except FromNow as ahead:
             if tag == "EligibleTime":

@@ -69,8 +69,7 @@ def _date(text: str) -> int:
         raise ValueError("is no date of Grid Engine")
     century, year, rest, seconds = match.groups()
     if year is None:
-        PBS_TIME.read(f"2000{rest}.{seconds or '00'}")
-        raise Kept("depends on the day of submission")
+        PBS_TIME.read(f"{rest}.{seconds or '00'}")
     century = century or ("20" if int(year) < 70 else "19")
     stamp = PBS_TIME.read(f"{century}{year}{rest}.{seconds or '00'}")
     assert isinstance(stamp, int)
@@ -78,7 +77,8 @@ def _date(text: str) -> int:
 
 
 _TIME: Final = Grammar(_seconds, lambda text: clock(int(text)), "seconds or H:M:S")
-_DATE: Final = Grammar(_date, lambda text: PBS_TIME.write(text).removesuffix(".00"), "[[CC]YY]MMDDhhmm[.SS]")
+_DATE: Final = Grammar(_date, lambda text: PBS_TIME.write(text).removesuffix(".00"), "[[CC]YY]MMDDhhmm[.SS]",
+                       {"Year": PBS_TIME.coming["Year"]})
 
 
 def _yes(text: str) -> bool:
@@ -463,7 +463,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
     costs="A R binding masterq now pe soft w",
-    looks="b clear js jsv shell sync terse verify")
+    looks="ac b clear js jsv shell sync terse verify")
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),

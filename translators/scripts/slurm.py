@@ -47,13 +47,13 @@ from sssjob.translators.scripts.grammars import (
     COUNT,
     FROM_NOW,
     INTEGER,
-    OF_DAY,
     SLURM_MINUTES,
     SLURM_TIME,
     Grammar,
     Kept,
     file_reader,
     slurm_from_now,
+    unstamped,
 )
 from sssjob.translators.scripts.layout import in_all
 from sssjob.translators.scripts.raw import Option, split_outside
@@ -355,14 +355,20 @@ def _read_deadline(reading: Reading, options: Mapping[str, Option]) -> None:
             reading.moment(where, SLURM_TIME, option)
 
 
+def _certain(moment: str) -> int:
+    """How much of a date a text of ``SLURM_TIME`` has."""
+    return 2 if "T" in moment else 1 if "/" in moment else 0
+
+
 def _write_deadline(asking: Asking) -> Written:
     begin, deadline = (asking.moment(where, SLURM_TIME) for where in ("EligibleTime", "DeadlineTime"))
     ahead = asking.from_now()
     if begin is None and ahead is not None:
         begin = slurm_from_now(ahead)
-    hour = asking.at(OF_DAY.format("DeadlineTime"))
-    if begin is not None and "T" in begin and deadline is not None and "T" not in deadline and hour is not None:
-        asking.dropped(hour, "the next time that clocks show it may be before the job may begin, which sbatch refuses")
+    coming = next(filter(None, (asking.at(unstamped("DeadlineTime", scope)) for scope in SLURM_TIME.coming)), None)
+    if begin is not None and deadline is not None and coming is not None and _certain(deadline) < _certain(begin):
+        asking.dropped(coming, "the next time that clocks show it may be before the job may "
+                       "begin, which sbatch refuses")
         deadline = None
     return [(name, text) for name, text in (("--begin", begin), ("--deadline", deadline)) if text is not None]
 
@@ -418,7 +424,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
             _write_dependency, of=OF_DEPENDENCIES),
     Special(("--begin", "--deadline"), _read_deadline, _write_deadline,
-            of=(FROM_NOW, *(where for tag in ("EligibleTime", "DeadlineTime") for where in (tag, OF_DAY.format(tag))))),
+            of=(FROM_NOW, *(where for tag in ("EligibleTime", "DeadlineTime") for where in (
+                tag, *(unstamped(tag, scope) for scope in SLURM_TIME.coming))))),
     Row("--hold", "Hold", fixed="User"),
     Special(("--nice",), _read_nice, _write_nice, of=(SCHEDULER.format("Nice"), "Priority")),
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),

@@ -10,7 +10,8 @@ qsub(1B), submit(1), bsub of the LSF 10.1 reference, flux-batch(1), qsub of Coba
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Property
@@ -76,6 +77,8 @@ def submission(source: Dialect, target: Dialect, words: Sequence[str], site: Sit
     if why := "" if runs else _why_not_passed(target, rest):
         return why
     answer = _options(source, target, options, site, _quoted(words))
+    if isinstance(answer, str):
+        answer = _with_numbers(source, target, options, site, _quoted(words)) or answer
     if isinstance(answer, str):
         return answer
     pairs, differs = answer
@@ -174,23 +177,75 @@ def _quoted(words: Sequence[str]) -> frozenset[str]:
     return frozenset(name for word in words for text in _DOUBLE.findall(word) for name in _EXPANSION.findall(text))
 
 
-def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None, quoted: frozenset[str]
-             ) -> tuple[list[str], str] | str:
-    """The options of the target as words of a shell, and how they differ; else why the call stays."""
+#: Numbers that stand for variables while options are read, twice, so that what is worked out from them shows.
+_NUMBERS: Final = (("211", "223", "227", "229", "233", "239"), ("1009", "1013", "1019", "1021", "1031", "1033"))
+#: Options whose whole value, where a variable says it, may be a list of numbers.
+_LISTS: Final = ("--array", "-J", "-t")
+
+
+def _with_numbers(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None,
+                  quoted: frozenset[str]) -> tuple[list[str], str] | None:
+    """The same where a variable stands for a number, or a part of a name, that the target has as it is; None: there is
+    no such."""
+    doubtful = [option for option in options if "$" in (option.value or "")
+                and isinstance(_options(source, target, [option], site, quoted), str)]
+    variables = list(dict.fromkeys(hit for option in doubtful for hit in _EXPANSION.findall(option.value or "")))
+    if not 0 < len(variables) <= len(_NUMBERS[0]) or any(
+            option.name in _LISTS and option.value in variables for option in doubtful):
+        return None
+    answers = []
+    for numbers in _NUMBERS:
+        names = dict(zip(numbers, variables, strict=False))
+        trial = [option._replace(value=_numbered(option.value or "", names)) if option in doubtful else option
+                 for option in options]
+        if any(_renamed(new.value or "", names) != (old.value or "") for new, old in zip(trial, options, strict=True)):
+            return None         # digits, a letter of the name or another variable stand beside it
+        answers.append(_options(source, target, trial, site, quoted, names))
+    first, second = answers
+    if isinstance(first, str) or first != second or not _units_stay(variables, doubtful, first[0]):
+        return None
+    return first
+
+
+def _numbered(text: str, names: Mapping[str, str]) -> str:
+    numbers = {variable: number for number, variable in names.items()}
+    return _EXPANSION.sub(lambda hit: numbers[hit[0]], text)
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text with variables in the places of the numbers that stand for them."""
+    return re.sub(rf"(?<![\d.])(?:{'|'.join(names)})(?![\d.])", lambda hit: names[hit[0]], text) if names else text
+
+
+def _units_stay(variables: Sequence[str], options: Sequence[Option], words: Sequence[str]) -> bool:
+    """Whether a unit stands behind a variable where one stood before, else the variable may hold one, and no sign
+    before one, which may hold that."""
+    def with_units(texts: Iterable[str]) -> set[str]:
+        return {v for v in variables for text in texts if re.search(rf"{re.escape(v)}[A-Za-z]", text)}
+
+    return with_units(words) == with_units(option.value or "" for option in options) and not any(
+        text.startswith(f"-{v}") for text in words for v in variables)
+
+
+def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None, quoted: frozenset[str],
+             numbers: Mapping[str, str] = MappingProxyType({})) -> tuple[list[str], str] | str:
+    """The options of the target as words of a shell, and how they differ; else why the call stays. numbers: those that
+    stand for variables."""
     pairs, findings, lost = _pairs(source, target, options, site)
     usual = _pairs(source, target, [], site)[0]
     lost = next((f.message.replace("dropped, ", "", 1) for f in findings if f.rule in (DROPPED, REFUSED) or f.rejects),
                 lost)
     if lost:
         return lost
-    differs = "; ".join(dict.fromkeys(f.message for f in findings if f.severity == "warning" and f.subject not in (
-        "Environment", "InitialWorkingDirectory") and "@JOBID:" not in f.message))
+    differs = "; ".join(dict.fromkeys(
+        _renamed(f.message, numbers) for f in findings if f.severity == "warning" and f.subject not in (
+            "Environment", "InitialWorkingDirectory") and "@JOBID:" not in f.message))
     words: list[str] = []
     expanded = 0
     for name, value in pairs:
         if (name, value) in usual:
             continue                # the script says it, or its site
-        value = None if value is None else _JOB.sub(r"\1", value)
+        value = None if value is None else _renamed(_JOB.sub(r"\1", value), numbers)
         if value is not None and (stands := _PLACEHOLDER.search(value)) is not None:
             return "it names a job by the id that it has under another manager" if stands[1] == "JOBID" else \
                 f"{stands[0]} stands for a name that only the site knows"
@@ -199,7 +254,7 @@ def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: 
             words += _spelled(target, name, value, quoted)
         except QuotingError as error:
             return str(error)
-    if expanded != sum((option.value or "").count("$") for option in options):
+    if expanded != sum(_renamed(option.value or "", numbers).count("$") for option in options):
         return f"{target.title} cannot take all of its variables"
     return words, differs
 

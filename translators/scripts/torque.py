@@ -201,7 +201,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="K")
+    costs="K",
+    looks="k S z")
 
 DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=False, dos=True), _pbs_lines.directive,
