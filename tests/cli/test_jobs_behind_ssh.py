@@ -120,7 +120,7 @@ def test_accounting_is_asked_where_the_job_was(sssjob: Command, sites: Sites) ->
 
 def test_settings_in_the_folder_of_a_submission(sssjob: Command, sites: Sites, tmp_path: Path) -> None:
     """The journal of version 7 had them there: its jobs are followed where they are."""
-    Path("long.sh").write_text("#!/bin/sh\nsleep 600\n")
+    Path("long.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsleep 600\n")
     assert sssjob("submit", "-q", "long.sh", "--site", "alpha.toml").code == 0
     with sqlite3.connect(tmp_path / "journal.db") as connection:
         ((token, settings),) = connection.execute("SELECT token, settings FROM submissions").fetchall()
