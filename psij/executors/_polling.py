@@ -122,7 +122,8 @@ class PollingExecutor(JobExecutor):
                 self._silent = False
             except SubmitException as e:
                 if not self._silent:        # states stay as they are
-                    _log.warning("executor %s: nothing is heard of %d jobs: %s", self.name, len(self._followed), e)
+                    _log.warning("executor %s: nothing is heard of %d job%s: %s", self.name, len(self._followed),
+                                 "s"[len(self._followed) == 1:], e)
                 self._silent = True
 
     def _heard(self, native_id: str) -> Job:

@@ -36,7 +36,7 @@ _ANY: Final = "*"       # in place of a site: of whatever site a job is
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @rates_option
 @click.option("--sites", metavar="SITE,SITE...", default="",
-              help="Charge each job by the rates of the site to which it was routed: names or files of profiles.")
+              help="Charge each job by the rates of the site where it was run: names or files of profiles.")
 @format_option
 @click.option("--itemise", is_flag=True, help="Print the items of every charge instead of the document.")
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, metavar="N",
@@ -96,7 +96,7 @@ def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str],
         return 1
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
         if _ANY not in rates:
-            raise UsageError("--sites is for documents: a record does not say to which site its job was routed")
+            raise UsageError("--sites is for documents: a record does not say at which site its job was run")
         if itemise:
             raise UsageError("--itemise is for documents; a table has no room for it (see sssjob ledger)")
         from sssjob.cli._charge_tables import charge_logs
@@ -180,8 +180,8 @@ class _DocumentCharges:
         site = _ANY if _ANY in self.rates else _site_of(job) or ""
         rates = self.rates.get(site)
         if rates is None:
-            why = (f"it was routed to {escape(site)}, which is none of --sites" if site
-                   else "it does not say to which site it was routed")
+            why = (f"it was run at {escape(site)}, which is none of --sites" if site
+                   else "it does not say at which site it was run")
             result: Charge | Uncharged = Uncharged(Reason.NO_RATES, why)
         else:
             result = EARLIER if self.jobs in self.earlier[site] else charge(job, rates, defaults)
@@ -220,7 +220,7 @@ class _DocumentCharges:
 
 
 def _site_of(job: Job) -> str | None:
-    """The site to which a job was routed, None where it was not."""
+    """The site at which a job was run, None where it does not say so."""
     return next((p.text for p in job.all("Extension") if (p.get("type"), p.get("name")) == ("LRM", "Site")), None)
 
 

@@ -139,7 +139,7 @@ def _ran(document: Document, executor: str, journal: Journal | None, *, findings
     retries = RETRIES if retries is None else retries
     if journal is None:
         return run(document, executor, findings=findings, progress=progress, retries=retries, max_queued=max_queued,
-                   **options)
+                   site=site, **options)
     with journal:
         client = Client(journal, findings, progress, settings=settings, retries=retries, max_queued=max_queued,
                         site=site)

@@ -195,9 +195,11 @@ class SGE(_Table):
 
 
 class Queue(_Table):
-    """A queue. duration: the longest that a job may run there, in seconds."""
+    """A queue. duration: the longest that a job may run there, in seconds; qualities_of_service: the names with which
+    it takes jobs."""
 
     duration: Annotated[int, Field(strict=True, ge=1, le=10**9)] | None = None
+    qualities_of_service: tuple[Annotated[Name, StringConstraints(pattern="^[^,]+$")], ...] | None = None
 
 
 class SSH(_Table):

@@ -85,12 +85,13 @@ def facts(record: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
     """The exit code of a ComputingActivity, None where it has none, and what else is known, by the names of a usage
     record: times in seconds since the epoch, memory in bytes. A-REX counts the wall time of each slot, and memory in
     MiB."""
-    slots = _number(record, "RequestedSlots") or 1
+    slots = _number(record, "RequestedSlots")
     wall, memory = _number(record, "UsedTotalWallTime"), _number(record, "UsedMainMemory")
     values: dict[str, Any] = {
         "submit_time": _time(record, "SubmissionTime"), "start_time": _time(record, "StartTime"),
         "end_time": _time(record, "ComputingManagerEndTime"), "cpu_seconds": _number(record, "UsedTotalCPUTime"),
-        "wall_seconds": None if wall is None else wall / slots,
+        "wall_seconds": None if wall is None else wall / (slots or 1),
+        "processors": slots or None, "user": next(_texts(record, "LocalOwner"), None),
         "memory_max_bytes": memory * _MIB if memory else None,       # 0 is not measured
         "nodes": list(dict.fromkeys(_texts(record, "ExecutionNode"))) or None,
         "queue": next(_texts(record, "Queue"), None)}

@@ -34,15 +34,18 @@ class Counted(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a queue allows. open: whether it takes and starts jobs; duration: seconds that a job may run; nodes,
-    processors: that a job may have; wait: seconds after which a new job is expected to start; None where that is not
-    known. shared: what the whole cluster has for all jobs together; allowed: tag of a property -> the names with which
-    the queue takes jobs, without the properties of which it takes any name or nobody knows that."""
+    processors: that a job may have; wait: seconds after which a new job is expected to start; node_processors,
+    node_memory (MiB): that a job may have of each node; None where that is not known. shared: what the whole cluster
+    has for all jobs together; allowed: tag of a property -> the names with which the queue takes jobs, without the
+    properties of which it takes any name or nobody knows that."""
 
     open: bool
     duration: int | None = None
     nodes: int | None = None
     processors: int | None = None
     wait: int | None = None
+    node_processors: int | None = None
+    node_memory: int | None = None
     shared: tuple[Counted, ...] = ()
     allowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 

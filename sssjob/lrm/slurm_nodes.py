@@ -67,7 +67,9 @@ def partitions_shown(text: str, licenses: tuple[Counted, ...] = (), qualities: t
     limit that cannot be understood."""
     return {fields["PartitionName"]: Limits(
         fields.get("State", "UP") == "UP", _limited(fields, "MaxTime", limit, TEN_YEARS_S),
-        _limited(fields, "MaxNodes", int, None), shared=licenses, allowed=tuple(_allowed(fields, qualities)))
+        _limited(fields, "MaxNodes", int, None), node_processors=_limited(fields, "MaxCPUsPerNode", int, None),
+        node_memory=_limited(fields, "MaxMemPerNode", int, None), shared=licenses,
+        allowed=tuple(_allowed(fields, qualities)))
         for fields in _records(text) if "PartitionName" in fields}
 
 

@@ -11,7 +11,7 @@ import math
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -29,7 +29,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.backends import KEPT, LOCAL, lasting_executor, shared_key
 from sssjob.run.beside import connected, stalled
 from sssjob.run.caps import Caps, caps_of
-from sssjob.run.configuring import config_of, following, load_settings, pin
+from sssjob.run.configuring import config_of, following, load_settings, pinned
 from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared, cap_event, known_keys, write_down
 from sssjob.run.journal import Entry, Event, Journal
@@ -80,16 +80,16 @@ class Client:
 
     def submit(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                planned: Callable[[Findings], bool] | None = None, request: str | None = None,
-               on_end: Sequence[Hook] = ()) -> Submission | None:
+               on_end: Sequence[Hook] = (), like: Entry | None = None) -> Submission | None:
         """Write a document into the journal and submit what can be submitted; None where findings reject it.
 
         Parts that are refused have failed when this returns. request: what its user calls this; the same once more
         gives the submission that was made first, and goes on with it. on_end: what any client does for each job when it
-        has ended. Raises UsageError, also for another document under a request that was made, and AccessError; then
-        nothing was submitted.
+        has ended. like: an earlier submission, at whose site and with whose settings it is made. Raises UsageError,
+        also for another document under a request that was made, and AccessError; then nothing was submitted.
         """
         prepared = self.prepare(document, executor, policy=policy, cwd=cwd, planned=planned, request=request,
-                                on_end=on_end)
+                                on_end=on_end, like=like)
         if prepared is None:
             return None
         self.enter(prepared)
@@ -98,9 +98,9 @@ class Client:
 
     def prepare(self, document: Document, executor: str, *, policy: Policy = Policy.REJECT, cwd: Path | None = None,
                 planned: Callable[[Findings], bool] | None = None, request: str | None = None,
-                on_end: Sequence[Hook] = (), is_new: bool = False) -> Prepared | None:
+                on_end: Sequence[Hook] = (), is_new: bool = False, like: Entry | None = None) -> Prepared | None:
         """The first third of ``submit``: plan a document; None where findings reject it. Nothing is in the journal.
-        is_new: nobody can have made a request of this name before."""
+        is_new: nobody can have made a request of this name before. like: as of ``submit``."""
         document = expand(document, self.findings)
         token = token_hex(8)
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
@@ -109,9 +109,13 @@ class Client:
         if earlier is not None:
             prepared.entered(earlier)
             return prepared
-        prepared.backend = self._planning(executor)
+        stated = self._stated(executor)
+        if like is not None:
+            stated = following(like, stated)
+        prepared.backend = self._planning(executor, stated)
+        prepared.site = self.site if like is None else like.site
         try:
-            pin(prepared.folder, self._stated(executor), prepared.backend)
+            prepared.settings = pinned(stated, prepared.backend)
             prepared.plan = make_plan(
                 document, self.findings, executor=prepared.executor, cwd=cwd, policy=policy, backend=prepared.backend,
                 scripts=prepared.folder / "scripts", follower=_WAITER, known=partial(known_keys, self.journal))
@@ -124,14 +128,14 @@ class Client:
             raise
         return prepared
 
-    def _planning(self, executor: str) -> psij.JobExecutor:
+    def _planning(self, executor: str, stated: Mapping[str, Any]) -> psij.JobExecutor:
         """The executor by which submissions are planned, one for all of them unless its configuration is the caller's.
         """
         if self.config is not None:
             return executor_of(executor, self._config(executor))
-        key = f"{executor} {sorted(self._stated(executor).items())}"       # a route goes from one site to the next
+        key = f"{executor} {sorted(stated.items())}"       # a route goes from one site to the next
         if key not in self._plans:
-            self._plans[key] = executor_of(executor, self._config(executor))
+            self._plans[key] = executor_of(executor, config_of(executor, stated))
         return self._plans[key]
 
     def enter(self, prepared: Prepared) -> None:
@@ -204,13 +208,13 @@ class Client:
         folder = self.journal.folder(token)
         backend = lasting_executor(executor, self._config(executor), folder)
         make_folder(folder)
-        pin(folder, self._stated(executor), backend)
+        settings = pinned(self._stated(executor), backend)
 
         def enter(document: Document, plan: Plan) -> Entry:
             """Write the submission into the journal and take its lease."""
             text = write_document(document, findings=Findings())
             prepared = Prepared(document, text, executor.lower(), cwd, policy, None, on_end, token, folder, plan,
-                                backend, cluster_of(backend))
+                                backend, self.site, settings, cluster_of(backend))
             entry = self._write_down(prepared)
             entry.take()
             return entry
@@ -239,9 +243,9 @@ class Client:
         row = Row(0, 0, native_id, None, native_id, executor=executor.lower())
         data = {"native_id": native_id.partition("@")[0], "reference": native_id}
         token = token_hex(8)
-        pin(self.journal.folder(token), self._stated(executor))
         entry = self.journal.add(token, executor.lower(), write_document(document), Path.cwd(), "Reject", None, [row],
-                                 [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster)
+                                 [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster,
+                                 settings=pinned(self._stated(executor)))
         return self.look([entry])[0][0]
 
     def standing(self, entry: Entry) -> Submission:
@@ -360,7 +364,7 @@ class Client:
 
     def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
               ) -> list[Submission]:
-        """Submit jobs of a submission once more that have ended, as ``submit`` does; the new submissions.
+        """Submit jobs of a submission once more that have ended, at the same place; the new submissions.
 
         jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end
         of each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of
@@ -377,7 +381,7 @@ class Client:
         submissions = []
         for document in again(earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
-                                     cwd=entry.directory, on_end=hooks,
+                                     cwd=entry.directory, on_end=hooks, like=entry,
                                      request=None if part_of is None else f"{AGAIN}{part_of}.{number}")
             if submission is not None:
                 submissions.append(submission)
@@ -395,7 +399,7 @@ class Client:
 
     def key(self, entry: Entry) -> str:
         """Names the executor of a submission: that of another one with the same key is the same."""
-        host = following(entry.folder, self._stated(entry.executor)).get("ssh_host")
+        host = following(entry, self._stated(entry.executor)).get("ssh_host")
         return shared_key(entry) if host is None else f"{shared_key(entry)} {host}"
 
     def kept(self, entries: Sequence[Entry]) -> list[Submission]:
@@ -414,10 +418,10 @@ class Client:
 
     def backend(self, entry: Entry) -> psij.JobExecutor:
         """The executor of a submission, one for all submissions with the same settings."""
-        name, folder = entry.executor, entry.folder
-        key = f"{shared_key(entry)} {sorted(following(folder, self._stated(name)).items())}"
+        name = entry.executor
+        key = f"{shared_key(entry)} {sorted(following(entry, self._stated(name)).items())}"
         if key not in self._backends:
-            self._backends[key] = lasting_executor(name, self._config(name, folder), folder)
+            self._backends[key] = lasting_executor(name, self._config(name, entry), entry.folder)
         return self._backends[key]
 
     def caps(self) -> Caps:
@@ -427,15 +431,15 @@ class Client:
     def _stated(self, executor: str) -> dict[str, Any]:
         return {} if self.settings is None else self.settings.stated(executor)
 
-    def _config(self, executor: str, folder: Path | None = None) -> psij.JobExecutorConfig | None:
-        """The configuration of an executor. folder: of a submission that is followed."""
+    def _config(self, executor: str, entry: Entry | None = None) -> psij.JobExecutorConfig | None:
+        """The configuration of an executor. entry: a submission that is followed."""
         if self.config is not None:
             return copy(self.config)
         stated = self._stated(executor)
-        return config_of(executor, stated if folder is None else following(folder, stated))
+        return config_of(executor, stated if entry is None else following(entry, stated))
 
     def _write_down(self, prepared: Prepared) -> Entry:
-        return write_down(prepared, self.journal, max_queued=self.max_queued, site=self.site, why=self.why)
+        return write_down(prepared, self.journal, max_queued=self.max_queued, why=self.why)
 
     def _set_cap(self, submission: Submission) -> None:
         """Have the cap that is stated now hold for a submission that an earlier client made."""

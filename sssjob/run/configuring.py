@@ -19,12 +19,12 @@ from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
-from sssjob.run.storage import make_folder
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
+    from sssjob.run.journal import Entry
 
-__all__ = ["complete", "config_of", "following", "load_settings", "pin", "reached", "site_layer"]
+__all__ = ["complete", "config_of", "following", "load_settings", "pinned", "reached", "site_layer"]
 
 #: Setting -> member of the configuration of batch executors.
 _MEMBERS: Final = {"polling_interval": "queue_polling_interval", "command_timeout": "command_timeout",
@@ -46,7 +46,7 @@ _FILLED: Final = {"Queue": "queue", "Project": "account"}
 _HERE: Final = ("local", "fluxexec")        # no queues, no accounts
 #: How a resource manager is asked, which may change while a job runs.
 _ASKING: Final = ("polling_interval", "command_timeout", "submit_commands", "accounting_delay", "lost_after")
-_PINNED: Final = "settings.json"            # in the folder of a submission
+_PINNED: Final = "settings.json"            # in the folder of a submission, of one in a journal of version 7
 _LONGEST: Final = 1 << 16
 
 
@@ -182,34 +182,23 @@ def _names(scope: Any, tag: str) -> bool:
                for item in scope.items)
 
 
-def pin(folder: Path, stated: Mapping[str, Any], backend: psij.JobExecutor | None = None) -> None:
-    """Write down with which settings a submission is made, so that each client finds its files, on a host behind SSH
-    also while that is out of reach; nothing where there are none. backend: its executor. Raises AccessError."""
-    if isinstance(backend, BatchSchedulerExecutor) and not backend.host.is_here:
-        host = reached(backend)
-        places = {"work_directory": str(backend.config.work_directory),
-                  "ssh_directory": backend.config.ssh_directory or "~"}
-        stated = {**stated, **{name: str(host.place(path)) for name, path in places.items()}}
-    if not stated:
-        return
-    try:
-        make_folder(folder)
-        fd = os.open(folder / _PINNED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(dict(stated), file)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise AccessError(str(folder), f"the journal cannot be used: {error.strerror or error}") from error
+def pinned(stated: Mapping[str, Any], backend: psij.JobExecutor | None = None) -> dict[str, Any]:
+    """The settings with which a submission is made, as the journal keeps them, so that each client finds its files, on
+    a host behind SSH also while that is out of reach. backend: its executor. Raises AccessError."""
+    if not isinstance(backend, BatchSchedulerExecutor) or backend.host.is_here:
+        return dict(stated)
+    host = reached(backend)
+    places = {"work_directory": str(backend.config.work_directory),
+              "ssh_directory": backend.config.ssh_directory or "~"}
+    return {**stated, **{name: str(host.place(path)) for name, path in places.items()}}
 
 
-def following(folder: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with which a submission is followed: those that it was made with, as its folder tells, but for how
+def following(entry: Entry, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with which a submission is followed, or made once more: those that it was made with, but for how
     its resource manager is asked, which the present ones say. stated: the present ones."""
+    all_settings = {**SETTINGS, **OF_SITES}
     settings: dict[str, Any] = {}
     with suppress(OSError, ValueError, AttributeError):
-        with open(folder / _PINNED, encoding="utf-8") as file:
-            stored = json.loads(file.read(_LONGEST))
-        all_settings = {**SETTINGS, **OF_SITES}
+        stored = entry.settings or json.loads((entry.folder / _PINNED).read_bytes()[:_LONGEST])
         settings = {name: all_settings[name].check(value) for name, value in stored.items() if name in all_settings}
     return settings | {name: value for name, value in stated.items() if name in _ASKING}

@@ -15,7 +15,7 @@ from psij.executors.batch.lrm import array_id
 from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.document.units import from_bytes, to_bytes
-from sssjob.run.facts import clear
+from sssjob.run.facts import clear, same_place
 
 __all__ = ["gather"]
 
@@ -27,6 +27,7 @@ _SHOWN: Final = ("ExitCode", "StartTime", "EndTime", "StatusMessage")
 def gather(whole: Job, elements: Sequence[Job]) -> None:
     """Write into the job of an array what its elements say."""
     clear(whole)
+    same_place(whole, elements[0])
     _identify(whole, elements)
     states = {str(job.value("State") or "Idle") for job in elements}
     ended = states == {"Completed"}

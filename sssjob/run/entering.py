@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psij
 from sssjob.document.model import Document
@@ -33,9 +34,9 @@ class Prepared:
     """A submission that can be written down.
 
     text: the document as the journal keeps it; token: names its folder; request: what its user calls it; plan, backend:
-    None where an earlier request of this name made it; cluster: what the backend's resource manager said that it is,
-    asked before the journal is written, which nobody else could write meanwhile; entry: where it stands in the journal,
-    None before it does.
+    None where an earlier request of this name made it; site: the name of the profile by which it is submitted;
+    settings: with which; cluster: what the backend's resource manager said that it is, asked before the journal is
+    written, which nobody else could write meanwhile; entry: where it stands in the journal, None before it does.
     """
 
     document: Document
@@ -49,6 +50,8 @@ class Prepared:
     folder: Path
     plan: Plan | None = None
     backend: psij.JobExecutor | None = None
+    site: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     cluster: str | None = None
     entry: Entry | None = None
 
@@ -71,12 +74,10 @@ class Prepared:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def write_down(prepared: Prepared, journal: Journal, *, max_queued: int | None = None, site: str | None = None,
-               why: str = "") -> Entry:
+def write_down(prepared: Prepared, journal: Journal, *, max_queued: int | None = None, why: str = "") -> Entry:
     """Write a plan into a journal. No resource manager is asked: other clients wait for the journal meanwhile.
 
-    max_queued: the most of its jobs in flight; None: as many as there are. site: the name of the profile by which it is
-    submitted; why: why it goes there.
+    max_queued: the most of its jobs in flight; None: as many as there are. why: why it goes there.
     """
     plan, backend, cluster = prepared.plan, prepared.backend, prepared.cluster
     assert plan is not None and backend is not None
@@ -90,7 +91,8 @@ def write_down(prepared: Prepared, journal: Journal, *, max_queued: int | None =
              *(event for job in submission.jobs for event in _first_events(job, prepared.on_end, why))]
     group = next((str(g.value("Id")) for g in prepared.document.groups() if g.value("Id") is not None), None)
     entry = journal.add(prepared.token, prepared.executor, prepared.text, prepared.directory or Path.cwd(),
-                        prepared.policy.value, group, rows, first, cluster, prepared.request, site)
+                        prepared.policy.value, group, rows, first, cluster, prepared.request, prepared.site,
+                        prepared.settings)
     entry.asked_until = time.monotonic() + ASK_AGAIN_S
     if entry.token == prepared.token:
         entry.way = None if cluster is not None else way_of(backend)

@@ -24,7 +24,7 @@ from sssjob.run.evidence import is_annotation
 from sssjob.run.seen import Seen
 
 __all__ = ["PLACED", "RESULTS", "Origin", "clear", "hopeless", "outcome_of", "record", "record_unstarted", "same_host",
-           "stated", "tell_place"]
+           "same_place", "stated", "tell_place"]
 
 #: Results of one life of a job, taken away before another one (decisions 19).
 RESULTS = ("State", "StatusMessage", "SubmitTime", "StartTime", "EndTime", "ExitCode", "StartCount", "SuspendDuration",
@@ -64,27 +64,30 @@ def same_host(one_name: str, other: str) -> bool:
 
 #: Extensions of an element of an array that say which one it is, and nothing of a life of it.
 IDENTITY = ("ArrayId", "ArrayIndex")
-#: Extensions of a document that went to one of several sites: the name of its profile, why it is there (its rank, then
-#: why it is at none of the places before), and what was quoted for it there.
+#: Extensions of a job that went to a site: the name of its profile, and where that was chosen among several why it is
+#: there (its rank, then why it is at none of the places before), and what was quoted for it there.
 PLACED: Final = ("Site", "Route", "Price")
 
 
-def clear(job: Job, *, placed: bool = True) -> None:
-    """Take the results of an earlier run away and say that the job waits. placed: what says why it is at its site
-    stays."""
+def clear(job: Job) -> None:
+    """Take the results of an earlier run away and say that the job waits. What says where it goes stays."""
     for tag in RESULTS:
         job.set_as_is(tag, None)
     _strip(job)
-    if not placed:
-        for name in PLACED:
-            _extensions(job, name, ())
     job.set_as_is("State", "Idle")
 
 
-def tell_place(job: Job, site: str, reasons: Sequence[str], price: str | None) -> None:
+def tell_place(job: Job, site: str | None, reasons: Sequence[str] = (), price: str | None = None) -> None:
     """Say of a job to which site it goes and why, and what it is to cost there. reasons: a sentence each."""
-    for name, texts in zip(PLACED, ((site,), reasons, () if price is None else (price,)), strict=True):
-        _extensions(job, name, texts)
+    for name, texts in zip(PLACED, ((site,), reasons, (price,)), strict=True):
+        _extensions(job, name, list(filter(None, texts)))
+
+
+def same_place(job: Job, other: Job) -> None:
+    """Say of a job where another one says that it goes."""
+    for name in PLACED:
+        _extensions(job, name, [p.text for p in other.all("Extension")
+                                if (p.get("type"), p.get("name")) == ("LRM", name)])
 
 
 def _strip(scope: Container) -> None:

@@ -172,18 +172,18 @@ class Journal(JournalRows):
 
     def add(self, token: str, executor: str, document: str, directory: Path, policy: str, name: str | None,
             rows: Sequence[Row], events: Sequence[Event] = (), cluster: str | None = None,
-            request: str | None = None, site: str | None = None) -> Entry:
+            request: str | None = None, site: str | None = None, settings: Mapping[str, Any] | None = None) -> Entry:
         """Write down a submission with its jobs and the first events. name: the group's id. cluster: where its jobs
         are, None where that is not known. request: what its user calls it; that of a submission which is there already
-        gives that one, and nothing is written. site: the name of its profile."""
+        gives that one, and nothing is written. site: the name of its profile; settings: with which it is made."""
         now, host = time.time(), socket.gethostname()
         with self._transaction():
             inserted = self._connection.execute(
                 "INSERT INTO submissions (token, executor, document, directory, policy, name, time, client, cluster, "
-                "request, site) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
+                "request, site, settings) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
                 "WHERE NOT EXISTS (SELECT 1 FROM submissions WHERE request = ?)",
                 (token, executor, document, os.fspath(directory), policy, name, now, f"{host}:{os.getpid()}", cluster,
-                 request, site, request))
+                 request, site, json.dumps(dict(settings)) if settings else None, request))
             if not inserted.rowcount and request is not None and (earlier := self.requested(request)) is not None:
                 return earlier
             number = inserted.lastrowid
@@ -197,7 +197,7 @@ class Journal(JournalRows):
                 [(number, r.job, r.id, r.name, r.label, r.state, r.outcome, r.array, r.message) for r in rows])
             self._write_events(number, events)
         return Entry(self, number, token, executor, document, Path(directory), policy, name, now, None, host, cluster,
-                     site, request)
+                     site, request, dict(settings or {}))
 
     def requested(self, request: str) -> Entry | None:
         """The submission that its user calls so; None where there is none."""
@@ -214,20 +214,19 @@ class Journal(JournalRows):
 
     def entry(self, number: int) -> Entry:
         """A submission. Raises UsageError."""
-        submissions = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
-                                "cluster, site, request FROM submissions WHERE number = ?", number)
-        if not submissions:
+        rows = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
+                         "cluster, site, request, settings FROM submissions WHERE number = ?", number)
+        if not rows:
             raise UsageError(f"there is no submission @{number} in {self.path}")
-        token, executor, document, directory, policy, name, when, ended, client, cluster, site, request = submissions[0]
-        return Entry(self, number, token, executor, document, Path(directory), policy, name, when, ended,
-                     client.rpartition(":")[0], cluster, site, request)
+        token, executor, document, directory, policy, name, at, ended, client, cluster, site, request, stated = rows[0]
+        return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
+                     client.rpartition(":")[0], cluster, site, request, json.loads(stated or "{}"))
 
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
-        when = time.time()
+        now = time.time()
         self._connection.executemany(
             "INSERT INTO events (submission, job, part, time, kind, source, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(number, e.job, e.part, e.time or when, e.kind, e.source, json.dumps(e.data, default=str))
-             for e in events])
+            ((number, e.job, e.part, e.time or now, e.kind, e.source, json.dumps(e.data, default=str)) for e in events))
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -335,6 +334,7 @@ class Entry:
     cluster: str | None = None
     site: str | None = None         # the name of the profile by which it was submitted
     request: str | None = None      # what its user calls it
+    settings: Mapping[str, Any] = field(default_factory=dict)       # with which it was made
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop

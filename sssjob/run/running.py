@@ -34,7 +34,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         backend: psij.JobExecutor | None = None, retries: int = RETRIES,
         known: Callable[[str, bool], Sequence[str]] | None = None,
         beside: Callable[[Submission], Sequence[Submission]] | None = None, max_queued: int | None = None,
-        caps: Caps | None = None, on_end: Sequence[Hook] = ()) -> Outcome:
+        caps: Caps | None = None, on_end: Sequence[Hook] = (), site: str | None = None) -> Outcome:
     """Run every job of a document, of a sweep all of its jobs, and write the results into it.
 
     timeout: seconds for all of it; then everything is cancelled and the exit code is 6. resume: jobs that are Completed
@@ -45,6 +45,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     reason that may pass. known: keys of the jobs in a journal that an id means, or a Name where its second argument
     says so; beside: the submissions of those that jobs depend on. max_queued: the most jobs that may be submitted and
     not have ended; None: as many as there are. caps: of executors. on_end: what is done for each job when it has ended.
+    site: the name of the profile by which it is run, where there is no journal.
     Ctrl-C, SIGTERM and SIGHUP cancel everything and the document still gets its facts. With a rejecting finding
     nothing is started and the document is left as it is: exit code 1. Raises UsageError for an executor that is not
     known.
@@ -65,7 +66,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         submission = Submission(document, lambda: backend_, entry, owned=True, cap=max_queued)
         submission.take_plan(plan)
         submission.promise(on_end)
-        submission.begin()
+        submission.begin(site)
         others = () if beside is None else beside(submission)
         engine = Engine([submission, *others], findings, progress or Progress(shown=False), seconds, retries=retries,
                         caps=caps)

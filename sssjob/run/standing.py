@@ -401,12 +401,13 @@ class Submission:
         """Have hooks done for each job when it ends."""
         promise_all(self.jobs, hooks)
 
-    def begin(self) -> None:
-        """Take away what an earlier run of the document found out, and why it was elsewhere."""
-        placed = self.entry is not None and self.entry.is_routed
+    def begin(self, site: str | None = None) -> None:
+        """Take away what an earlier run of the document found out, and say where it is now. site: without an entry."""
         for job in self.jobs:
             if not job.plan.keep:
-                facts.clear(job.plan.job, placed=placed)
+                facts.clear(job.plan.job)
+                if self.entry is None or not self.entry.is_routed:      # whose document says so, and why
+                    facts.tell_place(job.plan.job, site if self.entry is None else self.entry.site)
                 if job.plan.held:
                     job.plan.job.set_as_is("State", HOLD)
 

@@ -24,7 +24,7 @@ __all__ = ["VERSION", "connected", "default_path", "has_no_room", "is_full", "ma
            "told"]
 
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
-VERSION: Final = 7             # user_version
+VERSION: Final = 8             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _BESIDE: Final = 1 << 15        # bytes of the smallest file of shared memory; sqlite.org/walformat.html, 2.1
@@ -45,12 +45,13 @@ _CHANGES: Final = {     # version -> what makes the next one of it
        "CREATE INDEX jobs_open ON jobs (submission, job) WHERE outcome IS NULL",
     5: ";\n".join(LIST_SCHEMA),
     6: f"ALTER TABLE submissions ADD COLUMN site TEXT;\n{_ROUTES}",
+    7: "ALTER TABLE submissions ADD COLUMN settings TEXT",
 }
 _SCHEMA: Final = f"""
 CREATE TABLE submissions (
     number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, executor TEXT NOT NULL, document TEXT NOT NULL,
     directory TEXT NOT NULL, policy TEXT NOT NULL, name TEXT, time REAL NOT NULL, client TEXT NOT NULL, ended REAL,
-    cluster TEXT, request TEXT, site TEXT);
+    cluster TEXT, request TEXT, site TEXT, settings TEXT);
 CREATE UNIQUE INDEX submissions_request ON submissions (request);
 CREATE TABLE jobs (
     submission INTEGER NOT NULL REFERENCES submissions, job INTEGER NOT NULL, id TEXT, name TEXT, label TEXT NOT NULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,6 +95,40 @@ def test_run(sssjob: Command, sites: Sites, site: str) -> None:
     assert "<ExitCode>3</ExitCode>" in answer.out and sorted(os.listdir()) == before
     assert listed(sssjob) == [(site, "1", "failed")]
     assert sssjob("wait", "@1").code == 3
+
+
+def test_run_again(sssjob: Command, sites: Sites) -> None:
+    """A job that has ended runs again where it was, by the settings of that time, which outlive the profile."""
+    assert sssjob("submit", "-q", "job.sh", "--site", "alpha.toml").code == 0
+    assert sssjob("wait", "@1", "--timeout", "30").code == 3
+    Path("alpha.toml").unlink()
+    assert sssjob("rerun", "@1").code == 0
+    assert sssjob("wait", "@2", "--timeout", "30").code == 3
+    assert listed(sssjob) == [("alpha", "1", "failed"), ("alpha", "2", "failed")]
+    assert len(sites.labs["alpha"].jobs()) == 2
+    assert '<Extension type="LRM" name="Site">alpha</Extension>' in sssjob("status", "@2").out
+
+
+def test_accounting_is_asked_where_the_job_was(sssjob: Command, sites: Sites) -> None:
+    """Also after the end of all that was submitted with it."""
+    assert sssjob("submit", "-q", "job.sh", "--site", "alpha.toml").code == 0
+    assert sssjob("wait", "@1", "--timeout", "30").code == 3
+    before = len(sites.labs["alpha"].calls("sacct"))
+    assert sssjob("status", "@1", "--refresh").code == 0
+    assert len(sites.labs["alpha"].calls("sacct")) > before
+
+
+def test_settings_in_the_folder_of_a_submission(sssjob: Command, sites: Sites, tmp_path: Path) -> None:
+    """The journal of version 7 had them there: its jobs are followed where they are."""
+    Path("long.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsleep 600\n")
+    assert sssjob("submit", "-q", "long.sh", "--site", "alpha.toml").code == 0
+    with sqlite3.connect(tmp_path / "journal.db") as connection:
+        ((token, settings),) = connection.execute("SELECT token, settings FROM submissions").fetchall()
+        connection.execute("UPDATE submissions SET settings = NULL")
+    connection.close()
+    (tmp_path / "journal.db.d" / token / "settings.json").write_text(settings)
+    assert sssjob("cancel", "@1", "--timeout", "30").code == 0
+    assert listed(sssjob) == [("alpha", "1", "canceled")]
 
 
 def test_sites_with_the_same_ids_are_kept_apart(sssjob: Command, sites: Sites) -> None:

@@ -255,14 +255,38 @@ def test_where_it_is_and_why_and_its_price(sssjob: Command, sites: Sites) -> Non
     assert charged.code == 0 and "beta: 1 job: 1 charged, 2.00 CHF" in charged.err, charged
     assert '<Charge units="CHF">2.00</Charge>' in charged.out
     for sites_named, status, message in (
-            ("alpha.toml", 0, "no-rates (it was routed to beta, which is none of --sites)"), (",", 2, "names no site"),
+            ("alpha.toml", 0, "no-rates (it was run at beta, which is none of --sites)"), (",", 2, "names no site"),
             ("alpha.toml,alpha.toml", 2, "two profiles are called alpha")):
         answer = sssjob("charge", "done.xml", "--sites", sites_named)
         assert message in answer.err and answer.code == status, answer
     assert sssjob("charge", "done.xml", "--sites", "beta.toml", "--rates", "beta-rates.toml").code == 2
-    assert sssjob("charge", "job.xml", "--sites", "beta.toml").err.count("it does not say to which site") == 1
+    assert sssjob("charge", "job.xml", "--sites", "beta.toml").err.count("it does not say at which site") == 1
     assert sssjob("submit", "-q", "done.xml", "--site", "beta.toml").code == 0
-    assert set(map(tuple, facts(sssjob("status", "@3").out).values())) == {()}
+    assert facts(sssjob("status", "@3").out) == {"Site": ["beta"], "Route": [], "Price": []}
+
+
+@pytest.mark.parametrize("site", ["alpha", "gamma"])
+def test_what_is_run_at_a_site_is_charged_by_its_rates(sssjob: Command, sites: Sites, site: str,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array says so once, for the whole; a run by no profile takes it away. gamma is this machine, where jobs are
+    run without a journal if there can be none."""
+    (sites.folder / "rates.toml").write_text(RATES.format(site, "EUR", 1))
+    manager = "local" if site == "gamma" else "slurm"
+    (sites.folder / f"{site}.toml").write_text(
+        f"name = '{site}'\nmanager = '{manager}'\nrates = 'rates.toml'\n{RUN}")
+    (sites.folder / "many.xml").write_text(
+        "<JobGroup><Id>g</Id><Job><Id>one</Id><Executable>/bin/true</Executable></Job><Job><Id>many</Id>"
+        "<Executable>/bin/true</Executable><Extension type='Scheduler' name='Array'>1-2</Extension></Job></JobGroup>")
+    if site == "gamma":
+        monkeypatch.setenv("SSSJOB_JOURNAL", "/dev/null/j.db")
+    assert sssjob("run", "-q", "many.xml", "--site", f"{site}.toml", "-o", "done.xml").code == 0
+    told = [[p.text for p in job.all("Extension") if p.get("name") == "Site"]
+            for job, _ in read_document((sites.folder / "done.xml").read_bytes()).jobs()]
+    assert told == [[site], [site]]
+    charged = sssjob("charge", "done.xml", "--sites", f"{site}.toml")
+    assert charged.code == 0 and f"{site}: 2 jobs: 2 charged" in charged.err, charged
+    assert sssjob("run", "-q", "done.xml", "--executor", "local", "-o", "again.xml").code == 0
+    assert 'name="Site"' not in (sites.folder / "again.xml").read_text()
 
 
 def test_many_over_three_sites(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:

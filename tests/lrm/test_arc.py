@@ -37,9 +37,10 @@ def test_ends_are_no_states_of_jobs_that_go_on() -> None:
     ({"ExitCode": "3", "RequestedSlots": "4", "UsedTotalWallTime": "40", "UsedTotalCPUTime": "31",
       "UsedMainMemory": "12", "ExecutionNode": ["n1", "n1", "n2"], "Queue": "short",
       "SubmissionTime": "2026-11-27T05:00:00Z", "StartTime": "2026-11-27T05:00:10+00:00",
-      "ComputingManagerEndTime": "2026-11-27T05:00:20"}, 3,
+      "ComputingManagerEndTime": "2026-11-27T05:00:20", "LocalOwner": "nobody"}, 3,
      {"submit_time": 1795755600.0, "start_time": 1795755610.0, "end_time": 1795755620.0, "cpu_seconds": 31,
-      "wall_seconds": 10.0, "memory_max_bytes": 12 << 20, "nodes": ["n1", "n2"], "queue": "short"}),
+      "wall_seconds": 10.0, "memory_max_bytes": 12 << 20, "nodes": ["n1", "n2"], "queue": "short",
+      "processors": 4, "user": "nobody"}),
     ({"ExitCode": "-1", "UsedMainMemory": "lots", "StartTime": "soon", "ExecutionNode": "n1", "Queue": {"a": "b"},
       "EndTime": ["x"]}, None, {"nodes": ["n1"]})])
 def test_facts(record: dict[str, Any], code: int | None, facts: dict[str, Any]) -> None:

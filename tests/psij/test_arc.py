@@ -83,7 +83,7 @@ def test_a_job_with_files_runs_to_its_end(executor: ARCJobExecutor, element: Arc
     assert (status.state, status.exit_code, status.message) == (JobState.FAILED, 3, "LRMS error: (3) Job failed")
     assert status.metadata == {
         "native_id": "id1", "native_state": "FAILED", "start_time": 1795755610.0, "end_time": 1795755620.0,
-        "wall_seconds": 10.0, "nodes": ["n1"], "queue": "main"}
+        "wall_seconds": 10.0, "nodes": ["n1"], "queue": "main", "processors": 1}
     assert states == [JobState.QUEUED, JobState.STAGE_IN, JobState.ACTIVE, JobState.FAILED]
     assert (tmp_path / "out").read_text() == "from stdin"
     assert (tmp_path / "err").read_text() == "é a <b>\n& c\n"

@@ -116,7 +116,7 @@ def overwritten(path: Path) -> None:
     (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
      "file is not a database; it is damaged or no journal: move it away to begin a new one"),
     (foreign, "is an SQLite file, but no journal of sssjob"),
-    (newer, "is a journal of version 9; this sssjob knows version 7"),
+    (newer, "is a journal of version 9; this sssjob knows version 8"),
     (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
     (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
 ], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])

@@ -83,7 +83,7 @@ def test_a_journal_of_an_older_version(shelf: Journal) -> None:
     """It gets the tables and columns; rows without details are listed."""
     connection = sqlite3.connect(shelf.path)
     for statement in ("DROP TABLE details", "DROP TABLE routes", "ALTER TABLE submissions DROP COLUMN site",
-                      "PRAGMA user_version = 5"):
+                      "ALTER TABLE submissions DROP COLUMN settings", "PRAGMA user_version = 5"):
         connection.execute(statement)
     connection.commit()
     connection.close()

@@ -16,6 +16,7 @@ from sssjob.lrm.slurm_nodes import partitions_shown
 from sssjob.request import match
 from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.recognise import guess
+from sssjob.translators.specs._offers import offers
 from sssjob.xml.writer import write_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -118,6 +119,29 @@ def test_what_a_node_does_not_have(more: dict[str, object]) -> None:
     """One without processors is no offer, and nothing is no feature."""
     text = of_slurm(**more)
     assert "Feature" not in text and ("<Queue>" in text) == ("cpus" not in more)
+
+
+@pytest.mark.parametrize(("fields", "processors", "memory", "each"), [
+    ("MaxMemPerNode=UNLIMITED MaxCPUsPerNode=UNLIMITED", 16, 64000, 8), ("MaxMemPerNode=4000", 16, 4000, 8),
+    ("MaxMemPerNode=90000 MaxCPUsPerNode=3", 6, 64000, 3), ("MaxMemPerCPU=100", 16, 64000, 8),
+])
+def test_what_a_job_may_have_of_each_node(fields: str, processors: int, memory: int, each: int) -> None:
+    """A partition may give a job less of a node than it has."""
+    nodes = [Node(name, {"q": Shape(8, 64000)}) for name in ("a", "b")]
+    (job,) = offers(nodes, partitions_shown(f"PartitionName=q {fields} MaxTime=60 State=UP"), "m", None).jobs
+    assert (job.value("Processors"), job.value("Memory"), [p.text for p in job.all("Extension")]) == (
+        processors, memory, [str(each)])
+
+
+@pytest.mark.parametrize(("table", "names"), [
+    ("", ["high"]), ("qualities_of_service = ['normal', 'long']", ["normal,long"]), ("qualities_of_service = []", [])])
+def test_qualities_of_service_of_the_profile(table: str, names: list[str]) -> None:
+    """They count before what the manager says, and are what offers from files have."""
+    site = read_site(f"name = 's'\n[queues.q]\n{table}\n".encode(), "s.toml")
+    partitions = partitions_shown("PartitionName=q AllowQos=high MaxTime=60 State=UP")
+    for queues, expected in ((partitions, names), ({}, [one for one in names if table])):
+        (job,) = offers([Node("a", {"q": Shape(8, 64000)})], queues, "m", site).jobs
+        assert [p.text for p in job.all("Extension")] == expected
 
 
 @pytest.mark.parametrize(("fields", "allowed"), [

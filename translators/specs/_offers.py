@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +100,20 @@ def _names(queues: list[str]) -> Iterator[str]:
         yield name
 
 
+def _within(shape: Shape, limits: Limits) -> Shape:
+    """What a node has for one job of a queue."""
+    return replace(shape, processors=min(shape.processors, limits.node_processors or shape.processors),
+                   memory=min(shape.memory, limits.node_memory or shape.memory))
+
+
 def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits: Limits) -> Job:
     """One pool as a Job with bare properties. What the profile says of a queue counts before what its manager says."""
-    shape, job = pool.shape, Job()
-    longest = site.queues[pool.queue].duration if site is not None and pool.queue in site.queues else None
-    longest = limits.duration if longest is None else longest
+    shape, job = _within(pool.shape, limits), Job()
+    queue = None if site is None else site.queues.get(pool.queue)
+    longest = limits.duration if queue is None or queue.duration is None else queue.duration
+    allowed = dict(limits.allowed)
+    if queue is not None and queue.qualities_of_service is not None:
+        allowed["QualityOfService"] = queue.qualities_of_service
     count = pool.count if limits.nodes is None else min(pool.count, limits.nodes)
     processors = shape.processors * count
     processors = processors if limits.processors is None else min(processors, limits.processors)
@@ -119,7 +129,7 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
             (NODE_PROCESSORS, shape.processors if count > 1 else None), (ESTIMATED_WAIT, limits.wait))
           if amount is not None),
         *(("Extension", ",".join(names), {"type": "Scheduler", "name": f"Allowed{tag}"})
-          for tag, names in limits.allowed),
+          for tag, names in allowed.items() if names),
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
