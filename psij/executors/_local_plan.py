@@ -17,14 +17,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from psij.exceptions import InvalidJobException
+from psij.executors._environment import ENVIRONMENT
 from psij.job_spec import JobSpec
 from psij.references import expand
 from psij.resource_spec import ResourceSpecV1
 
 _LIMIT = re.compile(r"(\d{1,19}|unlimited)(?::(\d{1,19}|unlimited))?", re.ASCII)
 _MODES = ("truncate", "append")
-#: That of this process: the dictionary inside, which is copied and asked much faster.
-ENVIRONMENT: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)
 _LONGEST_PATH, _LONGEST_NAME = 4096, 255             # PATH_MAX, NAME_MAX
 _LONGEST_STRING, _MOST = 131072, 6 << 20             # MAX_ARG_STRLEN, and the most of all strings
 _SHORT = 63              # characters of a path that need no look: each has four bytes at most

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from psij import InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
+from psij.executors._environment import ENVIRONMENT
 from psij.executors._local_plan import home
 from psij.executors.batch._options import directory as directory_of
 from psij.references import expand
@@ -72,7 +73,7 @@ def _refuse(spec: JobSpec) -> None:
 
 def _environment(spec: JobSpec) -> dict[bytes, bytes]:
     """The job's environment as PSI/J makes it, each value with those before it."""
-    variables = dict(os.environb) if spec.inherit_environment else {}
+    variables = dict(ENVIRONMENT) if spec.inherit_environment else {}
     for name, value in (spec.environment or {}).items():
         variables[name.encode()] = os.fsencode(expand(str(value), variables))
     return variables

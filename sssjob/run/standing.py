@@ -443,10 +443,12 @@ class Submission:
     def catch_up(self) -> list[Running]:
         """Read what was written to the journal since the last time; gives the jobs concerned. The owning process knows
         everything about its jobs except what other clients want of them, so it reads only that."""
-        if self.entry is None:
-            return []
+        return [] if self.entry is None else self.live_through(self.entry.events(self.last, wishes=self.owned))
+
+    def live_through(self, events: Iterable[Event]) -> list[Running]:
+        """Change the jobs by events that follow the last one; gives the jobs concerned."""
         concerned = []
-        for event in self.entry.events(self.last, wishes=self.owned):
+        for event in events:
             self.last = event.number
             job = self.jobs[event.job]
             replay(job, event)
@@ -492,9 +494,10 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
     submission = Submission(document, executor, entry, time=entry.time)
     submission.take_plan(outline(document))
-    for event in entry.events():
+    events = entry.events()
+    for event in events:
         if event.kind == "ended" and event.data["word"] == "kept":
             submission.jobs[event.job].plan.keep = True
     submission.begin()
-    submission.catch_up()
+    submission.live_through(events)
     return submission

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from psij.executors._environment import ENVIRONMENT
 from psij.executors.batch import _command
 from tests.fakes.lab import Command, Group, Lab
 
@@ -27,17 +28,17 @@ class Inside:
         self.lab = lab
         self.folder = lab.root.with_name("bin")     # where the programs lie, first on the path
         self.commands = commands
-        self.environments: dict[str, Mapping[str, str]] = {}
+        self.environments: dict[str, Mapping[bytes, bytes]] = {}
         self.limit = _command.OUTPUT_LIMIT
 
-    def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
+    def run(self, command: Sequence[str], timeout_s: float, environment: Mapping[bytes, bytes] | None = None,
             limit: int = _command.OUTPUT_LIMIT, message: _command.Message | None = None) -> _command.Result:
         """Run a command to its end, here where the stand-in has it."""
         words, script, merged = _redirected(_without_env(list(command)))
-        path = dict(os.environ if environment is None else environment).get("PATH", "")
-        if words[0] not in self.commands or str(self.folder) not in path.split(":"):
+        variables = ENVIRONMENT if environment is None else environment
+        if words[0] not in self.commands or os.fsencode(self.folder) not in variables.get(b"PATH", b"").split(b":"):
             return _run(command, timeout_s, environment, limit, message)
-        self.environments[words[0]] = dict(environment or {})
+        self.environments[words[0]] = dict(variables)
         one, arguments = self.commands[words[0]], words[1:]
         name, one, arguments = one.named(arguments) if isinstance(one, Group) else (words[0], one, arguments)
         answer = Lab(self.lab.root, input=Path(script or os.devnull)).answer(name, one, arguments)

@@ -107,9 +107,13 @@ def _acct_time(value: float | None) -> str:
 
 
 def qacct(lab: Lab, arguments: list[str]) -> int:
-    jobs = [job for job in lab.accounted() if _number(job) == arguments[-1] and job["end"] is not None
-            and job["start"] is not None]
-    if not jobs or not lab.settings["accounting"]:
+    records = [job for job in lab.accounted() if job["end"] is not None and job["start"] is not None]
+    if not records or not lab.settings["accounting"]:
+        lab.err.write("no jobs running since startup\n"
+                      "/opt/sge/default/common/accounting: No such file or directory\n")
+        return 1
+    jobs = [job for job in records if _number(job) == arguments[-1]]
+    if not jobs:
         lab.err.write(f"error: job id {arguments[-1]} not found\n")
         return 1
     for job in jobs:

@@ -54,7 +54,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     _one("E03", _SUBMISSION, _NO_ID, "out.split()[-1]", "faults/test_submit.py::test_the_job_is_there[slurm-fault2]"),
     _one("E04", _SUBMISSION, _NO_ID, "out", "faults/test_submit.py::test_the_job_is_there[slurm-fault2]"),
     _one("E05", "sssjob/lrm/slurm.py", r"(?:;([\w.-]+))?", "()", "faults/test_submit.py::test_id_and_cluster"),
-    _one("E05", _HOST, '{**os.environ, "LC_ALL": "C"}', "os.environ",
+    _one("E05", _HOST, '{**ENVIRONMENT, b"LC_ALL": b"C"}', "ENVIRONMENT",
          "faults/test_submit.py::test_language_of_answers"),
     _one("E06", _SUBMISSION, "if meaning is Failure.UNKNOWN:", "if False:",
          "faults/test_submit.py::test_the_job_is_there[slurm-fault3]"),

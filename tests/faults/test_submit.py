@@ -77,8 +77,8 @@ def test_language_of_answers(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> N
     stand.executor.submit(job)
     stand.executor.list()
     assert stand.inside is not None
-    spoken = {name: words.get("LC_ALL") for name, words in stand.inside.environments.items()}
-    assert spoken | {"squeue": "C", "sbatch": "de_DE.UTF-8"} == spoken
+    spoken = {name: words.get(b"LC_ALL") for name, words in stand.inside.environments.items()}
+    assert spoken | {"squeue": b"C", "sbatch": b"de_DE.UTF-8"} == spoken
 
 
 @pytest.mark.parametrize(("content", "mode", "said"), [

@@ -842,7 +842,7 @@ def test_command_result() -> None:
     assert (result.exit_code, result.stdout, result.stderr, result.output) == (3, "out\n", "err\n", "out\nerr")
     assert run(["/bin/sh", "-c", "echo out; echo err >&2"], 5).output == "out\n"
     assert run(["/bin/sh", "-c", "kill -9 $$"], 5).exit_code == -9
-    assert run([sys.executable, "-c", "print('\\udcff')"], 5, {"PYTHONIOENCODING": "utf-8:surrogateescape"}
+    assert run([sys.executable, "-c", "print('\\udcff')"], 5, {b"PYTHONIOENCODING": b"utf-8:surrogateescape"}
                ).stdout == "\udcff\n"
 
 
@@ -966,6 +966,9 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, queue=DONE, in_queue=True, waited_s=11), C, None, None),
     (replace(NOTHING, canceled=True, missed=2), None, None, None),
     (replace(NOTHING, canceled=True, missed=2, waited_s=11), X, None, None),
+    (replace(NOTHING, canceled=True, unbegun=True, missed=1), None, None, None),
+    (replace(NOTHING, canceled=True, unbegun=True, missed=2, silent_s=1), X, None, None),   # no record will come
+    (replace(NOTHING, canceled=True, unbegun=True, missed=2, exit=ExitFile(3), waited_s=11), F, 3, "exit-file"),
     (replace(NOTHING, canceled=True, missed=2, waited_s=19, silent_s=10), None, None, None),     # accounting may know
     (replace(NOTHING, canceled=True, missed=2, waited_s=20, silent_s=10), X, None, None),
     (replace(NOTHING, canceled=True, missed=2, waited_s=60, silent_s=60), X, None, None),

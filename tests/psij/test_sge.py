@@ -118,6 +118,7 @@ def test_recorded_run_that_was_put_back() -> None:
 
 def test_recorded_unknown() -> None:
     assert parse_qacct(1, recorded("err-qacct-unknown.txt.stderr")) == {}
+    assert parse_qacct(1, recorded("err-qacct-no-file.txt.stderr")) == {}
     for text in (recorded("err-unknown.xml"), "", "<job_info>", "error: commlib"):
         with pytest.raises(ValueError):
             SGEJobExecutor().parse_status_output(0, text)
@@ -157,6 +158,28 @@ def test_cancel_by_somebody_else(quick: Stand) -> None:
     job.wait(timedelta(seconds=0.2))
     quick.lab.kill(quick.lab.jobs()[0], 9)
     assert ended(job).state is X
+
+
+@pytest.mark.parametrize(("answer", "unbegun"), [
+    ("root has deleted job 3\n", {"3"}),
+    ("root has deleted job 4\nroot has deleted job 5\ndenied: job \"6\" does not exist\n", {"4", "5"}),
+    ("root has deleted job-array task 6.2\n", {"6.2"}),
+    ("root has registered the job 7 for deletion\n", set()),
+    ("r has registered the job-array task 8.1 for deletion\nr has deleted job 8\nr has deleted job 9\n", {"9"}),
+    ("job 12 is already in deletion\n", set())])
+def test_what_qdel_says_of_jobs_that_had_not_begun(answer: str, unbegun: set[str]) -> None:
+    """Answers of 8.1.9. Of job 8, an array, one element ran."""
+    assert SGEJobExecutor()._unbegun(answer) == unbegun
+
+
+def test_the_end_of_a_job_that_never_began_waits_for_no_record(quick: Stand) -> None:
+    """There will be none, and qdel has said so; a job that ran has one, for which its end waits."""
+    config = quick.executor.config
+    config.accounting_delay = config.lost_after = 600
+    held = a_job("sleep 30", attributes=JobAttributes(custom_attributes={"sge.h": True}))
+    quick.executor.submit(held)
+    held.cancel()
+    assert ended(held, 30).state is X and held.status.metadata is not None and "reason" not in held.status.metadata
 
 
 def test_error_state(quick: Stand) -> None:

@@ -280,7 +280,7 @@ class World:
 
     # --- the network --------------------------------------------------------------------------------------------------
 
-    def _run(self, command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
+    def _run(self, command: Sequence[str], timeout_s: float, environment: Mapping[bytes, bytes] | None = None,
              limit: int = 0) -> _command.Result:
         """In the place of ``psij.executors.batch._command.run``."""
         process = self.kernel.here

@@ -257,6 +257,31 @@ def test_policy_ignore_is_silent() -> None:
     assert not list(findings)
 
 
+@pytest.mark.parametrize(("name", "text", "why"), [
+    ("StageIn", '{"source": "x"}', "target is missing"),
+    ("StageIn", '{"target": "x", "source": ""}', "source is missing"),
+    ("StageIn", "a b", 'it is no JSON object like {"source": "a", "target": "b"}'),
+    ("StageOut", "[" * 100_000, 'it is no JSON object like {"source": "a", "target": "b"}'),
+    ("StageOut", '["a", "b"]', 'it is no JSON object like {"source": "a", "target": "b"}'),
+    ("StageOut", '{"source": "x", "target": 5}', "target is no text"),
+    ("StageIn", '{"source": "x", "target": "y", "mode": "ZAP"}', "mode 'ZAP' is not known (known: COPY, LINK, MOVE)"),
+    ("StageIn", '{"source": "x", "target": "y", "flags": "NONE"}',
+     "'flags' is not known (known: source, target, mode)"),
+    ("StageOut", '{"source": "x", "target": "y", "when": "ALWAYS"}',
+     "'when' is not known (known: source, target, mode, flags)"),
+    ("StageOut", '{"source": "x", "target": "y", "flags": "ALWAYS|"}',
+     "flag '' is not known (known: NONE, IF_PRESENT, ON_SUCCESS, ON_ERROR, ON_CANCEL, ALWAYS)"),
+    ("CleanupFlags", "NEVER",
+     "flag 'NEVER' is not known (known: NONE, IF_PRESENT, ON_SUCCESS, ON_ERROR, ON_CANCEL, ALWAYS)")])
+def test_malformed_staging_is_told_with_its_place(name: str, text: str, why: str) -> None:
+    """It is no matter of what a JobSpec can hold, and half of it would stage other files than were meant."""
+    findings = Findings()
+    staged = spec(f"<Extension type='PSIJ' name='{name}'>{text}</Extension><Environment export='true'/>", findings)
+    assert [(f.severity, f.path, f.message) for f in findings] == [
+        ("error", "/Job/Extension", f"Extension {name}: it is malformed: {why}")]
+    assert (staged.stage_in, staged.stage_out, staged.cleanup_flags) == (None, None, JobSpec().cleanup_flags)
+
+
 # --- JobSpec -> job object ------------------------------------------------------------------------------------------
 
 def test_full_spec_comes_back() -> None:

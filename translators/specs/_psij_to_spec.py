@@ -7,21 +7,12 @@ of decisions.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from psij import (
-    URI,
-    JobAttributes,
-    JobSpec,
-    StageIn,
-    StageOut,
-    StageOutFlags,
-    StagingMode,
-)
+from psij import JobAttributes, JobSpec
 from psij.references import literal
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job, TaskGroup
@@ -39,6 +30,7 @@ from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.scripts.rows import DIALECT, dialect_of, spells
 from sssjob.translators.specs._psij_resources import Resources, merged
+from sssjob.translators.specs._psij_staging import STAGING, read_staging
 
 #: Executors without queues and reservations.
 _WITHOUT_QUEUES: Final = ("local", "htcondor")
@@ -251,11 +243,11 @@ class _Writing(Resources):
             spec.launcher = e.text
         elif kind == "PSIJ" and name in ("PreLaunch", "PostLaunch"):
             setattr(spec, "pre_launch" if name == "PreLaunch" else "post_launch", e.text)
-        elif kind == "PSIJ" and name in ("StageIn", "StageOut", "Cleanup", "CleanupFlags"):
+        elif kind == "PSIJ" and name in STAGING:
             try:
-                _read_staging(spec, name, e.text)
-            except (ValueError, LookupError, TypeError, AttributeError):
-                return False
+                read_staging(spec, name, e.text)
+            except ValueError as error:
+                self.dropped(e, f"it is malformed: {error}", f"{e.tag} {name}")
         else:
             return kind == "Scheduler" and name in ("ExclusiveNodeUse", "ChunkCount")
         return True
@@ -326,27 +318,3 @@ def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, fil
     writing = _Writing(job, findings, policy, files or {}, target, group)
     writing.alike = groups if alike else ()
     return writing.result()
-
-
-def _read_staging(spec: JobSpec, name: str, text: str) -> None:
-    if name == "Cleanup":
-        spec.cleanup = {*(spec.cleanup or ()), text}
-        return
-    if name == "CleanupFlags":
-        spec.cleanup_flags = _flags(text)
-        return
-    staging = json.loads(text)
-    mode = StagingMode[staging.get("mode", "COPY")]
-    if name == "StageIn":
-        spec.stage_in = {*(spec.stage_in or ()), StageIn(URI(staging["source"]), staging["target"], mode)}
-    else:
-        out = StageOut(staging["source"], URI(staging["target"]), _flags(staging.get("flags", "ALWAYS")), mode)
-        spec.stage_out = {*(spec.stage_out or ()), out}
-
-
-def _flags(text: str) -> StageOutFlags:
-    """``IF_PRESENT|ON_ERROR`` as flags."""
-    flags = StageOutFlags.NONE
-    for word in text.split("|"):
-        flags |= StageOutFlags[word]
-    return flags

@@ -84,14 +84,15 @@ class Agenda(ABC):
                 with self._changed:
                     followed.canceling -= 1
 
-    def canceled(self, job: Job, gone: bool = False) -> None:
-        """The resource manager has accepted our cancel of a job: look soon. gone: it was not there any more."""
+    def canceled(self, job: Job, gone: bool = False, unbegun: bool = False) -> None:
+        """The resource manager has accepted our cancel of a job: look soon. gone: it was not there any more. unbegun:
+        it was taken out of the queue before it began."""
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:
                 followed.cancel_at, followed.quiet = time.monotonic(), None
                 followed.cancels += 1
-                followed.gone = gone
+                followed.gone, followed.unbegun = gone, unbegun
         self.hurry(job)
 
     def all_followed(self) -> dict[Job, Followed]:

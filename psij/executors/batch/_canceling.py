@@ -41,13 +41,16 @@ def _cancel(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, 
             for job in jobs:
                 stack.enter_context(watcher.canceling(job))
         ours, failed = _still_there(executor, watcher, jobs)
-        answers = _tell(executor, list(dict.fromkeys(str(job.native_id) for job in ours)))
+        unbegun: set[str] = set()
+        answers = _tell(executor, list(dict.fromkeys(str(job.native_id) for job in ours)), unbegun)
         for job in ours:
             answer = answers[str(job.native_id)]
             if isinstance(answer, SubmitException):
                 failed[job] = answer
+            elif watcher is not None and answer:
+                watcher.canceled(job, unbegun=str(job.native_id) in unbegun)
             elif watcher is not None:
-                (watcher.canceled if answer else watcher.hurry)(job)
+                watcher.hurry(job)
     return failed
 
 
@@ -70,31 +73,40 @@ def _still_there(executor: BatchSchedulerExecutor, watcher: Watcher | None, jobs
     return listed, failed
 
 
-def _tell(executor: BatchSchedulerExecutor, native_ids: list[str]) -> _Answers:
+def _tell(executor: BatchSchedulerExecutor, native_ids: list[str], unbegun: set[str]) -> _Answers:
     """Give the commands; what became of each id. A job that a second command does not know any more is one that the
-    first has ended."""
+    first has ended. unbegun: gets the ids that an answer calls ended before they began."""
     answers: _Answers = {}
     untold, asked = native_ids, False
     for again in (False, True):
         command = executor._cancel_command(untold) if len(untold) > 1 else None
         if command is None:
             break
-        answered = _answer(executor, command, untold)
+        answered = _answer(executor, command, untold, unbegun)
         answers |= {native_id: answer or again for native_id, answer in answered.items()}
         untold, asked = [native_id for native_id in untold if native_id not in answers], True
     for native_id in untold:
         try:
-            answers[native_id] = _tell_one(executor, native_id) or asked
+            answers[native_id] = _tell_one(executor, native_id, unbegun) or asked
         except SubmitException as e:
             answers[native_id] = e
     return answers
 
 
-def _tell_one(executor: BatchSchedulerExecutor, native_id: str) -> bool:
+def _run(executor: BatchSchedulerExecutor, command: Sequence[str], unbegun: set[str]) -> None:
+    """Run a cancel command, and note which jobs its answer calls ended before they began. Raises as _run_command."""
+    try:
+        unbegun |= executor._unbegun(executor._run_command(list(command)))
+    except subprocess.CalledProcessError as e:
+        unbegun |= executor._unbegun(e.output or "")
+        raise
+
+
+def _tell_one(executor: BatchSchedulerExecutor, native_id: str, unbegun: set[str]) -> bool:
     """Give the cancel command for one id; whether the resource manager took it: False for a job that has ended already.
     """
     try:
-        executor._run_command(executor.get_cancel_command(native_id))
+        _run(executor, executor.get_cancel_command(native_id), unbegun)
     except subprocess.CalledProcessError as e:
         try:
             executor.process_cancel_command_output(e.returncode, e.output or "")
@@ -105,10 +117,11 @@ def _tell_one(executor: BatchSchedulerExecutor, native_id: str) -> bool:
     return True
 
 
-def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: list[str]) -> _Answers:
+def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: list[str],
+            unbegun: set[str]) -> _Answers:
     """What one command says of many ids; those of which it says nothing certain are left out."""
     try:
-        executor._run_command(command)
+        _run(executor, command, unbegun)
     except subprocess.CalledProcessError as e:
         return _read(executor, e.returncode, e.output or "", native_ids)
     except (subprocess.TimeoutExpired, OSError) as e:

@@ -54,12 +54,12 @@ class Message:
     sent: bool = False
 
 
-def run(command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None,
+def run(command: Sequence[str], timeout_s: float, environment: Mapping[bytes, bytes] | None = None,
         limit: int = OUTPUT_LIMIT, message: Message | None = None) -> Result:
     """Run a command to its end.
 
-    environment: instead of our own. Raises subprocess.TimeoutExpired (with the output so far), OutputLimitError, and
-    OSError when it cannot be started.
+    environment: instead of our own, as the system takes it. Raises subprocess.TimeoutExpired (with the output so far),
+    OutputLimitError, and OSError when it cannot be started.
     """
     deadline = time.monotonic() + timeout_s
     stdin = subprocess.DEVNULL if message is None else subprocess.PIPE

@@ -43,7 +43,7 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
                         item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
-                        item.wanted)
+                        item.wanted, item.unbegun and not item.starts)
     status = decide(evidence, executor._accounting_delay(), patience_s)
     if status is None:
         return None

@@ -41,7 +41,8 @@ class Evidence:
     runs counts no more. gone: it was not there any more when its end was asked for here. canceled_at: when the
     resource manager agreed to its end, seconds since the epoch. shown: exit codes that the resource manager shows as
     other ones, with these. wanted: we asked for its end, also where no answer came: an earlier client that was
-    killed may have ended it.
+    killed may have ended it. unbegun: the resource manager said that our cancel took it out of its queue before it
+    began, and there was no earlier run: no record of it will come.
     """
 
     queue: JobStatus | None = None
@@ -57,6 +58,7 @@ class Evidence:
     gone: bool = False
     canceled_at: float | None = None
     wanted: bool = False
+    unbegun: bool = False
 
 
 def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
@@ -82,7 +84,8 @@ def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus 
     if alive is not None and not evidence.runaway:
         return alive
     heard_s = evidence.waited_s - evidence.silent_s
-    if evidence.canceled and evidence.missed > 1 and (heard_s >= accounting_s or evidence.waited_s >= lost_s):
+    if evidence.canceled and evidence.missed > 1 and (
+            evidence.unbegun or heard_s >= accounting_s or evidence.waited_s >= lost_s):
         metadata = {"end_unknown": True} if evidence.gone else None
         canceled = JobStatus(JobState.CANCELED, evidence.canceled_at, "canceled on request", metadata=metadata)
         return _complete(canceled, "cancel", evidence)

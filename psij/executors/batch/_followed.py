@@ -48,7 +48,7 @@ class Followed:
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
                  "executor", "gone", "identity", "job", "left_out", "missed", "missed_at", "native_id", "own", "queue",
-                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until", "wanted")
+                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -73,6 +73,7 @@ class Followed:
         self.silent_s = 0.0                     # how much of the time since then sources were silent
         self.cancel_at: float | None = None     # monotonic time of the last cancel that was accepted
         self.cancels = 0
+        self.unbegun = False                    # our cancel took it out of the queue before it began
         self.wanted = False                     # its end was asked for, also in vain
         self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
         self.starts = 0

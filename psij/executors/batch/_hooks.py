@@ -10,7 +10,7 @@ from __future__ import annotations
 import getpass
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -166,6 +166,11 @@ class BatchHooks(JobExecutor):
         """The command that ends several jobs; None where each takes one of its own. What it says when it fails is read
         line by line: lines that name an id go to ``process_cancel_command_output``."""
         return None
+
+    def _unbegun(self, out: str) -> Set[str]:
+        """Native ids that the answer to a cancel command calls taken out of the queue before they began, so that there
+        will be no record of them."""
+        return frozenset()
 
     def _parse_lookup(self, out: str) -> Mapping[str, _Words]:
         """Native ids by tag, the id of the job that they were made for, the oldest first; of other jobs too."""

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from psij.executors._environment import ENVIRONMENT
 from psij.executors.batch._command import OUTPUT_LIMIT, Result, run
 
 _OLD_S = 30 * 24 * 3600
@@ -194,7 +195,7 @@ class _Here(Host):
     def run(self, command: Sequence[str], timeout_s: float, *, plain: bool = True, look: bool = True,
             limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command as a child of this process."""
-        return run(command, timeout_s, {**os.environ, "LC_ALL": "C"} if plain else os.environ, limit)
+        return run(command, timeout_s, {**ENVIRONMENT, b"LC_ALL": b"C"} if plain else None, limit)
 
     def which(self, program: str) -> str:
         """The path of a program as ``PATH`` has it, else its name."""

@@ -18,6 +18,9 @@ from psij.job_status import JobStatus
 from sssjob.lrm.sge import RAN, RUN_AGAIN, average, limit_passed, moment, numbers, records_of, runs_of, used_in
 from sssjob.lrm.usage import of_runs
 
+#: What qacct says of a job without a record, and where there is no file of records: before the first job of a cluster
+#: has ended, after the file was moved away, and always where the cluster keeps none (``accounting=false``). Seen.
+_NO_RECORD = ("not found", "no jobs running since startup")
 #: ``failed`` of a run that is not the last.
 _NOT_OVER = (24, RUN_AGAIN)
 _WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",
@@ -50,7 +53,7 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     Tasks of an array have the number of the array and their own ``taskid``; they are parts of one job, not runs of it.
     They come as ``12.3`` as well. whose: the jobs that are asked about; qacct has all that ever had their numbers.
     """
-    if exit_code != 0 and "not found" in out:
+    if exit_code != 0 and any(words in out for words in _NO_RECORD):
         return {}
     check_status_exit_code("qacct", exit_code, out)
     records: dict[str, dict[str, list[RunRecord[_Row]]]] = {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -72,6 +72,9 @@ _REFUSED = {
     "C": "the script has its own", "@": "options are given one by one", "clear": "options are given one by one"}
 
 _ARRAY_MADE = re.compile(r"(\d{1,12})\.\d+-\d+:\d+", re.ASCII)
+# What qdel says of a job that waited, and of one that has begun, or an element of it. Seen with 8.1.9.
+_DELETED = re.compile(r"has deleted job(?:-array task)? ([\d.]+)$", re.ASCII | re.MULTILINE)
+_REGISTERED = re.compile(r"has registered the job(?:-array task)? ([\d.]+)", re.ASCII)
 _MOST_TASKS = 75_000        # max_aj_tasks where the site does not say another number
 _GREATEST_TASK = 9_999_999  # seen with 8.1.9
 
@@ -415,6 +418,12 @@ class SGEJobExecutor(LrmExecutor):
         """As the base; a job that is being deleted is well."""
         if "already in deletion" not in out or "denied" in out:
             super().process_cancel_command_output(exit_code, out)
+
+    def _unbegun(self, out: str) -> Set[str]:
+        """qdel has deleted what waited, and registers for deletion what has begun; of an array of which only some
+        elements have begun it says both, the first of the whole."""
+        begun = {native_id.partition(".")[0] for native_id in _REGISTERED.findall(out)}
+        return {native_id for native_id in _DELETED.findall(out) if native_id not in begun}
 
     def get_list_command(self) -> list[str]:
         """qstat: the user's jobs that have not ended."""
