@@ -44,6 +44,7 @@ from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
+from sssjob.run.unsaid import say
 from sssjob.run.whereabouts import Whereabouts
 from sssjob.xml.writer import write_document
 
@@ -103,13 +104,15 @@ class Client:
         is_new: nobody can have made a request of this name before."""
         document = expand(document, self.findings)
         token = token_hex(8)
+        backend = self._planning(executor)
+        say(document, backend, cwd or Path.cwd())
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
                             request, on_end, token, self.journal.folder(token))
         earlier = None if request is None or is_new else self.journal.requested(request)
         if earlier is not None:
             prepared.entered(earlier)
             return prepared
-        prepared.backend = self._planning(executor)
+        prepared.backend = backend
         try:
             pin(prepared.folder, self._stated(executor), prepared.backend)
             prepared.plan = make_plan(

@@ -22,6 +22,7 @@ from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.standing import Submission
 from sssjob.run.submitting import RETRIES
+from sssjob.run.unsaid import say
 
 __all__ = ["executor_of", "run"]
 
@@ -46,7 +47,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     says so; beside: the submissions of those that jobs depend on. max_queued: the most jobs that may be submitted and
     not have ended; None: as many as there are. caps: of executors. on_end: what is done for each job when it has ended.
     Ctrl-C, SIGTERM and SIGHUP cancel everything and the document still gets its facts. With a rejecting finding
-    nothing is started and the document is left as it is: exit code 1. Raises UsageError for an executor that is not
+    nothing is started and the document gets no facts: exit code 1. Raises UsageError for an executor that is not
     known.
     """
     findings = Findings(document.path) if findings is None else findings
@@ -55,6 +56,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     if findings.rejected:
         return Outcome(document, [], 1, "sssjob", findings)
     backend_ = executor_of(executor, executor_config) if backend is None else backend
+    say(document, backend, cwd or Path.cwd())
     plan = make_plan(document, findings, executor=executor.lower(), cwd=cwd, policy=policy, resume=resume,
                      scripts=scripts, backend=backend_, known=known)
     try:
