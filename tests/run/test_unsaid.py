@@ -140,7 +140,7 @@ def test_a_program_gets_the_signal_and_its_exit_code_counts(name: str, tmp_path:
     output, ready = tmp_path / "out", tmp_path / "ready"
     program = f"trap 'echo got; exit 7' {name}; : > {ready}; while :; do sleep 0.02; done"
     script = Path(psij.__file__).parent / "launchers" / "single_launch.sh"
-    words = ["id", "", "", "", "/dev/null", output, output, "/bin/bash", "-c", program]
+    words = ["id", "", "", "", "/dev/null", str(output), str(output), "/bin/bash", "-c", program]
     with subprocess.Popen(["/bin/bash", script, *words],
                           env={"PATH": "/usr/bin:/bin", "_PSI_J_PASSED_ON": name}) as launched:
         eventually(ready.exists)
