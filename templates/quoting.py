@@ -21,7 +21,7 @@
 
 A mark in a word of the shell stands for what only the job itself knows when it runs (``marked_words``):
 ``ELEMENT_MARKS`` for the index of the element, where a script serves all elements of an array, ``ID_MARK`` and
-``NUMBER_MARK`` for its id.
+``NUMBER_MARK`` for its id, ``HOST_MARK`` for its host.
 
 All return Quoted. A value that cannot be said in a context raises QuotingError. No result has a line break in it: some
 resource managers read directives anywhere in the file, even inside a quoted word.
@@ -38,10 +38,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ELEMENT_MARKS", "FILTERS", "ID_MARK", "NUMBER_MARK", "TAG_MARK", "WIDEST_INDEX", "Directive", "Quoted",
-           "QuotingError", "bare", "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string", "condor_word",
-           "expanding_word", "flux", "flux_path", "index_mark", "lines", "marked_words", "nqsv", "pbs", "sbatch", "sge",
-           "slurm_path", "word", "words", "xml"]
+__all__ = ["ELEMENT_MARKS", "FILTERS", "HOST_MARK", "ID_MARK", "NUMBER_MARK", "TAG_MARK", "WIDEST_INDEX", "Directive",
+           "Quoted", "QuotingError", "bare", "bsub", "checked", "cobalt", "condor", "condor_path", "condor_string",
+           "condor_word", "expanding_word", "flux", "flux_path", "index_mark", "lines", "marked_words", "nqsv", "pbs",
+           "sbatch", "sge", "slurm_path", "word", "words", "xml"]
 
 #: The greatest width to which an index can be filled up with zeros.
 WIDEST_INDEX: Final = 9
@@ -53,9 +53,12 @@ TAG_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 1)
 #: The marks for the native id of a job, and for the number in it, which of an element is that of the array.
 ID_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 2)
 NUMBER_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 3)
-_MARK = re.compile(f"([{ELEMENT_MARKS[0]}-{NUMBER_MARK}])")
+#: The mark for the host that the job runs on.
+HOST_MARK: Final = chr(0xFDD0 + WIDEST_INDEX + 4)
+_MARK = re.compile(f"([{ELEMENT_MARKS[0]}-{HOST_MARK}])")
 _VARIABLES = {ELEMENT_MARKS[0]: "_psij_index", TAG_MARK: "_psij_tag",
               ID_MARK: "_psij_native", NUMBER_MARK: "_psij_native%%[!0-9]*",
+              HOST_MARK: "SLURMD_NODENAME:-$HOSTNAME",
               **{mark: f"_psij_index_{width}" for width, mark in enumerate(ELEMENT_MARKS) if width}}
 _marked: ContextVar[bool] = ContextVar("marked", default=False)
 

@@ -36,6 +36,7 @@ if [ -z "$_PSI_J_OUTPUT_READY" ]; then
     unset _psi_j_name _psi_j_stream
 fi
 unset _PSI_J_OUTPUT_READY _PSI_J_APPEND
+export -n _PSI_J_PASSED_ON
 
 # A line in the log file; a log that cannot be written is no reason to fail.
 log() {
@@ -62,9 +63,29 @@ post_launch() {
 run_launch() {
     _PSI_J_EC=0
     log "run $1"
-    (exec -- "$@") <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" || _PSI_J_EC=$?
+    if [ -z "$_PSI_J_PASSED_ON" ]; then
+        (exec -- "$@") <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" || _PSI_J_EC=$?
+    else
+        run_and_pass_on "$@"
+    fi
     log "exit code $_PSI_J_EC"
     check_program "$1"
+}
+
+# The same for a program that is to get the signal _PSI_J_PASSED_ON, which reaches this script alone. What runs beside a
+# shell ignores INT and QUIT unless it is told not to; wait ends early when a signal comes.
+run_and_pass_on() {
+    local program passed=
+    (trap - INT QUIT && exec -- "$@") <"$_PSI_J_STDIN" >>"$_PSI_J_STDOUT" 2>>"$_PSI_J_STDERR" &
+    program=$!
+    # shellcheck disable=SC2064
+    trap "kill -s $_PSI_J_PASSED_ON $program 2>/dev/null || true; passed=1" "$_PSI_J_PASSED_ON"
+    while :; do
+        _PSI_J_EC=0
+        wait "$program" || _PSI_J_EC=$?
+        [ -n "$passed" ] || break
+        passed=
+    done
 }
 
 # Whether the code means that there is no such program. That is trouble with the launch, and in the job's standard error,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -61,9 +62,11 @@ def plan_of(session: Session, document: Document, settings: Settings, backend: J
     """The plan of a document, to be closed; what settings say is put into the document, what it loses into findings."""
     from sssjob.run.configuring import complete
     from sssjob.run.plan import make_plan
+    from sssjob.run.unsaid import say
 
     executor = str(settings.get("executor").value)
     complete(document, executor, settings, findings)
+    say(document, backend, Path.cwd())
     return make_plan(document, findings, executor=executor.lower(), policy=session.policy or Policy.REJECT,
                      resume=resume, backend=backend, known=_known)
 

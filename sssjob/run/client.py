@@ -44,6 +44,7 @@ from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission, load
 from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
+from sssjob.run.unsaid import say
 from sssjob.run.whereabouts import Whereabouts
 from sssjob.xml.writer import write_document
 
@@ -103,16 +104,18 @@ class Client:
         is_new: nobody can have made a request of this name before. like: as of ``submit``."""
         document = expand(document, self.findings)
         token = token_hex(8)
+        stated = self._stated(executor)
+        if like is not None:
+            stated = following(like, stated)
+        backend = self._planning(executor, stated)
+        say(document, backend, cwd or Path.cwd())
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
                             request, on_end, token, self.journal.folder(token))
         earlier = None if request is None or is_new else self.journal.requested(request)
         if earlier is not None:
             prepared.entered(earlier)
             return prepared
-        stated = self._stated(executor)
-        if like is not None:
-            stated = following(like, stated)
-        prepared.backend = self._planning(executor, stated)
+        prepared.backend = backend
         prepared.site = self.site if like is None else like.site
         try:
             prepared.settings = pinned(stated, prepared.backend)

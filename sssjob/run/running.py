@@ -22,6 +22,7 @@ from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.standing import Submission
 from sssjob.run.submitting import RETRIES
+from sssjob.run.unsaid import say
 
 __all__ = ["executor_of", "run"]
 
@@ -47,7 +48,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     not have ended; None: as many as there are. caps: of executors. on_end: what is done for each job when it has ended.
     site: the name of the profile by which it is run, where there is no journal.
     Ctrl-C, SIGTERM and SIGHUP cancel everything and the document still gets its facts. With a rejecting finding
-    nothing is started and the document is left as it is: exit code 1. Raises UsageError for an executor that is not
+    nothing is started and the document gets no facts: exit code 1. Raises UsageError for an executor that is not
     known.
     """
     findings = Findings(document.path) if findings is None else findings
@@ -56,6 +57,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
     if findings.rejected:
         return Outcome(document, [], 1, "sssjob", findings)
     backend_ = executor_of(executor, executor_config) if backend is None else backend
+    say(document, backend, cwd or Path.cwd())
     plan = make_plan(document, findings, executor=executor.lower(), cwd=cwd, policy=policy, resume=resume,
                      scripts=scripts, backend=backend_, known=known)
     try:

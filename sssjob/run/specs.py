@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
+from psij.executors.batch._options import ENVIRONMENT, EXIT
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.references import literal
 from sssjob.document import arrays
@@ -32,8 +33,11 @@ from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
 from sssjob.run.storage import make_folder
-from sssjob.templates.quoting import ID_MARK, NUMBER_MARK
+from sssjob.run.unsaid import source_of
+from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
+from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
+from sssjob.translators.scripts.rows import Dialect
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:
@@ -244,12 +248,17 @@ class Specs:
         if spec.executable and not os.path.isabs(spec.executable) and "/" in spec.executable:
             spec.executable = os.path.join(directory, spec.executable)
         self._name(job, spec, again)
+        if number and self._dialect_of(job) is not None and any(item.tag == "Executable" for item in job.folded.items):
+            spec.launcher = spec.launcher or "single"       # a script of several parts is started once
         self._streams(job, spec, number, again)
         self._options(job, spec)
         self._exported(job, spec)
         if job.member is not None:
             m = job.member
-            spec.environment = {**arrays.variables(m.array, m.index, self._array_id(job)), **(spec.environment or {})}
+            found = arrays.variables(m.array, m.index, self._array_id(job))
+            if (dialect := self._dialect_of(job)) is not None:      # a script may ask by them which manager it runs on
+                found = {name: value for name, value in found.items() if name.startswith(dialect.variables)}
+            spec.environment = {**found, **(spec.environment or {})}
         if self.executor == _LOCAL and not again:
             self._fit(job, spec)
         if self.executor == _LOCAL:
@@ -270,6 +279,14 @@ class Specs:
             spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
             variables = {name: literal(os.environ[name]) for name in names if name in os.environ}
             spec.environment = {**variables, **(spec.environment or {})} or None
+        if self._dialect_of(job) is not None and spec.attributes is not None:
+            for attribute in (EXIT, *(() if spec.inherit_environment else (ENVIRONMENT,))):
+                spec.attributes.set_custom_attribute(attribute, "native")
+
+    def _dialect_of(self, job: PlannedJob) -> Dialect | None:
+        """The dialect of the script that a job was, where it runs on the manager that this is for."""
+        own = None if self.native is None else self.native.dialect
+        return own if own is not None and source_of(job.folded) == own.name else None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
         """The name as the resource manager takes it, of a job without one its Id, by which its user knows it; the
@@ -314,10 +331,14 @@ class Specs:
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
-        identifier = NUMBER_MARK if self._names_itself(job) and member is None else (
-            ID_MARK if self._names_itself(job) else job.label)
+        identifier = job.label
+        if self._names_itself(job):     # the manager of a script may have one id for all elements
+            dialect = self._dialect_of(job)
+            facts = None if dialect is None else facts_of(dialect)
+            identifier = NUMBER_MARK if member is None or (facts is not None and not facts.unique) else ID_MARK
+        host = HOST_MARK if self.knows_itself else socket.gethostname()
         tokens = {"jobid": identifier, "array_jobid": self._array_id(job),
-                  "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": socket.gethostname(),
+                  "name": str(job.job.value("Name") or job.label), "user": user_name(), "host": host,
                   "workdir": str(spec.directory), "node_rank": "0", "task_rank": "0", "step": "0"}
         return tokens | {"index": "0" if member is None else str(member.index)}
 
@@ -341,7 +362,7 @@ class Specs:
             if name in ("node_rank", "task_rank", "step") or (name == "index" and job.member is None):
                 self._add("SSS502", tag, f"{text}: {{{name}}} is 0 for all tasks", f"{job.path}/{tag}")
             value = tokens.get(name)
-            if value is None or name == "workdir" or value in (ID_MARK, NUMBER_MARK):
+            if value is None or name == "workdir" or value in (HOST_MARK, ID_MARK, NUMBER_MARK):
                 return hit[0] if value is None else value
             return _safe(value).rjust(int(hit["width"] or 0), "0")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psij
@@ -15,6 +16,7 @@ from sssjob.run.configuring import complete, config_of
 from sssjob.run.plan import make_plan
 from sssjob.run.rehearsal import rehearse
 from sssjob.run.running import executor_of
+from sssjob.run.unsaid import say
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -49,6 +51,7 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
     findings, backend = Findings(document.path), executor_of(executor, config_of(executor, settings.stated(executor)))
     document = expand(document, findings)
     complete(document, executor, settings, findings)
+    say(document, backend, Path.cwd())
     plan = make_plan(document, findings, executor=executor.lower(), policy=policy or Policy.REJECT, backend=backend)
     try:
         if findings.rejected:

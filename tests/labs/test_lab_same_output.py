@@ -1,5 +1,6 @@
 """Scripts that print what they see run on a real manager as they are, and converted on the other one: they leave the
-same files with the same text, in both body modes, or a finding has told what differs.
+same files with the same text, in both body modes, or a finding has told what differs. So they do when sssjob submits
+them as they are, to their own manager.
 
 All jobs of all scripts are submitted at once; a file of each tells that it has ended. ``PLACE`` in a script is the
 folder that it runs in, of which there is one for each run.
@@ -11,8 +12,9 @@ import os
 import pwd
 import re
 import subprocess
+import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,8 @@ gpu = "GPU per job"
 mem = "Memory"
 """)
 SUBMIT = {"slurm": "sbatch --parsable", "sge": "qsub -terse"}
+#: The mode of a script that sssjob submits.
+RUN = "run"
 #: A stand-in for mpirun, which the labs lack: so many copies, one after another, and without a number one a slot.
 MPIRUN = """\
 #!/bin/sh
@@ -178,7 +182,29 @@ SGE = {
     "loops over slots": Case("sge", f"{GRID} -pe smp 2", "for i in $(seq $NSLOTS); do echo $i; done; "
                              'while [ "${n:=0}" -lt "$NSLOTS" ]; do n=$((n + 1)); done; echo $n'),
 }
-CASES = {**SLURM, **SGE}
+#: What only those scripts do that are not converted.
+OWN = {
+    "a script that says nothing": Case("slurm", "#SBATCH -n 1", "echo one; echo two >&2; echo $SLURM_JOB_NAME"),
+    "appended without a name": Case("slurm", "#SBATCH --open-mode=append", "echo one"),
+    "an array that says nothing": Case("slurm", "#SBATCH -a 3,5", "echo $SLURM_ARRAY_TASK_ID", elements=2),
+    "errors that are named": Case("slurm", "#SBATCH -e PLACE/%x.%j.err", "echo one; echo two >&2"),
+    "a login's variables": Case("slurm", f"{OUT} --export=LAB_OUTSIDE", 'echo "$HOME $USER $PATH $LAB_OUTSIDE"; '
+                                'srun sh -c \'echo "$LAB_OUTSIDE $HOME"\''),
+    "a signal for the script": Case("slurm", f"{OUT}\n#SBATCH -t 1 --signal=B:USR1@55",
+                                    "trap 'echo got; ended=1' USR1; while [ -z \"$ended\" ]; do sleep 0.2; done"),
+    "parts": Case("slurm", f"{OUT} -n 1\n#SBATCH hetjob\n#SBATCH -n 2", "echo once; srun --het-group=0,1 echo task"),
+    "other managers' variables": Case("slurm", "#SBATCH -a 1-2 -o PLACE/out.%a",
+                                      "env | grep -c 'PBS_ARRAY\\|SGE_TASK\\|LSB_JOBINDEX'", elements=2),
+    "files in the working directory": Case("sge", "#$ -S /bin/bash -cwd", "echo one; echo two >&2; echo $JOB_NAME"),
+    "elements in the working directory": Case("sge", "#$ -S /bin/bash -cwd -j y -N n -t 2-4:2", "echo $SGE_TASK_ID",
+                                              elements=2),
+    "a folder of files": Case("sge", "#$ -S /bin/bash -cwd -o logs -e PLACE/logs/ -N n", "echo one; echo two >&2",
+                              files={"logs/kept": ""}),
+    "a host before a file": Case("sge", "#$ -S /bin/bash -o :PLACE/out -j y", "echo one"),
+    "the manager's variables": Case("sge", GRID, 'echo "$HOME $USER $SHELL $LOGNAME ${LAB_OUTSIDE-unset}"'),
+    "once more": Case("sge", f"{GRID} -cwd", "echo ${RESTARTED:-0}; [ -e again ] || { touch again; exit 99; }"),
+}
+CASES = {**SLURM, **SGE, **{name: replace(case, modes=()) for name, case in OWN.items()}}
 
 
 @dataclass
@@ -200,25 +226,31 @@ class Run:
                 for path in sorted(self.place.rglob("[!.]*")) if path.is_file() and path.name != "job"}
 
 
-def submitted(folders: dict[str, str], manager: str, case: Case, text: str, place: Path, bin_: Path) -> Run:
+def submitted(folders: dict[str, str], manager: str, case: Case, text: str, place: Path, mode: str) -> Run:
     """A script that is handed in; its place has what it reads."""
+    top = place.parent
     for name, content in case.files.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(content)
     (place / "job").write_text(text)
-    command = f'. "$0/env.sh" && PATH="{bin_}:$PATH" LAB_OUTSIDE=yes exec {SUBMIT[manager]} job'
+    how = SUBMIT[manager] if mode != RUN else \
+        f"{sys.executable} -m sssjob submit -q --policy warn -f {manager} --executor {manager}"
+    native_id = "" if mode != RUN else f" && {sys.executable} -m sssjob list --all --offline --json"
+    command = f'. "$0/env.sh" && PATH="{top}/bin:$PATH" LAB_OUTSIDE=yes {how} job{native_id}'
     user = pwd.getpwuid(os.getuid())        # Slurm hands on what its submitter has, Grid Engine asks the system
     done = subprocess.run(["/bin/bash", "-c", command, folders[manager]], cwd=place, capture_output=True, text=True,
-                          env={**os.environ, "USER": user.pw_name, "HOME": user.pw_dir}, timeout=120, check=False)
+                          env={**os.environ, "USER": user.pw_name, "HOME": user.pw_dir,
+                               "SSSJOB_JOURNAL": f"{place}.journal"}, timeout=120, check=False)
     assert done.returncode == 0, (text, done.stderr)
-    native = re.match(r"\d+", done.stdout)
+    native = re.search(r'(?<="native_id": ")\d+' if mode == RUN else r"\d+", done.stdout)
     assert native is not None, done.stdout
     return Run(place, case.elements, native[0])
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]:
-    """Every script as it is (mode empty) and converted, by its name and the mode of its body, after all have ended."""
+    """Every script as it is (mode empty or RUN) and converted, by its name and the mode of its body, after all have
+    ended."""
     folders = {name: lab(name) for name in ("slurm", "sge")}
     top = tmp_path_factory.mktemp("same")
     (top / "bin").mkdir()
@@ -227,16 +259,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]
     made: dict[tuple[str, str], Run] = {}
     for number, (name, case) in enumerate(CASES.items()):
         other = "sge" if case.source == "slurm" else "slurm"
-        for mode in ("", *case.modes):
+        for mode in ("", RUN, *case.modes):
             place = top / f"{number}{mode}"
             place.mkdir()
             text, findings = case.text(place).replace("mpirun -np", f"{top}/bin/mpirun -np"), Findings("job")
-            if mode:
+            if mode in case.modes:
                 document = get(case.source).read(text.encode(), ReadContext("job", findings, site=SITE))
                 text = get(other).write(document, WriteContext(findings, policy=Policy.WARN, site=SITE,
                                                                options={"body": mode})).replace("@PE@", "smp")
                 text = text.replace("mpirun ", f"{top}/bin/mpirun ").replace(f"{top}/bin/{top}/bin/", f"{top}/bin/")
-            made[name, mode] = submitted(folders, other if mode else case.source, case, text, place, top / "bin")
+            made[name, mode] = submitted(folders, other if mode in case.modes else case.source, case, text, place,
+                                         mode)
             made[name, mode].findings = list(findings)
     until = time.monotonic() + 400
     while time.monotonic() < until and not all(
@@ -245,11 +278,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]
     return made
 
 
-@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name, case in CASES.items() for mode in case.modes])
+@pytest.mark.parametrize(("name", "mode"), [
+    (name, mode) for name, case in CASES.items() for mode in (RUN, *case.modes)])
 def test_both_leave_the_same_or_it_was_told(runs: dict[tuple[str, str], Run], name: str, mode: str) -> None:
     case, before, after = CASES[name], runs[name, ""], runs[name, mode]
     warnings = [f.message for f in after.findings]
-    if case.told:
+    if case.told and mode != RUN:
         assert any(case.told in message for message in warnings), warnings
         assert after.files() != before.files() and after.files(), "what is told does not differ"
         return

@@ -363,6 +363,6 @@ DIALECT: Final = Dialect(
     disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
     each="flux batch --env={}={}",
     spellings=("exclusive",), adds=("--requires", "--dependency", *(f"--{name}" for name in _SEVERAL)),
-    files=("flux-{jobid}.out",), consequences=_HARMLESS,
+    files=("flux-{jobid}.out",), of_input="flux", consequences=_HARMLESS,
     flags=frozenset(f"--{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

@@ -68,5 +68,6 @@ DIALECT: Final = Dialect(
     ("PBS_",), _pbs_lines.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
     marks=(_pbs_lines.PREFIX,), open=("l ", "W "), spellings=("account",), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
-    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS)
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), files_in="submit", of_hosts=True, of_input="STDIN",
+    consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

@@ -169,6 +169,11 @@ class Dialect:
     exports: bool = True
     merges: bool = True
     files: tuple[str, ...] = ()     # what its jobs call their output, and errors that are apart, unless told
+    numbered: str = ".{index}"      # what stands after the id of the array in such a name of one of its elements
+    files_in: str = "start"         # where relative names of files begin: where the job starts, or in ``submit``
+    appends: bool = False           # output goes on at the end of a file that is there
+    of_hosts: bool = False          # a host may stand before the name of a file, with a colon between them
+    of_input: str = ""              # what a job without a name is called that no file was handed in for; else that file
     unfiled: str = ""               # where output goes then, if it goes into no file
     element: str = ""               # what the manager adds to the names of files of an array's elements by itself
     pads: bool = False              # whether numbers in file names may be padded with zeros, as in %4j

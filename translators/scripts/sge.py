@@ -470,6 +470,6 @@ DIALECT: Final = Dialect(
     hints={"l h_": "", "l s_": "", "l ": "sge.complex of a site profile says what it is"}, starts_in="home",
     exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory",), placing="pe", slots=True, late=True,
-    files=("{name}.o{jobid}", "{name}.e{jobid}"), consequences=_HARMLESS,
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), appends=True, of_hosts=True, of_input="STDIN", consequences=_HARMLESS,
     flags=frozenset(f"-{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

@@ -464,7 +464,7 @@ DIALECT: Final = Dialect(
     beside="srun --het-group=0,1 starts tasks in several", pads=True, rules=_RULES,
     marks=PREFIXES, launcher="srun", threads=True, folders=False, adds=("--mail-type",),
     orders={"#BB": "burst buffer", "#DW": "burst buffer"},      # burst_buffer.conf(5)
-    files=("slurm-{jobid}.out",), consequences=_HARMLESS,
+    files=("slurm-{jobid}.out",), numbered="_{index}", of_input="sbatch", consequences=_HARMLESS,
     flags=frozenset(f"--{name}" for name, kind in LONG.items() if not kind),
     optional=frozenset(f"--{name}" for name, kind in LONG.items() if kind == "?"))
 TRANSLATOR: Final = translator(DIALECT)

@@ -46,7 +46,7 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         else:
             asking.note(DROPPED, entry, f"{asking.dialect.title} cannot say {lost} of a file")
     text = entry.text
-    if asking.source == "sge" != asking.dialect.name and tag != "InputFile" and _is_kept(text):
+    if _appends(asking.source) and asking.source != asking.dialect.name and tag != "InputFile" and _is_kept(text):
         if "Append" in holds:
             how.add("Append")
         else:
@@ -89,6 +89,11 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
         text = _PADDED.sub(r"\1}", text)
     return _with_tokens(asking, entry, text, tokens, literal), how
+
+
+def _appends(source: str) -> bool:
+    dialect = dialect_of(source)
+    return dialect is not None and dialect.appends
 
 
 def _is_kept(text: str) -> bool:

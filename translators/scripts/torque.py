@@ -209,5 +209,6 @@ DIALECT: Final = Dialect(
     _pbs_lines.arguments(_LETTERS), {"{jobid}": "${PBS_JOBID}"},
     ("PBS_",), _pbs_lines.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
     foreign=("-l select", "-l place", "-J"), marks=(_pbs_lines.PREFIX,),
-    files=("{name}.o{jobid}", "{name}.e{jobid}"), element="-{index}", consequences=_HARMLESS)
+    files=("{name}.o{jobid}", "{name}.e{jobid}"), files_in="submit", of_hosts=True, of_input="STDIN",
+    numbered="-{index}", element="-{index}", consequences=_HARMLESS)
 TRANSLATOR: Final = translator(DIALECT)

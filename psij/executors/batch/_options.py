@@ -23,6 +23,11 @@ from sssjob.templates.quoting import Directive
 #: The custom attribute whose value ``custom`` says that the options for resources and the time limit stand among the
 #: custom attributes: the resources of the specification then only tell how many processes the launcher starts.
 RESOURCES = "psij.resources"
+#: A custom attribute: ``native`` says of a job that does not inherit the submitter's environment that it keeps what the
+#: resource manager itself puts there (HOME, PATH ...); without it such a job finds few other variables than its own.
+ENVIRONMENT = "psij.environment"
+#: A custom attribute: ``native`` says that exit codes by which a program gives its resource manager orders reach it.
+EXIT = "psij.exit"
 
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 _log = logging.getLogger("psij")
@@ -150,6 +155,24 @@ def resources(spec: JobSpec) -> ResourceSpecV1 | None:
     if spec.resources is None or (isinstance(spec.resources, ResourceSpecV1) and spec.resources.version == 1):
         return spec.resources
     raise InvalidJobException(f"resources of version {spec.resources.version} are not understood (known: 1)")
+
+
+def keeps_environment(spec: JobSpec) -> bool:
+    """Whether nothing is to be taken out of the environment in which the script of a job is started. Raises
+    InvalidJobException."""
+    return _is_native(spec, ENVIRONMENT) or spec.inherit_environment
+
+
+def orders_by_exit(spec: JobSpec) -> bool:
+    """Whether an exit code of a job is an order to the resource manager. Raises InvalidJobException."""
+    return _is_native(spec, EXIT)
+
+
+def _is_native(spec: JobSpec, name: str) -> bool:
+    stated = custom_of(spec).get(name)
+    if stated not in (None, "native"):
+        raise InvalidJobException(f"custom attribute {name!r} must be native, not {stated!r}")
+    return stated is not None
 
 
 def share(total: int, parts: int) -> int:

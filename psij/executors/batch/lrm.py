@@ -36,6 +36,7 @@ from psij.executors.batch._options import (
     at_home,
     custom_of,
     directory,
+    keeps_environment,
     requested,
     resources,
     warn_once,
@@ -56,6 +57,7 @@ from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
 from sssjob.templates import render
 from sssjob.templates.quoting import (
+    HOST_MARK,
     ID_MARK,
     NUMBER_MARK,
     TAG_MARK,
@@ -376,7 +378,7 @@ class LrmExecutor(BatchSchedulerExecutor):
             "around": self._around(job, spec), "element": "" if array is None else array.lines(self._ELEMENT),
             "job_id": job.id if array is None else TAG_MARK,
             "directives": self._directives(job, spec), "script_dir": self.work_directory,
-            "directory": directory(spec, self.host), "inherit_environment": spec.inherit_environment,
+            "directory": directory(spec, self.host), "keeps_environment": keeps_environment(spec),
             "environment": [*exported(spec), *self._told_launcher(spec)],
             "shell_only": shell_only(spec), "slots_per_process": self._slots_per_process(spec),
             **command_words(context["psij"]["launch_command"], spec)}
@@ -426,10 +428,10 @@ class LrmExecutor(BatchSchedulerExecutor):
 
 
 def _knows_itself(spec: JobSpec) -> bool:
-    """Whether a stream or a variable has the job's own id in it, which is known once it runs."""
+    """Whether a stream or a variable has the job's own id or host in it, which is known once it runs."""
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
     texts = [str(path) for path in paths if path is not None] + list(map(str, (spec.environment or {}).values()))
-    return any(not text.isascii() and (ID_MARK in text or NUMBER_MARK in text) for text in texts)
+    return any(not text.isascii() and any(mark in text for mark in (ID_MARK, NUMBER_MARK, HOST_MARK)) for text in texts)
 
 
 def _members_of_script(spec: JobSpec) -> dict[str, object]:

@@ -29,6 +29,7 @@ from psij.executors.batch._options import (
     limit_text,
     local_time,
     member_directives,
+    orders_by_exit,
     requested,
     resources,
     share,
@@ -294,6 +295,9 @@ class SGEJobExecutor(LrmExecutor):
             raise InvalidJobException(f"custom attribute 'sge.pe' must be the name of a parallel environment, not "
                                       f"{environments[0]!r}")
         return match[1]
+
+    def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._template_context(job, spec, context), "orders_by_exit": orders_by_exit(spec)}
 
     def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
         name = job_name(spec, _LONGEST_NAME)

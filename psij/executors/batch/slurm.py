@@ -24,8 +24,10 @@ from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._options import (
     custom_directives,
+    custom_of,
     directory,
     job_name,
+    keeps_environment,
     limit_text,
     member_directives,
     share,
@@ -125,6 +127,10 @@ _REFUSED = {
     "wrap": "there is a script already", "test-only": "no job would be made", "export": "use environment",
     "parsable": "it is used already", "get-user-env": "use environment", "quiet": "it hides the job id",
     "help": "no job would be made", "usage": "no job would be made", "version": "no job would be made"}
+
+
+# ``--signal=B:USR1@60``: of which only the batch script is told. sbatch(1).
+_OF_BATCH = re.compile(r"B:(?:SIG)?([A-Z]+[12]?|[1-9][0-9]?)(?:@.*)?", re.ASCII | re.IGNORECASE)
 
 
 class SlurmExecutorConfig(BatchSchedulerExecutorConfig):
@@ -241,8 +247,9 @@ class SlurmJobExecutor(LrmExecutor):
         parts = self._parts.get(job.id, ())
         for part in parts:
             check_part(part.spec or JobSpec())
+        values["exported"], values["passed_on"] = _exported(spec), _passed_on(spec)
         values["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
-        values["step"] = Quoted(step([self._part(part) for part in parts]) if parts else "")
+        values["step"] = Quoted(step([self._part(part) for part in parts]) if parts and not _once(parts) else "")
         return values
 
     def _part(self, job: Job) -> tuple[Job, dict[str, Any]]:
@@ -251,7 +258,7 @@ class SlurmJobExecutor(LrmExecutor):
         spec = job.spec
         around = self._around(job, spec)
         return Job(resolved(spec, host=self.host)), {
-            "directory": directory(spec, self.host), "inherit_environment": spec.inherit_environment,
+            "directory": directory(spec, self.host), "keeps_environment": keeps_environment(spec),
             "environment": exported(spec), "shell_only": shell_only(spec), "variables": around.variables,
             "guard": around.guard, "program": program_words(spec)}
 
@@ -446,3 +453,26 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
 def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(items), size):
         yield items[start:start + size]
+
+
+def _exported(spec: JobSpec) -> str:
+    """The value of ``--export``. Slurm gives a job for which not all variables are exported those of a login; the names
+    stand there because srun goes by them too, inside the job."""
+    if spec.inherit_environment or not keeps_environment(spec):
+        return "ALL"
+    names = [name for name in spec.environment or {} if name.isidentifier() and not name.startswith("SLURM_")]
+    return ",".join(names) or "NONE"
+
+
+def _passed_on(spec: JobSpec) -> str:
+    """The signal of which Slurm tells only the batch script, which has to tell its program; empty for none."""
+    values = (value for name, value in custom_of(spec).items() if name.lower() == "slurm.signal")
+    match = _OF_BATCH.fullmatch(str(next(values, "")))
+    return "" if match is None else match[1].upper()
+
+
+def _once(parts: Sequence[Job]) -> bool:
+    """Whether a program is started once for all parts, on the first node: it starts their tasks itself."""
+    programs = [(part.spec.executable, part.spec.arguments) for part in parts
+                if part.spec is not None and part.spec.launcher == "single"]
+    return len(programs) == len(parts) and all(each == programs[0] for each in programs)
