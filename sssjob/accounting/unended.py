@@ -27,15 +27,15 @@ class Ended:
 
     def first(self, keys: Iterable[_Key]) -> list[bool]:
         """Of each run whether its end is told for the first time."""
-        told, runs, older = list(map(hash, keys)), self._runs, self._older
-        new = set(told)
-        if len(new) == len(told) and new.isdisjoint(runs) and new.isdisjoint(older):
-            are_first = [True] * len(told)
+        ends, runs, older = list(map(hash, keys)), self._runs, self._older
+        new = set(ends)
+        if len(new) == len(ends) and new.isdisjoint(runs) and new.isdisjoint(older):
+            are_first = [True] * len(ends)
         else:
             new = {run for run in new if run not in runs and run not in older}
             still_new = new.copy()
             are_first = []
-            for run in told:
+            for run in ends:
                 are_first.append(run in still_new)
                 still_new.discard(run)
         runs |= new

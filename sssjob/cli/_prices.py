@@ -184,8 +184,8 @@ def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | U
              ) -> Findings:
     """What was assumed for the price of a job."""
     findings = Findings(file)
-    findings.places = places
     for note in price.notes:
+        findings.places = None if note.item is None else places     # of the job itself its line is known in streams too
         findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
                      policy=session.policy or Policy.WARN, consequence="costs")
     return findings

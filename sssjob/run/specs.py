@@ -255,10 +255,10 @@ class Specs:
         self._exported(job, spec)
         if job.member is not None:
             m = job.member
-            found = arrays.variables(m.array, m.index, self._array_id(job))
+            variables = arrays.variables(m.array, m.index, self._array_id(job))
             if (dialect := self._dialect_of(job)) is not None:      # a script may ask by them which manager it runs on
-                found = {name: value for name, value in found.items() if name.startswith(dialect.variables)}
-            spec.environment = {**found, **(spec.environment or {})}
+                variables = {name: value for name, value in variables.items() if name.startswith(dialect.variables)}
+            spec.environment = {**variables, **(spec.environment or {})}
         if self.executor == _LOCAL and not again:
             self._fit(job, spec)
         if self.executor == _LOCAL:

@@ -239,7 +239,7 @@ def test_states_stay_while_nothing_is_heard(wrong: Wrong, caplog: pytest.LogCapt
     status = job.wait(timedelta(seconds=20))
     assert status is not None and (status.state, status.metadata) == (JobState.FAILED, {"reason": "lost"})
     assert [record.message for record in caplog.records] == [
-        "executor iri: nothing is heard of 1 jobs: 127.0.0.1 refuses it (401): Unauthorized"]
+        "executor iri: nothing is heard of 1 job: 127.0.0.1 refuses it (401): Unauthorized"]
 
 
 def test_tokens(wrong: Wrong, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
+from sssjob.document.endings import FAILURE, why_word
 from sssjob.document.units import from_bytes
 from sssjob.translators.recognise import by_root
 from sssjob.translators.records._grid import benchmarks, vo_of
@@ -137,8 +138,11 @@ def _elements(t: Taking, created: str | None) -> Iterator[str]:
         yield element("UserIdentity", users)
     if (name := t.text("Name")) is not None:
         yield element("JobName", name)
-    yield element("Status", status, {"urf:description": t.text("StatusMessage") or ""})
-    if (code := t.number("ExitCode")) is not None:
+    message, code = t.text("StatusMessage"), t.number("ExitCode")
+    if status == "failed" and not code and why_word(t.job) not in FAILURE:
+        t.lost("SSS502", "StatusMessage", "that a signal ended the job is told by the Status failed alone")
+    yield element("Status", status, {"urf:description": message or ""})
+    if code is not None:
         yield element("ExitStatus", str(code))
     yield from grid_of(t)
     yield element("WallDuration", stamp(wall))
