@@ -158,9 +158,10 @@ def _of_job(document: Document, job: Job, scope: str, script: bool, here: frozen
     handled = frozenset[int]()
     totals = request_of(job, bare=True).totals
     for (where, scopes), part in zip(parts, totals.parts, strict=True):
-        stated = None if part.misfits or not part.known else _counted(scopes)
+        stated = _counted(scopes) if part.known else None
         if stated:
             handled |= {id(p) for p in stated}
+            handled -= {id(p) for p, _ in part.misfits if p.tag == "TaskDistribution"}      # not taken, thus not told
             amounts = totals.amounts if len(groups) < 2 else part.amounts
             yield from (Fact(where, name, value) for name, value in _comes_to(part, amounts, stated))
     yield from _of_scope(job, scope, handled, [] if len(groups) < 2 else groups)

@@ -49,7 +49,7 @@ OWN_OF: Final = {"htcondor": ("Name", "Duration"), "flux": ("Extension flux Pref
                  "cobalt": ("Extension cobalt debuglog",)}
 #: A number of the layout -> the properties and options whose findings account for it.
 LAYOUT: Final = {"GPUs": ("NodeCount",), "nodes": ("NodeCount",), "tasks": ("TaskCount", "Cobalt's option mode"),
-                 "processors": ("Processors", "Cobalt's option mode"), "memory": ("Memory",)}
+                 "processors": ("Processors", "NodeCount", "Cobalt's option mode"), "memory": ("Memory",)}
 
 
 def scripts(dialect: str) -> Iterator[tuple[str, Document]]:
