@@ -76,7 +76,12 @@ class Server:
     def start(self) -> None:
         self.process = subprocess.Popen(["timeout", "120", *service(), self.path, "--state", self.state, "--partial"],
                                         stderr=subprocess.DEVNULL)
-        until(self.path.exists)
+        until(self.listens)
+
+    def listens(self) -> bool:
+        """Whether it can be connected to, which it can some time after the file is there; unix(7), /proc/net/unix."""
+        rows = map(str.split, Path("/proc/net/unix").read_text().splitlines())
+        return any(row[3] == "00010000" and row[-1] == str(self.path) for row in rows)
 
     def end(self) -> None:
         assert self.process is not None

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from psij.executors import _local_starter
 from psij.executors._local_proc import process
@@ -24,7 +24,8 @@ def starters_killed(every_s: float) -> Iterator[None]:
         while not over.wait(every_s):
             starter = _local_starter._starters.starter
             if starter is not None and process(starter.pid) is not None:
-                os.kill(starter.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):      # it has ended by itself just now
+                    os.kill(starter.pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

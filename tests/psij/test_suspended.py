@@ -77,11 +77,18 @@ def test_another_process_finds_it_suspended(executor: LocalJobExecutor, tmp_path
     """What stopped it may be gone; who attaches sees how it stands, and lets it go on."""
     job = counting(executor, tmp_path)
     executor.suspend(job)
-    other, again = JobExecutor.get_instance("local"), Job()
+    other = JobExecutor.get_instance("local")
     assert isinstance(other, LocalJobExecutor) and job.native_id is not None
-    until(lambda: stands(tmp_path / "counted"))
-    other.attach(again, executor.reference(job) or "")
-    assert (again.status.metadata or {})["phase"] == "SUSPENDED"
+    attached: list[Job] = []
+
+    def is_suspended() -> bool:
+        """Whether who attaches now finds it so: its processes stop one after the other."""
+        attached[:] = [again := Job()]
+        other.attach(again, executor.reference(job) or "")
+        return (again.status.metadata or {}).get("phase") == "SUSPENDED"
+
+    until(is_suspended)
+    (again,) = attached
     other.resume(again)
     (tmp_path / "go").touch()
     assert [None if status is None else status.exit_code for status in (job.wait(), again.wait())] == [3, 3]
