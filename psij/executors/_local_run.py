@@ -272,7 +272,11 @@ class LocalRun:
 
     def found(self, process: proc.Process | None) -> None:
         """Take in how a process that was started before stands; None: it has ended."""
-        self.stopped = time.monotonic() if process is not None and process.state == "T" else None
+        state = "" if process is None else process.state
+        if process is not None and state == "D":    # it may wait, as vfork(2) has it, for a child that is stopped
+            states = {each.state for each in proc.Snapshot().members(process.pid, set(), None).values()}
+            state = "T" if "T" in states and states <= {"D", "T"} else state
+        self.stopped = time.monotonic() if state == "T" else None
 
     def _goes_on(self) -> None:
         """Count the time in which it was suspended, where all of it was seen here."""

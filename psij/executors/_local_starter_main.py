@@ -11,8 +11,8 @@ as all of ours are. Answer: a marshalled tuple of the number of the request, pro
 (0 when there is none), errno, what failed, text, and when it was begun, by the monotonic clock.
 
 REPORTS: a marshalled list; for each process that ended a tuple of process id, wait status, CPU seconds, peak memory as
-in ru_maxrss (0: no more than ours), and the time by the monotonic clock. A report goes before the end is added to ENDS:
-who looks there has patience.
+in ru_maxrss (0: no more than ours), and the time by the monotonic clock. A report goes before the end is added to ENDS,
+but for the first one: who looks there has patience, where there is such a file.
 
 BELL: a byte where there are answers; a client that waits for many listens here, so as not to be woken for each. While
 there are requests to take, the bell is rung for several answers at once, and several reports go together: at most
@@ -359,12 +359,15 @@ def reap(outbox: Outbox, ends: Ends) -> bool:
         cpu, peak, now = usage.ru_utime + usage.ru_stime, peak_of(usage), time.monotonic()
         write_end(pid, status, cpu, peak)
         report = pid, status, cpu, peak, now
+        began = _running.pop(pid, None)
+        if began is not None and ends.fd < 0:       # who finds no file of ends has no patience
+            ends.add(pid, status, cpu, peak, began)
+            began = None
         outbox.report(report)
         _ends.pop(pid, None)
         _ends[pid] = report
         if len(_ends) > _ENDS:
             del _ends[next(iter(_ends))]
-        began = _running.pop(pid, None)
         if began is not None:
             ends.add(pid, status, cpu, peak, began)
         for asker in _askers.pop(pid, ()):

@@ -44,7 +44,6 @@ def run(command, launcher=None, **custom):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The run directory."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "run"))
-    monkeypatch.setattr(local, "_WRITING_S", 0.05)
     _local_starter._starters.retire()
     yield tmp_path / "run"
     _local_starter._starters.retire()
@@ -93,7 +92,9 @@ LOST = ("FAILED", None, "lost")
     ("run('exit 6', launcher='multiple')", ("FAILED", 6, None)),
     ("run('exit 7', **{'local.nice': 1})", ("FAILED", 7, None)),
     ("executor.submit_all([]); run('exit 8')", ("FAILED", 8, None))])
-def test_a_job_that_has_ended_with_its_client(folder: Path, call: str, end: tuple[str, int | None, str | None]) -> None:
+def test_a_job_that_has_ended_with_its_client(folder: Path, call: str, end: tuple[str, int | None, str | None],
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_WRITING_S", 10.0)      # its starter writes that down after it has told it
     ((pid, reference),) = client(folder, call)
     assert [end_of(pid), end_of(reference)] == [end] * 2
 
@@ -266,7 +267,8 @@ def test_a_disk_without_room(folder: Path) -> None:
 
 
 def test_a_file_that_is_removed_meanwhile(folder: Path) -> None:
-    ends = client(folder, "run('exit 1'); os.unlink(os.path.join(f'run', os.listdir('run')[0])); run('exit 2')")
+    ends = client(folder, "run('exit 1')", "while not (os.path.isdir('run') and os.listdir('run')): pass",
+                  "os.unlink(os.path.join('run', os.listdir('run')[0])); run('exit 2')")
     assert [end_of(pid) for pid, _ in ends] == [LOST, ("FAILED", 2, None)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def until(holds: Callable[[], object]) -> None:
 
 def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def are_stopped(session: int) -> bool:
+    """Whether all processes of a session are stopped, which they are one after the other; proc(5), /proc/PID/stat."""
+    states = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, of_session = file.read_text().rpartition(")")[2].split()[:4]
+            states += [state] if int(of_session) == session else []
+    return "T" in states and set(states) <= {"D", "T", "Z"}      # D: it waits for a child that is stopped, as vfork(2)
 
 
 def stands(path: Path) -> bool:
@@ -77,18 +88,11 @@ def test_another_process_finds_it_suspended(executor: LocalJobExecutor, tmp_path
     """What stopped it may be gone; who attaches sees how it stands, and lets it go on."""
     job = counting(executor, tmp_path)
     executor.suspend(job)
-    other = JobExecutor.get_instance("local")
+    other, again = JobExecutor.get_instance("local"), Job()
     assert isinstance(other, LocalJobExecutor) and job.native_id is not None
-    attached: list[Job] = []
-
-    def is_suspended() -> bool:
-        """Whether who attaches now finds it so: its processes stop one after the other."""
-        attached[:] = [again := Job()]
-        other.attach(again, executor.reference(job) or "")
-        return (again.status.metadata or {}).get("phase") == "SUSPENDED"
-
-    until(is_suspended)
-    (again,) = attached
+    until(lambda: stands(tmp_path / "counted") and are_stopped(int(job.native_id or 0)))
+    other.attach(again, executor.reference(job) or "")
+    assert (again.status.metadata or {})["phase"] == "SUSPENDED"
     other.resume(again)
     (tmp_path / "go").touch()
     assert [None if status is None else status.exit_code for status in (job.wait(), again.wait())] == [3, 3]
