@@ -28,6 +28,7 @@ from sssjob.request import Total, request_of
 from sssjob.request.geometry import distribution_of
 from sssjob.request.totals import COUNTED, Identity, Part, is_gpu, number_shown
 from sssjob.request.tree import identity_of, number_of, range_of
+from sssjob.translators.scripts.rows import source_of
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
@@ -91,7 +92,7 @@ def differences(first: Document, other: Document, *, script: bool = True, habits
     a, b = (_table(facts(d, script=script, habits=habits)) for d in (first, other))
     for mine, its, document in ((a, b, first), (b, a, other)):
         for name in [n for n in its if n.endswith(_EXPORT) and n not in mine]:
-            if its[name] == habits.exports(_dialect(next((job for job, _ in document.jobs()), None))):
+            if its[name] == habits.exports(next((source_of(job) for job, _ in document.jobs()), "")):
                 mine[name] = its[name]      # one says what the other does without a word
     names = list(dict.fromkeys((*a, *b)))
     return [Difference(n, a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)], sum(a.get(n) == b.get(n)
@@ -126,7 +127,7 @@ def facts(document: Document, *, script: bool = True, habits: Habits = Habits())
 def _files(facts_of_files: list[Fact], job: Job, scope: str, merges: Callable[[str], bool]) -> Iterator[Fact]:
     """The same with files as they become: the job's own name in their names, both streams in one, and the directory of
     the submission left out, which a script says by a command or not at all."""
-    name, dialect = job.value("Name"), _dialect(job)
+    name, dialect = job.value("Name"), source_of(job)
     words = {fact.name.split(" ")[0] for fact in facts_of_files}
     if "OutputFile" in words and "ErrorFile" not in words and merges(dialect):
         facts_of_files.append(Fact(scope, _MERGED, "in the output file"))
@@ -140,11 +141,6 @@ def _files(facts_of_files: list[Fact], job: Job, scope: str, merges: Callable[[s
             yield replace(fact, value=_NAME.sub(lambda _: name, fact.value))
         else:
             yield fact
-
-
-def _dialect(job: Job | None) -> str:
-    """The dialect of the script that a job was, by name; empty where it was none."""
-    return "" if job is None else next((p.text for p in job.all("Extension") if p.get("name") == "Dialect"), "")
 
 
 _MERGED: Final = "ErrorFile"

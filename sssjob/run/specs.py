@@ -33,11 +33,10 @@ from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
 from sssjob.run.storage import make_folder
-from sssjob.run.unsaid import source_of
 from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
 from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
-from sssjob.translators.scripts.rows import Dialect
+from sssjob.translators.scripts.rows import Dialect, source_of
 from sssjob.translators.specs.psij import Target, to_spec
 
 if TYPE_CHECKING:

@@ -18,17 +18,12 @@ from sssjob.document.element import Container, Property, new_property
 from sssjob.document.model import Document, Environment, Job
 from sssjob.run.native import native_of
 from sssjob.translators.scripts.common import FILLING
-from sssjob.translators.scripts.rows import DIALECT, Dialect, ScriptDocument
+from sssjob.translators.scripts.rows import Dialect, ScriptDocument, source_of
 
-__all__ = ["say", "source_of"]
+__all__ = ["say"]
 
 _STREAMS = ("OutputFile", "ErrorFile")
 _HOST = re.compile(r"[\w.-]*:(?=.)", re.ASCII)      # before the name of a file, of which a host is to have it
-
-
-def source_of(job: Job) -> str:
-    """The dialect of the script that a job was read from; empty where it was read from no script."""
-    return next((p.text for p in job.all("Extension") if p.get("name") == DIALECT and p.get("type") == "Scheduler"), "")
 
 
 def say(document: Document, backend: psij.JobExecutor | None, cwd: Path) -> None:

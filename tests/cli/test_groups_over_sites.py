@@ -76,8 +76,8 @@ def test_each_part_to_its_site(sssjob: Command, sites: Sites) -> None:
 def test_findings_name_the_jobs_of_the_whole_group(sssjob: Command, sites: Sites) -> None:
     """Each part is a document of its own, in which its jobs have other numbers."""
     err = sssjob("submit", "g.xml", *BOTH).err
-    told = [line for line in err.splitlines() if ": stdout goes to " in line]
-    assert told == [f"g.xml:/JobGroup/Job[{number}]: SSS503 info {name}: stdout goes to job-{name}.out"
+    of_streams = [line for line in err.splitlines() if ": stdout goes to " in line]
+    assert of_streams == [f"g.xml:/JobGroup/Job[{number}]: SSS503 info {name}: stdout goes to job-{name}.out"
                     for number, name in ((1, "a"), (3, "c"), (2, "b"), (4, "d_1"))]
 
 
@@ -247,9 +247,9 @@ def test_a_part_goes_to_a_dearer_place_where_its_factor_says_so(sssjob: Command,
     jobs = "".join(f"<Job><Id>{name}</Id><Executable>/bin/true</Executable><Requested><Processors{factor}>4"
                    "</Processors><Duration>3600</Duration></Requested></Job>" for name in "ab")
     (sites.folder / "g.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
-    told = [json.loads(line) for line in sssjob("route", "-q", "g.xml", *BOTH, "--starts", "--json").out.splitlines()]
-    assert " ".join(one["site"] for one in told if one["rank"] == 1) == places
-    assert [(one["turn"], one["value"], one["starts_in"]) for one in told if one["site"] == "alpha"] == [
+    rows = [json.loads(line) for line in sssjob("route", "-q", "g.xml", *BOTH, "--starts", "--json").out.splitlines()]
+    assert " ".join(one["site"] for one in rows if one["rank"] == 1) == places
+    assert [(one["turn"], one["value"], one["starts_in"]) for one in rows if one["site"] == "alpha"] == [
         (0, 1, 0), (1, 0.5 if factor else 1, 3600)]
 
 

@@ -550,11 +550,11 @@ def changing(gone: str) -> Command:
         if job is None:
             lab.err.write(gone)
             return 1
-        told = [word for word in words if word != job["id"]]
-        if any("nosuch" in word for word in told):
+        changes = [word for word in words if word != job["id"]]
+        if any("nosuch" in word for word in changes):
             lab.err.write("nosuch is not known here\n")
             return 1
-        lab.update(job["number"], changed=[*job.get("changed", ()), told])
+        lab.update(job["number"], changed=[*job.get("changed", ()), changes])
         return 0
     return command
 

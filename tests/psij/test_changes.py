@@ -73,15 +73,15 @@ def test_what_a_manager_is_told(name: str, tmp_path: Path) -> None:
     executor, job = made(name, tmp_path)
     own = {member: pair for member, pair in MEMBERS.items() if member in TOLD[name]}
     before = {member: pair[0] for member, pair in own.items()}
-    told: dict[str, list[str] | None] = {}
+    by_member: dict[str, list[str] | None] = {}
     for member, (_, after) in own.items():
         try:
             commands = executor.get_change_commands(job, spec(before), spec(before | {member: after}))
-            told[member] = [" ".join(command).removeprefix("/opt/nec/nqsv/bin/") for command in commands]
+            by_member[member] = [" ".join(command).removeprefix("/opt/nec/nqsv/bin/") for command in commands]
         except InvalidJobException as error:
             assert str(error).endswith(f"of a job that was submitted is not changed by {executor.name}")
-            told[member] = None
-    assert told == TOLD[name]
+            by_member[member] = None
+    assert by_member == TOLD[name]
     assert executor.get_change_commands(job, spec(before), spec(before)) == []
 
 
@@ -187,11 +187,11 @@ def test_a_job_whose_name_has_changed_is_still_the_same(manager: Manager, quick:
 def test_what_failed_half_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another queue is a command of its own; where the rest is refused then, the job goes back to its queue."""
     executor, job = made("pbs", tmp_path)
-    told: list[str] = []
+    commands_run: list[str] = []
 
     def tell(job: Job, order: str, deed: str, command: list[str]) -> None:
         """Refuse what is not a move."""
-        told.append(" ".join(command))
+        commands_run.append(" ".join(command))
         if command[0] != "qmove":
             raise SubmitException("refused")
 
@@ -199,7 +199,7 @@ def test_what_failed_half_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.
     before = {"queue_name": "a", "account": "x"}
     with pytest.raises(SubmitException, match="refused"):
         executor.change(job, spec(before), spec({"queue_name": "b", "account": "y"}))
-    assert told == ["qmove b 1", "qalter -A y 1", "qmove a 1"]
+    assert commands_run == ["qmove b 1", "qalter -A y 1", "qmove a 1"]
 
 
 def test_a_refusal_is_told(quick: Stand, manager: Manager) -> None:

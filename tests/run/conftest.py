@@ -17,6 +17,13 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield made
 
 
+@pytest.fixture(params=["slurm", "sge"])
+def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk on each resource manager that does what its own commands say."""
+    with desk_on(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk on the stand-in of Slurm."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from sssjob.accounting import quote, read_rates
@@ -15,22 +12,10 @@ from sssjob.run.plan import outline
 from sssjob.xml.canonical import canonical
 from sssjob.xml.reader import read_document
 from tests.gate import until_there
-from tests.run.support import Desk, after, desk_on, eventually, group, shell
+from tests.run.support import Desk, after, eventually, group, shell
 
 GATE = until_there()      # a job that goes on when the test says so
 ASKING = "<Project>p</Project><Requested><Duration>600</Duration><Memory units='GB'>2</Memory></Requested>"
-
-
-@pytest.fixture(params=["local", "slurm", "sge"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture(params=["slurm", "sge"])
-def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
 
 
 def wish(**settings: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,6 @@ from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 GATE = until_there()      # a job that goes on when the test says so
 HELD = "<Hold>User</Hold>"
-
-
-@pytest.fixture(params=["local", "slurm", "sge"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture(params=["slurm", "sge"])
-def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
 
 
 def answers(jobs: list[Running], wish: str) -> dict[str, str | None]:

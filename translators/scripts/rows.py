@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Property, new_property
-from sssjob.document.model import Document
+from sssjob.document.model import Document, Job
 from sssjob.lrm.variables import Facts
 from sssjob.request.asked import AMOUNTS, JOB, NEAREST, TASK, Target
 from sssjob.translators.scripts.grammars import TEXT, Grammar, file_reader
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
     "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place", "spells", "table",
+    "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place", "source_of", "spells", "table",
 ]
 
 #: Rules of findings.
@@ -353,6 +353,11 @@ _DIALECTS: dict[str, Dialect] = {}
 #: Names that are no format, as many as are worth keeping.
 _OTHERS: Final = {"Scheduler", "LRM", "PSIJ", "MJF", "SSSJob"}
 _MOST: Final = 1000
+
+
+def source_of(job: Job) -> str:
+    """The dialect of the script that a job was read from; empty where it was read from no script."""
+    return next((p.text for p in job.all("Extension") if p.get("name") == DIALECT and p.get("type") == "Scheduler"), "")
 
 
 def dialect_of(name: str) -> Dialect | None:
