@@ -14,13 +14,11 @@ from sssjob.document.lexical import LexicalError, read_duration, read_float
 from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import ELEMENTS
 
-__all__ = ["BYTES", "COUNTED_BY", "Amount", "NotChargeable", "OfOne", "Reason", "converted", "decimal", "energy_units",
+__all__ = ["BYTES", "Amount", "NotChargeable", "OfOne", "Reason", "converted", "decimal", "energy_units",
            "seconds_of"]
 
 #: Amounts of these are bytes, in MB where no unit is said.
 BYTES: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
-#: What an amount can be per, as ``request.tree.per_of`` says it -> the property that says how many of those there are.
-COUNTED_BY: Final = {"nodes": "NodeCount", "processors": "Processors", "GPUs": "GPU", "chunks": "ChunkCount"}
 #: Units of energy in joule.
 _JOULE: Final = {"J": 1, "kJ": 10**3, "MJ": 10**6, "GJ": 10**9, "Wh": 3600, "kWh": 3_600_000, "MWh": 3_600_000_000}
 

@@ -16,8 +16,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from sssjob.accounting.amounts import COUNTED_BY, Amount, NotChargeable, Reason, decimal, seconds_of
+from sssjob.accounting.amounts import Amount, NotChargeable, Reason, decimal, seconds_of
 from sssjob.document.element import Property
+from sssjob.document.held import COUNTED_BY, per_of
 from sssjob.document.inherit import Effective
 from sssjob.document.units import byte_factor
 from sssjob.errors import RejectedError
@@ -25,7 +26,7 @@ from sssjob.request import Request, Total, Totals
 from sssjob.request.bounds import key_of
 from sssjob.request.levels import request_in
 from sssjob.request.totals import COUNTED, Identity, Part, totals_from
-from sssjob.request.tree import ROWS, identity_of, number_of, per_of
+from sssjob.request.tree import ROWS, identity_of, number_of
 
 __all__ = ["AskedAmounts"]
 

@@ -38,7 +38,7 @@ from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
 from sssjob.accounting.store import Store
-from sssjob.accounting.times import seconds
+from sssjob.document.held import seconds
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.outlines import Outlines
 from sssjob.findings import escape

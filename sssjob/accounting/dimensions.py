@@ -5,24 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
 from math import ceil
 from typing import Final, Self
 
-from sssjob.accounting.amounts import COUNTED_BY
-from sssjob.accounting.times import seconds
 from sssjob.document.element import Container, Property
 from sssjob.document.endings import FAILURE, NO_FAILURE, failed, why_word
+from sssjob.document.held import delivered, held, seconds
 from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.request.tree import per_of
+from sssjob.request.counted import asked_in_all
 
-__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "delivered", "dimension", "held", "in_all", "number",
-           "processors_asked", "size_class", "value_of", "wait_class"]
+__all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "dimension", "size_class", "value_of",
+           "wait_class"]
 
 ABSENT: Final = "-"
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
@@ -58,70 +55,6 @@ def value_of(job: Job, name: str) -> str:
     return ABSENT
 
 
-def delivered(job: Container, tag: str) -> Property | None:
-    """What was delivered to a job of a property, else what stands bare."""
-    scopes = (*job.containers("Delivered"), job)
-    return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
-
-
-def number(amount: Property | None) -> Fraction | None:
-    """The value of a property as an amount, None where it is none."""
-    if amount is None or not isinstance(amount.value, int | Decimal) or isinstance(amount.value, bool):
-        return None
-    return Fraction(amount.value) if amount.value >= 0 else None
-
-
-def held(job: Job, tag: str, name: str | None = None) -> Fraction | None:
-    """How much a job held in all of a property, or of a Resource of this name whatever its type; None: nothing says so.
-
-    Where the job itself says nothing, what its task groups say, and of a task group without one what its tasks say, as
-    a charge has it (``pricing``).
-    """
-    own = _held_by(job, tag, name)
-    if own is not None or not job.task_groups:
-        return own
-    amounts = [_held_by(part, tag, name) for group in job.task_groups for part in (
-        (group,) if _held_by(group, tag, name) is not None else group.tasks)]
-    stated = [amount for amount in amounts if amount is not None]
-    return sum(stated, Fraction(0)) if stated else None
-
-
-def _held_by(holder: Container, tag: str, name: str | None) -> Fraction | None:
-    if name is None:
-        return in_all(holder, delivered(holder, tag))
-    for scope in (*holder.containers("Delivered"), holder):
-        amounts = [in_all(holder, p) or Fraction(0) for p in scope.all(tag) if p.get("name") == name]
-        if amounts:
-            return sum(amounts, Fraction(0))
-    return None
-
-
-def in_all(job: Container, amount: Property | None) -> Fraction | None:
-    """An amount of what a job held in all: one of each node or processor times those that were delivered; None where it
-    is no number, or nothing says of how many it is."""
-    value = number(amount)
-    what = None if amount is None or value is None else per_of(amount.attributes.get("metric"))
-    if what is None or value is None:
-        return value
-    counted = delivered(job, COUNTED_BY[what])
-    if counted is None or counted is amount:
-        return None
-    count = in_all(job, counted) if per_of(counted.attributes.get("metric")) == "nodes" else number(counted)
-    return None if count is None else value * count
-
-
-def processors_asked(job: Job) -> Fraction | None:
-    """The processors that a job asks for, those of its tasks too; None where it says nothing of them."""
-    asked = job.requested
-    stated = None if asked is None else asked.first("Processors")
-    if not job.task_groups and (stated is None or not stated.attributes):
-        return number(stated)
-    from sssjob.request import request_of
-
-    total = request_of(job, bare=False).totals.processors
-    return None if total is None else total.value
-
-
 def all_delivered(job: Job) -> dict[str, Property]:
     """By name what ``delivered`` gives."""
     scopes = [item.items for item in job.items if item.tag == "Delivered" and isinstance(item, Container)]
@@ -143,7 +76,7 @@ def _size(job: Job) -> str:
     """The class of its number of processors, as ``0005-0016``, so that they sort."""
     count = held(job, "Processors")
     if count is None and delivered(job, "Processors") is None:
-        count = processors_asked(job)
+        count = asked_in_all(job, "Processors")
     return size_class(0 if count is None else ceil(count))
 
 

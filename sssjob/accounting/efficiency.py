@@ -14,11 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Self
 
-from sssjob.accounting.dimensions import delivered, held, number
 from sssjob.document.element import Container, Property
+from sssjob.document.held import delivered, held, held_for, number, per_of
 from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
-from sssjob.request.tree import per_of
 
 __all__ = ["Efficiency", "at_most", "of_gpus", "of_memory", "percent"]
 
@@ -90,7 +89,7 @@ def of_memory(job: Job, wall: Fraction) -> Efficiency | None:
 
 def of_gpus(job: Job, wall: Fraction) -> Efficiency | None:
     """How long the GPUs of a job worked that ran for so many seconds; None where the log does not tell."""
-    gpus = (held(job, "Resource", "GPU") or 0) * wall
+    gpus = held_for(job, "Resource", wall, "GPU")
     worked = next((p.text for p in job.all("Extension")
                    if p.get("name") == "GpuDuration" and p.get("type") == "LRM"), "")
     if not gpus or not (worked.isascii() and worked.isdecimal()):

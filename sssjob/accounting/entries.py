@@ -14,9 +14,10 @@ from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import all_delivered, delivered
-from sssjob.accounting.times import seconds, shown
+from sssjob.accounting.dimensions import all_delivered
+from sssjob.accounting.times import shown
 from sssjob.document.element import Property
+from sssjob.document.held import delivered, seconds
 from sssjob.document.model import Job, TaskGroup
 from sssjob.document.outlines import OutlinedJob
 from sssjob.errors import SSSJobError

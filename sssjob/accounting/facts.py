@@ -15,23 +15,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from sssjob.accounting.amounts import (
-    BYTES,
-    COUNTED_BY,
-    Amount,
-    NotChargeable,
-    OfOne,
-    Reason,
-    converted,
-    decimal,
-    seconds_of,
-)
+from sssjob.accounting.amounts import BYTES, Amount, NotChargeable, OfOne, Reason, converted, decimal, seconds_of
 from sssjob.accounting.arithmetic import Figure, number
 from sssjob.accounting.rates import Rate
-from sssjob.accounting.times import seconds
 from sssjob.document.element import Property, Raw, Value
+from sssjob.document.held import COUNTED_BY, PER, per_of, seconds
 from sssjob.document.inherit import Effective, TaskGroupView, View
-from sssjob.request.tree import PER, per_of
 
 if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import AskedAmounts
@@ -273,6 +262,8 @@ class Facts:
         if units is None and isinstance(item, Property):
             units = BYTES.get(item.tag)
         factor, of_one = (None, None) if per is None else self._factor(name, attributes["metric"], per, item)
+        if duration is None and self.outer is not None and self.slot == "Delivered":
+            duration = next((p.text for p in self._properties(self.slot) if p.tag == "Duration"), None)
         return Amount(name, value, units, None if rate is None else decimal(f"{name}/@consumptionRate", rate),
                       None if duration is None else seconds_of(f"{name}/@duration", duration), factor, of_one=of_one)
 

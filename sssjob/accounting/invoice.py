@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import Any, Final
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.dimensions import dimension, held, value_of
+from sssjob.accounting.dimensions import dimension, value_of
 from sssjob.accounting.entries import ABOUT_RUNS, EXACT, Entry, LedgerError, job_of
 from sssjob.accounting.ledger import Ledger
-from sssjob.document.model import Job
+from sssjob.document.held import as_decimal, held_for, ran
 
 __all__ = ["Invoice", "Line", "invoice", "period_of"]
 
@@ -127,12 +127,7 @@ def _take(lines: dict[tuple[str, ...], Line], first: Entry, entry: Entry, names:
     line.amount -= entry.change
     if entry.kind != "refund":
         sign = 1 if entry.kind == "charge" else -1
-        processors, seconds = (_number(job, tag) for tag in ("Processors", "Duration"))
         line.jobs += sign
-        line.processor_s += sign * processors * seconds
+        line.processor_s += sign * as_decimal(held_for(job, "Processors", ran(job) or Fraction(0)))
 
 
-def _number(job: Job, tag: str) -> Decimal:
-    """An amount that was delivered to a job in all; 0 where none is stated."""
-    amount = held(job, tag) or Fraction(0)
-    return Decimal(amount.numerator) / amount.denominator

@@ -24,8 +24,8 @@ from sssjob.accounting.entries import encoded
 from sssjob.accounting.facts import Lookups
 from sssjob.accounting.pricing import Charge, Uncharged, additive, charge
 from sssjob.accounting.rates import RateSet
-from sssjob.accounting.times import seconds
 from sssjob.document.element import Property
+from sssjob.document.held import seconds
 from sssjob.document.model import Delivered, Job
 from sssjob.document.outlines import Outline, OutlinedJob, Outlines
 

@@ -27,7 +27,8 @@ from sssjob.accounting.entries import (
 )
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.store import Store
-from sssjob.accounting.times import seconds, shown
+from sssjob.accounting.times import shown
+from sssjob.document.held import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.findings import escape

@@ -16,9 +16,9 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import Final, Literal
 
-from sssjob.accounting.dimensions import delivered
 from sssjob.accounting.entries import Said
 from sssjob.document.element import Container, Property, Raw
+from sssjob.document.held import delivered
 from sssjob.document.model import Job
 from sssjob.document.states import job_state
 from sssjob.document.units import to_bytes

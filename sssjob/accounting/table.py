@@ -16,10 +16,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sssjob.accounting.amounts import Reason
-from sssjob.accounting.dimensions import in_all
 from sssjob.accounting.plans import Plans
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
+from sssjob.document.held import held, ran
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
 
@@ -41,7 +41,6 @@ COLUMNS: Final[dict[str, str]] = {
     "reason": "why it is not charged",
 }
 _TEXTS: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "reason")
-_DELIVERED: Final = {"wall_s": "Duration", "nodes": "NodeCount"}
 _OWN: Final = ("machine", "id", "user", "group", "project", "queue", "qos", "start", "end")
 _BATCH: Final = 10_000
 _WORD: Final = 2 ** 63          # the integers of Arrow are below
@@ -144,8 +143,8 @@ def batch(rows: list[tuple[Any, ...]], rates: RateSet) -> Batch:
 def shown(some: Batch, privacy: Privacy) -> Batch:
     """A batch as it may be shown: each column as a profile has the property that it holds; the reason stays."""
     columns: list[Any] = list(zip(*some.rows, strict=True)) if isinstance(some, RowBatch) else list(some.columns)
-    for at, (name, held) in enumerate(COLUMNS.items() if columns else ()):
-        tag = "Charge" if name == "charge" else held.rpartition("/")[2]
+    for at, (name, source) in enumerate(COLUMNS.items() if columns else ()):
+        tag = "Charge" if name == "charge" else source.rpartition("/")[2]
         treatment = "keep" if name == "reason" else privacy.treatment(tag)
         if treatment == "keep":
             continue
@@ -189,11 +188,10 @@ def row(job: Job, plans: Plans, tally: Tally) -> tuple[Any, ...]:
     price: Decimal | Uncharged
     price, unsaid = (by_plan, ()) if isinstance(by_plan, Uncharged) else by_plan
     tally.jobs += 1
-    delivered = job.delivered
     values: dict[str, Any] = {name: job.value(COLUMNS[name]) for name in _OWN}
-    values |= {name: None if delivered is None else delivered.value(tag) for name, tag in _DELIVERED.items()}
-    processors = None if delivered is None else in_all(job, delivered.first("Processors"))
-    values["processors"] = None if processors is None else float(processors)
+    wall, nodes, processors = ran(job), held(job, "NodeCount"), held(job, "Processors")
+    values |= {"wall_s": None if wall is None else int(wall), "nodes": None if nodes is None else int(nodes),
+               "processors": None if processors is None else float(processors)}
     wide = [name for name, value in values.items() if isinstance(value, int) and not -_WORD <= value < _WORD]
     values.update(dict.fromkeys(wide))
     amount, reason = None, None

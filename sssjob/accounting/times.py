@@ -15,14 +15,13 @@ from itertools import pairwise
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
+from sssjob.document.held import seconds
 from sssjob.limits import LIMITS
 
-__all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "seconds", "shown"]
+__all__ = ["LONGEST", "Category", "TimeError", "moment", "parts", "shown"]
 
 #: Seconds that a calendar parts: twenty years.
 LONGEST: Final = 20 * 366 * 86400
-#: No epoch time in seconds is as large; in milliseconds all since 1973 are.
-_MILLISECONDS: Final = 10**11
 _YEAR_10000: Final = 253_402_300_800
 _LAST: Final = LIMITS.moment - 2 * 86400     # the days of a calendar are looked at to the day after the end
 _EPOCH: Final = re.compile(r"[0-9]{1,14}")
@@ -49,11 +48,6 @@ class Category(Protocol):
 
     def holds(self, day: date) -> bool:
         """Whether it starts on that day."""
-
-
-def seconds(epoch: int) -> int:
-    """Epoch seconds of a time that may be in milliseconds."""
-    return epoch // 1000 if epoch >= _MILLISECONDS else epoch
 
 
 def shown(epoch: int) -> str:

@@ -20,14 +20,15 @@ from math import exp, log
 from typing import Any, Final, Literal
 
 from sssjob.accounting.capacity import Capacity
-from sssjob.accounting.dimensions import Condition, delivered, dimension, held, number, processors_asked, value_of
+from sssjob.accounting.dimensions import Condition, dimension, value_of
 from sssjob.accounting.efficiency import Efficiency, at_most, of_gpus, of_memory
-from sssjob.accounting.times import seconds
 from sssjob.document.element import Property
 from sssjob.document.endings import failed
+from sssjob.document.held import held, held_for, number, ran, seconds
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.limits import LIMITS
+from sssjob.request.counted import asked_in_all
 
 __all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals", "step_of"]
 
@@ -222,9 +223,7 @@ class Totals:
         if not all(condition.holds(job) for condition in self.where):
             return False
         start, end = (_epoch(job, name) for name in ("StartTime", "EndTime"))
-        wall = number(delivered(job, "Duration"))
-        if wall is None and start is not None and end is not None:
-            wall = Fraction(max(0, end - start - int(number(job.first("SuspendDuration")) or 0)))
+        wall = ran(job)
         if wall is None:
             return self._leave("did not run, or does not say for how long" if jobs == 1 else
                                "in sums without WallDuration", jobs)
@@ -346,11 +345,9 @@ class Totals:
     def _sums(self, job: Job, wall: Fraction) -> Sums:
         processors = held(job, "Processors")
         cpu = number(job.first("CpuDuration"))
-        asked = job.requested
-        wanted_wall = number(None if asked is None else asked.first("Duration"))
-        wanted_processors = processors_asked(job) or processors
-        sums = Sums(wall=wall, processors=(processors or 0) * wall, cpu=cpu or Fraction(0),
-                    gpus=(held(job, "Resource", "GPU") or 0) * wall, nodes=(held(job, "NodeCount") or 0) * wall,
+        wanted_wall, wanted_processors = asked_in_all(job, "Duration"), asked_in_all(job, "Processors") or processors
+        sums = Sums(wall=wall, processors=held_for(job, "Processors", wall), cpu=cpu or Fraction(0),
+                    gpus=held_for(job, "Resource", wall, "GPU"), nodes=held_for(job, "NodeCount", wall),
                     energy=held(job, "Resource", "Energy") or Fraction(0))
         if cpu is not None and processors:
             sums.cpu_basis, sums.cpu_paired = sums.processors, cpu

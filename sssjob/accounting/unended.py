@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from sssjob.accounting.times import seconds
+from sssjob.document.held import seconds
 from sssjob.document.model import Job, JobDefaults
 
 __all__ = ["Ended", "Unended"]

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Final, Literal
 
 from sssjob.document.element import Container, Property
+from sssjob.document.held import per_of
 from sssjob.document.inherit import Effective, Resolved, View
 from sssjob.document.model import Document, Job
 from sssjob.document.states import waits
@@ -24,18 +25,7 @@ from sssjob.findings import escape
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
 from sssjob.request.totals import Identity, Total, Totals, base_amount
 from sssjob.request.totals import Part as RequestPart
-from sssjob.request.tree import (
-    AllOf,
-    AnyOf,
-    Node,
-    Not,
-    Predicate,
-    Preferred,
-    identity_of,
-    parse,
-    per_of,
-    predicates_of,
-)
+from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, parse, predicates_of
 
 __all__ = ["Explained", "ExplainedLevel", "ExplainedPart", "InAll", "condition_in_words", "explained", "in_all",
            "tree_in_words"]

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.document.element import Container, Property
+from sssjob.document.held import per_of
 from sssjob.document.inherit import Effective, Resolved, TaskGroupView, TaskView, View, effective
 from sssjob.document.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.document.states import waits
@@ -22,18 +23,7 @@ from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.usage import whole
 from sssjob.request.offers import only_one
-from sssjob.request.tree import (
-    NAMED,
-    ROWS,
-    SETS,
-    AllOf,
-    Expression,
-    Node,
-    identity_of,
-    parse,
-    per_of,
-    properties_of,
-)
+from sssjob.request.tree import NAMED, ROWS, SETS, AllOf, Expression, Node, identity_of, parse, properties_of
 
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest

@@ -17,6 +17,7 @@ from operator import and_, or_
 from typing import Any, Final
 
 from sssjob.document.element import Container, Property
+from sssjob.document.held import per_of
 from sssjob.document.model import Document
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
@@ -24,7 +25,7 @@ from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, is_amount, is_capacity
 from sssjob.request.offers import Offer
 from sssjob.request.totals import Total
-from sssjob.request.tree import NEGATED, AllOf, Expression, Node, Not, Predicate, Preferred, number_of, per_of
+from sssjob.request.tree import NEGATED, AllOf, Expression, Node, Not, Predicate, Preferred, number_of
 from sssjob.request.verdict import counts_of, match, total_held, ways_of
 from sssjob.request.widest import Need, node_counts, node_held, on_nodes
 

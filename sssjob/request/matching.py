@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.document.element import Property
+from sssjob.document.held import per_of
 from sssjob.document.lexical import LexicalError, LimitError
 from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import UnknownUnit, byte_factor
@@ -35,7 +36,6 @@ from sssjob.request.tree import (
     names_of,
     number_of,
     pattern_of,
-    per_of,
 )
 
 if TYPE_CHECKING:

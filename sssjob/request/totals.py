@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from sssjob.document.element import Property
+from sssjob.document.held import per_of
 from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
@@ -23,7 +24,7 @@ from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request, chunks_of, of_each_gpu
-from sssjob.request.tree import ROWS, identity_of, number_of, per_of, properties_of, range_of
+from sssjob.request.tree import ROWS, identity_of, number_of, properties_of, range_of
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
            "totals_from", "totals_of"]

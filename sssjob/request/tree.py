@@ -31,9 +31,6 @@ ORDER: Final = ("LT", "GT", "LE", "GE")
 SIGNS: Final = {"EQ": "=", "NE": "!=", "LT": "<", "GT": ">", "LE": "<=", "GE": ">=", "Match": "matches"}
 #: The condition that holds where another one does not.
 NEGATED: Final = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
-#: What an amount with a metric is multiplied with: nodes, processors, chunks or GPUs. A slot is a processor.
-PER: Final = {"PerNode": "nodes", "PerProcessor": "processors", "PerSlot": "processors", "PerChunk": "chunks",
-              "PerGPU": "GPUs"}
 #: Amounts that are looked at together: what one level asks for has to fit.
 AMOUNTS: Final = frozenset(("Processors", "NodeCount", "Duration", "Memory", "Disk", "Swap", "Network", "Resource",
                             "TaskCount"))
@@ -135,11 +132,6 @@ def range_of(properties: Iterable[Property]) -> tuple[int, int] | None:
     bounds = {p.op: p.value for p in conditions if not p.attributes.keys() & {"conj", "group", "preference"}}
     least, most = bounds.get("GE"), bounds.get("LE")
     return (least, most) if len(conditions) == 2 and isinstance(least, int) and isinstance(most, int) else None
-
-
-def per_of(metric: str | None) -> str | None:
-    """What an amount with this metric is per: nodes, processors, chunks or GPUs; None: it is a total."""
-    return PER.get(metric or "")
 
 
 def identity_of(p: Property) -> tuple[str, str | None, str | None]:

@@ -12,6 +12,7 @@ from itertools import islice, product
 from typing import Final
 
 from sssjob.document.element import Container, Property
+from sssjob.document.held import per_of
 from sssjob.document.model import Document
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
@@ -20,7 +21,7 @@ from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount
 from sssjob.request.offers import Offer
 from sssjob.request.totals import Total, Totals, base_amount, is_gpu, number_shown, totals_from
-from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate, per_of
+from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate
 from sssjob.request.widest import node_held, on_nodes
 
 __all__ = ["counts_of", "match", "offered_in_all", "total_held", "ways_of"]

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sssjob.document.element import Property
+from sssjob.document.held import per_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.matching import Explanation
 from sssjob.request.offers import NODE_PROCESSORS, Offer
 from sssjob.request.totals import COUNTED, Identity, Totals, base_amount, number_shown, shown
-from sssjob.request.tree import identity_of, per_of
+from sssjob.request.tree import identity_of
 
 __all__ = ["Need", "node_counts", "node_held", "on_nodes"]
 

@@ -6,12 +6,14 @@ lost in silence.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from typing import Final
 
 from sssjob.document.element import Item, Property
 from sssjob.document.endings import FAILURE, NO_FAILURE, failed, reason_word, why_word
+from sssjob.document.held import as_decimal, held, in_all, per_of
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import NodeSet
@@ -20,8 +22,9 @@ from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._xml import fit, instant
-from sssjob.translators.records.base import Record, prop
+from sssjob.translators.records.base import Record, leaf, prop
 
+_COUNTS: Final = ("Processors", "NodeCount")
 #: type of the Extensions that hold what only usage records know: Site, VO, Infrastructure ...
 GRID: Final = "Grid"
 #: Status -> State. Source: GFD.98, section 5.8.
@@ -29,6 +32,14 @@ STATES: Final = {"aborted": "Completed", "completed": "Completed", "failed": "Co
                  "queued": "Idle", "started": "Running", "suspended": "Suspended"}
 _STATUS: Final = {"Hold": "held", "Idle": "queued", "Running": "started", "Suspended": "suspended"}
 _NODES: Final = 10_000          # names of a node list that are written one by one
+
+
+def _counted(tag: str, total: Fraction | None, least: int, attributes: Mapping[str, str] | None = None
+             ) -> Property | None:
+    """A count of the whole job as a property; None where it is no whole number, or below the least."""
+    if total is None or total.denominator != 1 or total < least:
+        return None
+    return leaf(tag, int(total), {name: text for name, text in (attributes or {}).items() if name != "metric"})
 
 
 class Telling:
@@ -114,14 +125,22 @@ class Taking:
         return item.value
 
     def amount(self, tag: str, *attributes: str, least: int = 0) -> Property | None:
-        """What was delivered, else what stands bare in a job, which is told: both are read as delivered."""
+        """What was delivered, else what stands bare in a job, which is told: both are read as delivered. One of each
+        node is that of the whole job; of counts that only task groups say the sum is written, which is told."""
         item = own = None if self.delivered is None else self.delivered.first(tag)
         if item is None and (item := self.job.first(tag)) is not None and isinstance(item.value, int):
             self.lost("SSS502", tag, f"{tag} that stands bare in the job is written as what was delivered")
+        if item is None and tag in _COUNTS and (total := held(self.job, tag)) is not None:
+            self.lost("SSS502", tag, f"{tag} of the task groups is added up")
+            return _counted(tag, total, least)
         if item is None or not isinstance(item.value, int) or item.value < least:
             return None
-        self.use(item, *attributes, place="" if item is not own else "Delivered")
-        return item
+        is_one_of_each = per_of(item.get("metric")) is not None
+        counted = _counted(tag, in_all(self.job, item), least, item.attributes) if is_one_of_each else item
+        if counted is not None:
+            self.use(item, *attributes, *(("metric",) if is_one_of_each else ()),
+                     place="" if item is not own else "Delivered")
+        return counted
 
     def fact(self, kind: str, name: str) -> str | None:
         """The text of an Extension."""
@@ -133,12 +152,17 @@ class Taking:
 
     def sizes(self, tag: str, *metrics: str) -> Iterator[tuple[int, str]]:
         """(bytes, metric) of the delivered amounts with one of these metrics, zero left out; fractions are told."""
-        for p in () if self.delivered is None else self.delivered.all(tag):
-            metric = p.get("metric", "Total") or "Total"
-            if metric not in metrics or not isinstance(p.value, Decimal) or self.find(p, "Delivered") is None:
+        amounts = [] if self.delivered is None else self.delivered.all(tag)
+        has_total = any((p.get("metric") or "Total") == "Total" for p in amounts)
+        for p in amounts:
+            metric = p.get("metric") or "Total"
+            value = in_all(self.job, p)
+            if per_of(metric) is not None and not has_total:
+                metric, has_total = "Total", True
+            if metric not in metrics or value is None or self.find(p, "Delivered") is None:
                 continue
             try:
-                exact = to_bytes(p.value, p.get("units"))
+                exact = to_bytes(as_decimal(value), p.get("units"))
             except LexicalError:
                 continue            # an unknown unit: left over, which is told
             n = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if exact < 10**30 else 0

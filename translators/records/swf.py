@@ -16,14 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from sssjob.document.element import Value
+from sssjob.document.held import as_decimal, held, in_all, per_of, ran
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
+from sssjob.request.counted import asked_in_all
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
@@ -150,23 +153,19 @@ class _Writing:
 
     def line(self, job: Job) -> str:
         """One job: -1 for what is not known."""
-        delivered, asked = job.delivered, job.requested
-        submit, start, end = (_whole(job.value(t)) for t in ("SubmitTime", "StartTime", "EndTime"))
-        run = _whole(delivered.value("Duration") if delivered else job.value("Duration"))
-        if run is None and start is not None and end is not None:
-            run = max(0, end - start)
-        held = _whole(delivered.value("Processors") if delivered else job.value("Processors"))
+        submit, start = (_whole(job.value(t)) for t in ("SubmitTime", "StartTime"))
+        run, processors = _count(ran(job)), _count(held(job, "Processors"))
         cpu = _whole(job.value("CpuDuration"))
-        average = None if cpu is None or not held else Decimal(cpu) / held
+        average = None if cpu is None or not processors else Decimal(cpu) / processors
         wait = start - submit if start is not None and submit is not None else None
         first = None if submit is None else submit - self.origin
         if first is not None and first < 0:
             self.tell("SubmitTime", "a job was submitted before the origin; its time is left out")
             first = None
         self.lost(job)
-        fields = [self.ident(job), first, wait if wait is None or wait >= 0 else None, run, held, average,
-                  self.memory(job, held), _whole(asked.value("Processors")) if asked else None,
-                  _whole(asked.value("Duration")) if asked else None, self.asked(job), _status(job),
+        fields = [self.ident(job), first, wait if wait is None or wait >= 0 else None, run, processors, average,
+                  self.memory(job, processors), _count(asked_in_all(job, "Processors")),
+                  _count(asked_in_all(job, "Duration")), self.asked(job), _status(job),
                   self.name("user", job.value("User")), self.name("group", job.value("Group")),
                   self.name("executable", _fact(job, "Executable")), self.name("queue", job.value("Queue")),
                   self.name("partition", _fact(job, "Partition")), _fact(job, "PrecedingJob"),
@@ -190,18 +189,20 @@ class _Writing:
         numbers = self.names.setdefault(kind, {})
         return numbers.setdefault(text, _NAMED + len(numbers))
 
-    def memory(self, job: Job, held: int | None) -> Decimal | None:
+    def memory(self, job: Job, processors: int | None) -> Decimal | None:
         """KB of one processor, of the average, else of the total."""
+        sizes = job.delivered.all("Memory") if job.delivered and processors else []
         for metric in ("Average", "Total"):
-            for p in job.delivered.all("Memory") if job.delivered and held else ():
-                if p.get("metric") == metric and isinstance(p.value, Decimal):
-                    return _kb(p.value, p.get("units"), held or 1)
+            for p in sizes:
+                stated = p.get("metric")
+                if ("Total" if per_of(stated) else stated) == metric and (total := in_all(job, p)) is not None:
+                    return _kb(as_decimal(total), p.get("units"), processors or 1)
         return None
 
     def asked(self, job: Job) -> Decimal | None:
         """KB of one processor that were asked for."""
         p = job.requested.first("Memory") if job.requested else None
-        n = _whole(job.requested.value("Processors")) if job.requested else None
+        n = _count(asked_in_all(job, "Processors"))
         if p is None or not isinstance(p.value, Decimal) or p.get("metric") not in ("PerProcessor", "Total", None):
             return None
         return _kb(p.value, p.get("units"), 1 if p.get("metric") == "PerProcessor" else n or 1)
@@ -226,6 +227,10 @@ _KEPT: Final = frozenset(("Id", "User", "Group", "Queue", "State", "StatusMessag
 
 def _whole(value: Value | None) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def _count(amount: Fraction | None) -> int | None:
+    return int(amount) if amount is not None and amount.denominator == 1 else None
 
 
 def _fact(job: Job, name: str) -> str | None:

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from io import StringIO
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.document.element import Container, Property, Value
+from sssjob.document.held import as_decimal, held, in_all, per_of, ran
 from sssjob.document.lexical import LexicalError
-from sssjob.document.model import Document, Job
+from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
+from sssjob.request.counted import asked_in_all
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 
@@ -34,9 +36,15 @@ class _Scope:
     """A job, or one component of it: where amounts are looked for, nearest first, and those of Requested."""
 
     job: Job
-    part: Container | None
+    part: TaskGroup | None
     amounts: tuple[Container, ...]
     asked: Container | None
+
+    def total(self, p: Property) -> Decimal | None:
+        """An amount of the whole job or component, though it be one of each node; None where nothing says of how many
+        it is."""
+        value = in_all(self.job if self.part is None else self.part, p)
+        return None if value is None else as_decimal(value)
 
     def first(self, tag: str) -> Property | None:
         """The first property of a name, where it stands nearest."""
@@ -72,8 +80,35 @@ def _amount(tag: str) -> Callable[[_Scope], Cell]:
     return lambda s: None if (p := s.first(tag)) is None else p.value
 
 
-def _asked(tag: str) -> Callable[[_Scope], Cell]:
-    return lambda s: None if s.asked is None else s.asked.value(tag)
+def _count(tag: str) -> Callable[[_Scope], Cell]:
+    def cell(s: _Scope) -> Cell:
+        """How many were delivered in all; of a job that does not say so those of its task groups."""
+        p = s.first(tag)
+        if p is None:
+            count = held(s.job, tag) if s.part is None and s.job.task_groups else None
+            return None if count is None else as_decimal(count)
+        return p.value if not p.attributes else s.total(p)
+    return cell
+
+
+def _wall(s: _Scope) -> Cell:
+    stated = s.first("Duration")
+    if stated is not None or s.part is not None:
+        return None if stated is None else stated.value
+    seconds = ran(s.job)
+    return None if seconds is None else as_decimal(seconds)
+
+
+def _asked(tag: Literal["Processors", "NodeCount", "Duration"]) -> Callable[[_Scope], Cell]:
+    def cell(s: _Scope) -> Cell:
+        """What is asked for in all, of a component what stands in it."""
+        if s.part is None:
+            count = asked_in_all(s.job, tag)
+            return None if count is None else as_decimal(count)
+        p = None if s.asked is None else s.asked.first(tag)
+        count = None if p is None or s.asked is None else in_all(s.asked, p)
+        return None if count is None else as_decimal(count)
+    return cell
 
 
 def _fact(name: str) -> Callable[[_Scope], Cell]:
@@ -91,9 +126,10 @@ def _bytes(metric: str) -> Callable[[_Scope], Cell]:
     def cell(s: _Scope) -> Cell:
         """The bytes of the Memory with that metric; None without one."""
         for p in s.all("Memory"):
-            if p.get("metric", "Total") == metric and isinstance(p.value, Decimal):
+            stated = p.get("metric", "Total")
+            if ("Total" if per_of(stated) else stated) == metric and (size := s.total(p)) is not None:
                 try:
-                    return to_bytes(p.value, p.get("units"))
+                    return to_bytes(size, p.get("units"))
                 except LexicalError:
                     return None     # an unknown unit: reported when the document was read (SSS206)
         return None
@@ -107,7 +143,7 @@ def _resource(name: str, attribute: str = "") -> Callable[[_Scope], Cell]:
         resources = [p for p in s.all("Resource") if p.get("name") == name]
         if attribute:
             return ",".join(filter(None, (p.get(attribute) for p in resources))) or None
-        return sum((p.value for p in resources if isinstance(p.value, Decimal)), Decimal(0)) if resources else None
+        return sum((s.total(p) or Decimal(0) for p in resources), Decimal(0)) if resources else None
     return cell
 
 
@@ -129,11 +165,11 @@ COLUMNS: Final = (
     Column("start", "epoch s", "StartTime", _of_job("StartTime")),
     Column("end", "epoch s", "EndTime", _of_job("EndTime")),
     Column("starts", "count", "StartCount", _of_job("StartCount")),
-    Column("wall_s", "s", "Duration, delivered", _amount("Duration")),
+    Column("wall_s", "s", "Duration, delivered", _wall),
     Column("suspend_s", "s", "SuspendDuration", _of_job("SuspendDuration")),
     Column("cpu_s", "s", "CpuDuration", _of_job("CpuDuration")),
-    Column("processors", "count", "Processors, delivered", _amount("Processors")),
-    Column("nodes", "count", "NodeCount, delivered", _amount("NodeCount")),
+    Column("processors", "count", "Processors, delivered", _count("Processors")),
+    Column("nodes", "count", "NodeCount, delivered", _count("NodeCount")),
     Column("node_list", "text", "Node, delivered", _amount("Node")),
     Column("gpus", "count", "Resource GPU, delivered, all types", _resource("GPU")),
     Column("gpu_types", "comma list", "types of Resource GPU", _resource("GPU", "type")),

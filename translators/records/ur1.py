@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 from sssjob.document.element import Property
+from sssjob.document.held import ran
 from sssjob.document.units import from_bytes
 from sssjob.findings import escape
 from sssjob.translators.recognise import by_root
@@ -307,6 +308,9 @@ def times_of(t: Taking) -> Iterator[str]:
         yield element("ServiceLevel", qos)
     if (wall := t.amount("Duration")) is not None:
         yield element("WallDuration", stamp(int(wall.text)))
+    elif (seconds_run := ran(t.job)) is not None:
+        t.lost("SSS503", "Duration", "a Duration that is not stated is the time between StartTime and EndTime")
+        yield element("WallDuration", stamp(int(seconds_run)))
     if (cpu := t.number("CpuDuration")) is not None:
         yield element("CpuDuration", stamp(cpu))
     if (nodes := t.amount("NodeCount", least=1)) is not None:

@@ -15,13 +15,14 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from sssjob.document.held import per_of
 from sssjob.document.model import Property
 from sssjob.lrm.usage import whole
 from sssjob.lrm.variables import FACTS
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Entry
 from sssjob.request.geometry import distribution_of
 from sssjob.request.layout import Layout
-from sssjob.request.tree import identity_of, per_of
+from sssjob.request.tree import identity_of
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SCRIPT, SITE

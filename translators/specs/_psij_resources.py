@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from psij import InvalidJobException, ResourceSpecV1
 from sssjob.document.element import Container, Item, Property, new_property
+from sssjob.document.held import per_of
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Environment, Job, Requested, TaskDefaults, TaskGroup
 from sssjob.document.units import to_bytes
@@ -22,7 +23,7 @@ from sssjob.request.geometry import Geometry, distribution_of
 from sssjob.request.layout import Layout
 from sssjob.request.levels import Request, request_of
 from sssjob.request.totals import COUNTED
-from sssjob.request.tree import number_of, per_of, properties_of
+from sssjob.request.tree import number_of, properties_of
 
 C = TypeVar("C", bound=Container)
 
