@@ -93,8 +93,8 @@ def _count(tag: str) -> Callable[[_Scope], Cell]:
 
 def _wall(s: _Scope) -> Cell:
     stated = s.first("Duration")
-    if stated is not None or s.part is not None:
-        return None if stated is None else stated.value
+    if stated is not None:
+        return stated.value
     seconds = ran(s.job)
     return None if seconds is None else as_decimal(seconds)
 
