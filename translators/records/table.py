@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from io import StringIO
@@ -31,28 +31,52 @@ __all__ = ["COLUMNS", "JOBS", "Cell", "Column", "Table", "as_csv", "as_jsonl", "
 Cell = str | int | Decimal | None
 
 
+_ByTag = Mapping[str, Sequence[Property]]
+
+
+def _by_tag(container: Container) -> _ByTag:
+    properties: dict[str, list[Property]] = {}
+    for item in container.items:
+        if isinstance(item, Property):
+            properties.setdefault(item.tag, []).append(item)
+    return properties
+
+
 @dataclass(slots=True)
 class _Scope:
-    """A job, or one component of it: where amounts are looked for, nearest first, and those of Requested."""
+    """A job, or one component of it: where names and amounts are looked for, nearest first, and those of Requested."""
 
     job: Job
     part: TaskGroup | None
-    amounts: tuple[Container, ...]
+    names: tuple[_ByTag, ...]
+    amounts: tuple[_ByTag, ...]
     asked: Container | None
 
     def total(self, p: Property) -> Decimal | None:
         """An amount of the whole job or component, though it be one of each node; None where nothing says of how many
         it is."""
+        if isinstance(p.value, Decimal) and per_of(p.attributes.get("metric")) is None:
+            return p.value
         value = in_all(self.job if self.part is None else self.part, p)
         return None if value is None else as_decimal(value)
 
     def first(self, tag: str) -> Property | None:
         """The first property of a name, where it stands nearest."""
-        return next((p for c in self.amounts if (p := c.first(tag)) is not None), None)
+        for by_tag in self.amounts:
+            if tag in by_tag:
+                return by_tag[tag][0]
+        return None
 
-    def all(self, tag: str) -> list[Property]:
+    def all(self, tag: str) -> Sequence[Property]:
         """All properties of a name, where it stands nearest."""
-        return next((properties for c in self.amounts if (properties := c.all(tag))), [])
+        return next((by_tag[tag] for by_tag in self.amounts if tag in by_tag), [])
+
+    def name(self, tag: str) -> Value | None:
+        """What the job says of a property: what was delivered, else what stands bare (decisions 4, 5)."""
+        for by_tag in self.names:
+            if tag in by_tag:
+                return by_tag[tag][0].value
+        return None
 
 
 class Column(NamedTuple):
@@ -72,8 +96,7 @@ class Table(NamedTuple):
 
 
 def _of_job(tag: str) -> Callable[[_Scope], Cell]:
-    """What was delivered, else what stands bare (decisions 4, 5)."""
-    return lambda s: next((b.value(tag) for b in s.job.containers("Delivered") if b.first(tag)), s.job.value(tag))
+    return lambda s: s.name(tag)
 
 
 def _amount(tag: str) -> Callable[[_Scope], Cell]:
@@ -102,10 +125,12 @@ def _wall(s: _Scope) -> Cell:
 def _asked(tag: Literal["Processors", "NodeCount", "Duration"]) -> Callable[[_Scope], Cell]:
     def cell(s: _Scope) -> Cell:
         """What is asked for in all, of a component what stands in it."""
+        p = None if s.asked is None else s.asked.first(tag)
         if s.part is None:
+            if not s.job.task_groups and (p is None or not p.attributes):
+                return None if p is None else p.value
             count = asked_in_all(s.job, tag)
             return None if count is None else as_decimal(count)
-        p = None if s.asked is None else s.asked.first(tag)
         count = None if p is None or s.asked is None else in_all(s.asked, p)
         return None if count is None else as_decimal(count)
     return cell
@@ -113,7 +138,7 @@ def _asked(tag: Literal["Processors", "NodeCount", "Duration"]) -> Callable[[_Sc
 
 def _fact(name: str) -> Callable[[_Scope], Cell]:
     """An Extension of type LRM."""
-    return lambda s: next((p.text for p in s.job.all("Extension")
+    return lambda s: next((p.text for p in s.names[-1].get("Extension", ())
                            if p.get("name") == name and p.get("type") == "LRM"), None)
 
 
@@ -214,13 +239,13 @@ def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext
 
 def _scopes(job: Job) -> Iterator[_Scope]:
     parts = [g for g in job.task_groups if g.delivered]
-    own, asked = job.delivered, job.requested
+    names = (*map(_by_tag, job.containers("Delivered")), _by_tag(job))
     if not parts:
-        yield _Scope(job, None, (job,) if own is None else (own, job), asked)
+        yield _Scope(job, None, names, names, job.requested)
     for part in parts:
         delivered = part.delivered
         assert delivered is not None
-        yield _Scope(job, part, (delivered,), part.requested)
+        yield _Scope(job, part, names, (_by_tag(delivered),), part.requested)
 
 
 def _lost(job: Job, reported: set[str], context: WriteContext) -> None:
