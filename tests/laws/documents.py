@@ -13,7 +13,7 @@ from sssjob.document.model import Document, Job
 from sssjob.request import Request, request_of
 from sssjob.xml.reader import read_document
 
-__all__ = ["geometries", "job_of", "read", "request_in"]
+__all__ = ["geometries", "job_of", "read", "request_in", "request_of_text"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
 METRICS = ["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"]
@@ -41,6 +41,12 @@ def request_in(document: Document) -> Request:
     """What its one job asks for, with the defaults of its group."""
     job, defaults = next(iter(document.jobs()))
     return request_of(job, defaults, bare=True)
+
+
+@lru_cache(maxsize=16)
+def request_of_text(text: str) -> Request:
+    """What the one job of a text asks for, the same one where several laws look at it in every format."""
+    return request_in(read(text))
 
 
 @cache
