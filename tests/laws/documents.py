@@ -23,6 +23,8 @@ CHUNKS = st.integers(1, 4).map(lambda n: f'<Extension name="ChunkCount" type="Sc
 NODES = ("<Node>n1</Node>", "<Node op='NE'>n9</Node>", "<Node aggregation='List'>n1,n2</Node>",
          "<Node aggregation='List' delimiter=';'>n1;n2</Node>", "<Node aggregation='Range'>n[1-3]</Node>",
          "<Node aggregation='Pattern'>n[0-9]+</Node>")
+#: One that every manager has, one of its own, and the one that starts a single copy.
+LAUNCHERS = ("mpirun", "mpirun", "srun", "single")
 FEATURES = ("<Feature>fast</Feature>", "<Feature>big</Feature>", "<Feature op='NE'>slow</Feature>")
 
 
@@ -198,6 +200,8 @@ def _texts(draw: st.DrawFn) -> str:
     if conditional or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
     job += chunks
+    if draw(st.integers(0, 9)) == 0:
+        job.append(f'<Extension name="Launcher" type="Scheduler">{draw(st.sampled_from(LAUNCHERS))}</Extension>')
     groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
     defaults = draw(_group_defaults()) if draw(st.integers(0, 5)) == 0 else []
     of_all = draw(st.booleans())

@@ -100,7 +100,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if part.gpus is not None:
         in_all = total_of(part.gpus, part)
         for e in asking.beside(part.gpus.entry):
-            if e.level in (JOB, GROUP, GROUPS) and _of_total(e) and part.gpus.per == "task" and e.value == in_all:
+            if e.level in (JOB, GROUP, GROUPS) and _of_total(e) and part.gpus.per == "task" and e.value == in_all and (
+                    e.attributes.get("type", "") == part.gpus.kind):
                 e.used, e.understood = True, e.understood | {"name", "metric", "type"}
             elif not _of_all(asking, e):
                 asking.dropped(e, "another number of GPUs is written", "Resource GPU")
