@@ -229,13 +229,17 @@ def _count(properties: Iterable[Property], tag: str) -> int | None:
 
 
 def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[int | None, bool]:
-    """A count as one level states it, multiplied out; False where nothing says what it is multiplied with."""
+    """A count as one level states it, multiplied out, the greatest where it is stated per different things; False where
+    nothing says what it is multiplied with."""
+    greatest, certain = None, True
     for p in properties:
         if p.tag == tag and (number := number_of(p.value)) is not None and number > 0:
             what = per_of(p.attributes.get("metric"))
             places = layout.places_per(what)
-            return int(number) * (places or 1), places is not None and what != "GPUs"
-    return None, True
+            count = int(number) * (places or 1)
+            if greatest is None or count > greatest:
+                greatest, certain = count, places is not None and what != "GPUs"
+    return greatest, certain
 
 
 def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequence[Property],

@@ -578,3 +578,23 @@ def test_an_amount_of_each_chunk_is_no_total_where_only_one_group_says_how_many(
     per_chunk = in_requested("<Resource name='GPU' metric='PerChunk'>2</Resource>")
     job = document(per_chunk, group(TASKS.format(3), CHUNKS.format(2)), group(TASKS.format(4)))
     assert not request_in(read(job)).totals.amounts["Resource", "GPU", None].known
+
+
+def test_processors_of_each_node_of_a_job_are_told_where_its_groups_ask_for_fewer() -> None:
+    """Six on each of four nodes were taken for six in all, which two groups of four tasks come to."""
+    groups = [group('<TaskDistribution type="Geometry">{1,2}{3,4}</TaskDistribution>')] * 2
+    job = document(in_requested('<Processors metric="PerNode">6</Processors>'), *groups)
+    assert "Processors: 24 in all are not asked for, only those of each task group" in {
+        f.message for f in written("slurm", read(job))[1]}
+
+
+def test_tasks_of_a_geometry_that_share_processors_are_as_many_as_a_target_gives() -> None:
+    """Slurm was asked for four tasks, and told to be asked for three."""
+    job = document(in_requested("<Processors>1</Processors>"), CHUNKS.format(3),
+                   group(TASKS.format(4), '<TaskDistribution type="Geometry">{1,2,3,4}</TaskDistribution>'))
+    assert "#SBATCH --nodes=1\n#SBATCH --ntasks=3\n" in written("slurm", read(job))[0]
+
+
+def test_processors_of_a_node_do_not_hide_those_of_the_job() -> None:
+    job = document(in_requested('<Processors op="GE" metric="PerNode">1</Processors>', "<Processors>6</Processors>"))
+    assert request_in(read(job)).totals.processors.value == 6       # type: ignore[union-attr]

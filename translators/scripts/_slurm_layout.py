@@ -33,6 +33,7 @@ from sssjob.translators.scripts.grammars import (
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
+    of_total,
     on_nodes,
     part_of,
     perhaps_shared,
@@ -303,7 +304,7 @@ def _each_node(asking: Asking, part: Part, e: Entry, count: int) -> int | None:
     metric = e.attributes.get("metric", "")
     if metric == "PerNode":
         return count
-    if metric in ("", "Total") and e.level == JOB and asking.group is not None and len(asking.groups) > 1:
+    if of_total(e) and e.level == JOB and asking.group is not None and len(asking.groups) > 1:
         asking.dropped(e, "it is that of all task groups, each of which is asked for by itself")
         return None
     per = "task" if e.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
