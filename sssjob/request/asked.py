@@ -178,7 +178,7 @@ class Asked:
         path, item = self._about(entry, subject)
         self.findings.add(rule, subject or (entry.tag if entry else "Job"), message, severity=severity,
                           policy=entry.policy if entry else Policy.REJECT, path=path, item=item, within=self.job,
-                          once=bool(self.alike))
+                          once=bool(self.alike) or self.findings.places is not None)
 
     def _alike(self, entry: Entry) -> Iterator[Entry]:
         """What the other task groups that are alike say where the first one has an entry."""

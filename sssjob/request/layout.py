@@ -76,7 +76,7 @@ class Layout:
     nodes, nodes_most: least and most; tasks: TaskCount, or the tasks that are listed; per_node: TasksPerNode; cpus:
     processors of one task; processors, processors_most: of all of it, least and most; chunks: pieces that the manager
     places as it likes (PBS); geometry: the tasks of each node; partly: the nodes are those of some task groups alone,
-    the others say nothing of theirs.
+    the others say nothing of theirs; launched: the job names a launcher that starts a copy in each slot.
     """
 
     nodes: int | None = None
@@ -89,6 +89,7 @@ class Layout:
     chunks: int | None = None
     geometry: tuple[int, ...] = ()
     partly: bool = False
+    launched: bool = False
 
     # -- what is stated is taken in
     def take_chunks(self, chunks: int | None) -> str:
@@ -210,8 +211,8 @@ class Layout:
     @property
     def copies(self) -> int:
         """How often an executable is started: once for each task that is stated or listed, else once, on all that is
-        asked for."""
-        return self.tasks or sum(self.geometry) or 1
+        asked for; by a launcher that the job names once for each task, processor or node that there is."""
+        return self.tasks or sum(self.geometry) or (self.tasks_assumed if self.launched else 1)
 
     @property
     def slots(self) -> int | None:

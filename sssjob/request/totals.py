@@ -207,18 +207,19 @@ def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> tuple[int
         executable = group.value("Executable")
         if isinstance(executable, str) and executable.startswith("#"):
             return 1, "it is a script, which starts what it likes"
-        if _single(group):
+        if _launcher(group) == "single":
             return 1, "the job names the launcher that starts one"
         count += part.layout.copies
     if count > 1:
-        each = all(part.layout.tasks or part.layout.geometry for part in parts)
+        each = all(part.layout.tasks or part.layout.geometry or part.layout.launched for part in parts)
         return count, f"one for each task{'' if each else ' and each task group'}, started by the manager's launcher"
     return 1, "it starts once, on all that is asked for"
 
 
-def _single(group: TaskGroupView) -> bool:
-    """Whether the job names the launcher that starts one copy, whatever there is room for (PSI/J)."""
-    return any(p.text == "single" and p.attributes.get("name") == "Launcher" for p in group.get("Extension"))
+def _launcher(group: TaskGroupView) -> str:
+    """The launcher that the job names: ``single`` starts one copy, whatever there is room for (PSI/J), any other one a
+    copy in each slot. Empty where it names none."""
+    return next((p.text for p in group.get("Extension") if p.attributes.get("name") == "Launcher"), "")
 
 
 def _count(properties: Iterable[Property], tag: str) -> int | None:
@@ -229,13 +230,17 @@ def _count(properties: Iterable[Property], tag: str) -> int | None:
 
 
 def _stated(properties: Iterable[Property], tag: str, layout: Layout) -> tuple[int | None, bool]:
-    """A count as one level states it, multiplied out; False where nothing says what it is multiplied with."""
+    """A count as one level states it, multiplied out, the greatest where it is stated per different things; False where
+    nothing says what it is multiplied with."""
+    greatest, certain = None, True
     for p in properties:
         if p.tag == tag and (number := number_of(p.value)) is not None and number > 0:
             what = per_of(p.attributes.get("metric"))
             places = layout.places_per(what)
-            return int(number) * (places or 1), places is not None and what != "GPUs"
-    return None, True
+            count = int(number) * (places or 1)
+            if greatest is None or count > greatest:
+                greatest, certain = count, places is not None and what != "GPUs"
+    return greatest, certain
 
 
 def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequence[Property],
@@ -244,7 +249,8 @@ def _layout(group: TaskGroupView, properties: Sequence[Property], beside: Sequen
     """The layout of a group: its own counts, in a job with one group those of the job too; False where its processors
     are per something that is not said. beside: what the job says of its one group, of which the greater counts;
     misfits: gets what does not fit."""
-    layout = Layout(nodes=_greatest(_count(properties, "NodeCount"), _count(beside, "NodeCount")))
+    layout = Layout(nodes=_greatest(_count(properties, "NodeCount"), _count(beside, "NodeCount")),
+                    launched=_launcher(group) not in ("", "single"))
     count = number_of(group.value("TaskCount") or 0)
     layout.tasks = int(count) if count and count > 0 else group.described or None
     each = [_count(task, "Processors") for task in tasks]
@@ -302,9 +308,10 @@ def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:
     if len(parts) == 1:
         return parts[0].layout
     layouts = [part.layout for part in parts]
+    chunks = [layout.chunks for layout in layouts]
     whole = Layout(
         nodes=_greatest(_count(of_job, "NodeCount"), known_sum(layout.node_apart for layout in layouts)),
-        tasks=known_sum(layout.task_total for layout in layouts), chunks=known_sum(layout.chunks for layout in layouts),
+        tasks=known_sum(layout.task_total for layout in layouts), chunks=None if None in chunks else known_sum(chunks),
         partly=any(layout.node_apart is None for layout in layouts))
     if whole.nodes == _count(of_job, "NodeCount"):
         whole.partly = False

@@ -13,7 +13,7 @@ from sssjob.document.model import Document, Job
 from sssjob.request import Request, request_of
 from sssjob.xml.reader import read_document
 
-__all__ = ["geometries", "job_of", "read", "request_in"]
+__all__ = ["geometries", "job_of", "read", "request_in", "request_of_text"]
 
 UNITS = st.sampled_from([("B", 1 << 20), ("KB", 4096), ("MB", 3000), ("GB", 9), ("GB", 9), ("GB", 9)])
 METRICS = ["", "", "Total", "PerNode", "PerProcessor", "PerSlot", "PerGPU"]
@@ -23,6 +23,8 @@ CHUNKS = st.integers(1, 4).map(lambda n: f'<Extension name="ChunkCount" type="Sc
 NODES = ("<Node>n1</Node>", "<Node op='NE'>n9</Node>", "<Node aggregation='List'>n1,n2</Node>",
          "<Node aggregation='List' delimiter=';'>n1;n2</Node>", "<Node aggregation='Range'>n[1-3]</Node>",
          "<Node aggregation='Pattern'>n[0-9]+</Node>")
+#: One that every manager has, one of its own, and the one that starts a single copy.
+LAUNCHERS = ("mpirun", "mpirun", "srun", "single")
 FEATURES = ("<Feature>fast</Feature>", "<Feature>big</Feature>", "<Feature op='NE'>slow</Feature>")
 
 
@@ -41,6 +43,12 @@ def request_in(document: Document) -> Request:
     """What its one job asks for, with the defaults of its group."""
     job, defaults = next(iter(document.jobs()))
     return request_of(job, defaults, bare=True)
+
+
+@lru_cache(maxsize=16)
+def request_of_text(text: str) -> Request:
+    """What the one job of a text asks for, the same one where several laws look at it in every format."""
+    return request_in(read(text))
 
 
 @cache
@@ -192,6 +200,8 @@ def _texts(draw: st.DrawFn) -> str:
     if conditional or (job and draw(st.booleans())):
         job = ["<Requested>", *job, "</Requested>"]
     job += chunks
+    if draw(st.integers(0, 9)) == 0:
+        job.append(f'<Extension name="Launcher" type="Scheduler">{draw(st.sampled_from(LAUNCHERS))}</Extension>')
     groups = draw(st.sampled_from([0, 1, 1, 1, 1, 2, 2, 3]))
     defaults = draw(_group_defaults()) if draw(st.integers(0, 5)) == 0 else []
     of_all = draw(st.booleans())

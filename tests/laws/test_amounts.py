@@ -17,7 +17,7 @@ from sssjob.request import Request
 from sssjob.request.totals import Totals, is_gpu
 from sssjob.translators import WriteContext, get
 from tests.cases import Cases
-from tests.laws.documents import geometries, read, request_in
+from tests.laws.documents import geometries, read, request_of_text
 from tests.laws.readers import READERS, Native
 from tests.strategies import FIXED, examples
 
@@ -130,8 +130,7 @@ def _untold_name(line: str, request: Request, output: str, findings: Findings) -
 
 def problems(name: str, text: str) -> list[tuple[str, str]]:
     """(kind, all that is to be seen) of each place where a format breaks the law."""
-    document = read(text)
-    request = request_in(document)
+    request = request_of_text(text)
     totals = request.totals
     output, findings = written_of(name, text)
     about = f"{text}\n{output}\n" + "\n".join(map(str, findings))

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sssjob.document.element import Container, Property, new_property
+from sssjob.document.inherit import effective
 from sssjob.document.model import Document
 from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Policy
-from sssjob.request import Offer, Total, match
+from sssjob.request import Offer, Request, Total, match
 from sssjob.translators import ReadContext, get
+from tests.accounting.test_quoted import quoted_as_charged
 from tests.cases import Cases
-from tests.laws.documents import geometries, job_of, read, request_in
+from tests.laws.documents import geometries, job_of, read, request_in, request_of_text
 from tests.laws.readers import READERS
 from tests.laws.test_amounts import subject_words, written, written_of
 from tests.strategies import FIXED, examples
@@ -36,12 +38,12 @@ def offered(total: Total, value: Fraction) -> Property:
 
 
 @lru_cache(maxsize=64)
-def there_and_back(name: str, text: str) -> tuple[Document, frozenset[str]]:
-    """The document read again, and what findings are about."""
+def there_and_back(name: str, text: str) -> tuple[Document, Request, frozenset[str]]:
+    """The document read again, what it asks for, and what findings are about."""
     output, findings = written_of(name, text)
     context = ReadContext(policy=Policy.WARN)
     back = get(name).read(output.encode(), context)
-    return back, frozenset(word for f in (*findings, *context.findings) for word in subject_words(f)
+    return back, request_in(back), frozenset(word for f in (*findings, *context.findings) for word in subject_words(f)
                            if f.severity != "info" or f.rule == "SSS503")
 
 
@@ -56,13 +58,11 @@ def named(document: Document) -> list[Property]:
 
 def offers_answered_otherwise(name: str, text: str) -> str:
     """Where an offer meets a document and not what is read again of it, or the other way round; empty if none does."""
-    document = read(text)
-    request = request_in(document)
+    document, request = read(text), request_of_text(text)
     totals = [total for total in request.totals.all() if total.known]
-    back, told = there_and_back(name, text)
+    _, again, told = there_and_back(name, text)
     if told - {"Environment", "Executable", "Launcher"}:
         return ""       # the other law sees to it that findings are about what differs
-    again = request_in(back)
     nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
     said = [new_property(e.tag, e.text) for e in named(document)]
     if (seconds := request.totals.seconds) is not None:
@@ -85,12 +85,9 @@ def offers_answered_otherwise(name: str, text: str) -> str:
 
 def copies_lost(name: str, text: str) -> str:
     """Where another number of copies starts after all, and nothing is told of it; else empty."""
-    document = read(text)
-    totals = request_in(document).totals
-    back, told = there_and_back(name, text)
-    again = request_in(back).totals
+    _, again, told = there_and_back(name, text)
     about = {"TaskCount", "TaskDistribution", "TaskGroup", "NodeCount", "Processors"}
-    if again.copies == totals.copies or not told.isdisjoint(about):
+    if again.totals.copies == request_of_text(text).totals.copies or not told.isdisjoint(about):
         return ""
     return f"{text}\n{written_of(name, text)[0]}"
 
@@ -98,12 +95,16 @@ def copies_lost(name: str, text: str) -> str:
 @SETTINGS
 @given(geometries())
 def test_the_same_offers_meet_what_is_read_again_and_as_many_copies_start(text: str) -> None:
-    """Both laws hold of each document in each format: making one up takes longer than looking at it."""
+    """Both laws hold of each document in each format, and its quote is what just that costs: making a document up takes
+    longer than looking at it."""
     with Cases() as case:
         for name in FORMATS:
             with case(name):
                 assert not offers_answered_otherwise(name, text)
                 assert not copies_lost(name, text)
+        with case("quote"):
+            job, defaults = next(iter(read(text).jobs()))
+            quoted_as_charged(effective(job, defaults).fold())
 
 
 #: Where a property can be said; {} is its place.
@@ -136,7 +137,7 @@ def test_every_property_that_can_be_requested_keeps_its_meaning(name: str, place
         said = "".join(f" {k}='{v}'" for k, v in which.items())
         text = (f"<Job>\n<Executable>/bin/step</Executable>\n"
                 f"{PLACES[place].format(f'<{tag}{said}>{value}</{tag}>')}\n</Job>")
-        back, told = there_and_back(name, text)
+        back, _, told = there_and_back(name, text)
         if not told.isdisjoint({tag, "TaskGroup"}):
             continue
         full = new_property(tag, value if isinstance(value, str) else value * 20, which)

@@ -525,3 +525,76 @@ def test_another_command_stays_a_script(line: str) -> None:
     text = f"#!/bin/sh\n#PBS -l select=3:ncpus=1:mpiprocs=1+2:ncpus=8:mpiprocs=8\n{line}\n"
     job, _ = next(iter(get("pbspro").read(text.encode(), ReadContext()).jobs()))
     assert job.executable == "#Script"
+
+
+@pytest.mark.parametrize(("resources", "copies"), [
+    ('"node_count": 3, "processes_per_node": 2', 6), ('"node_count": 2', 2), ('"process_count": 5', 5),
+    ('"node_count": 2, "process_count": 4', 4)])
+def test_the_launcher_of_a_jobspec_starts_its_processes_everywhere(resources: str, copies: int) -> None:
+    """Of a JobSpec that says nodes and processes of each the executable was written to start once, and PSI/J starts it
+    for each process."""
+    text = f'{{"executable": "/bin/a", "launcher": "mpirun", "resources": {{{resources}}}}}'
+    jobspec = get("psij").read(text.encode(), ReadContext())
+    assert request_in(jobspec).totals.copies == copies
+    for name in ("slurm", "pbspro", "torque", "lsf", "sge", "flux"):
+        output, findings = written(name, jobspec)
+        assert output.splitlines()[-1] == f"mpirun -n {copies} /bin/a"
+        assert request_in(get(name).read(output.encode(), ReadContext())).totals.copies == copies
+        assert "Extension Launcher" not in {f.subject for f in findings}
+    assert READERS["psij"](written("psij", jobspec)[0]).copies == copies
+
+
+def test_a_launcher_that_is_named_starts_a_copy_on_each_processor_but_a_script_once() -> None:
+    job = document("<Processors>8</Processors>", '<Extension name="Launcher" type="Scheduler">mpirun</Extension>')
+    assert request_in(read(job)).totals.copies == 8
+    assert written("slurm", read(job))[0].endswith("#SBATCH --ntasks=8\nmpirun -n 8 /bin/step\n")
+    script = read(f'<Request>\n<File id="S">#!/bin/sh\n</File>\n{job.replace("/bin/step", "#S")}\n</Request>')
+    assert request_in(script).totals.copies == 1
+    output, findings = written("psij", script)
+    assert '"launcher": "single"' in output
+    assert "Launcher: a script is started once, and not by mpirun" in {f.message for f in findings}
+
+
+def test_another_resource_of_all_task_groups_is_not_asked_for_in_each() -> None:
+    """Slurm was asked for two of it in each part of the job."""
+    job = document(in_requested("<Resource name='fpga'>2</Resource>"),
+                   *[group(TASKS.format(2), PER_NODE.format(2))] * 2)
+    output, findings = written("slurm", read(job))
+    assert "fpga" not in output
+    assert [f.message for f in findings if f.subject == "Resource"] == [
+        "Resource: it is that of all task groups, each of which is asked for by itself"]
+
+
+def test_gpus_of_any_kind_are_not_those_of_one_kind() -> None:
+    """A job's GPU beside an a100 of its task was passed over in silence, as if it were the same one."""
+    job = document(in_requested("<Resource name='GPU'>1</Resource>"),
+                   group(each("<Resource name='GPU' type='a100'>1</Resource>")))
+    for name in ("slurm", "pbspro"):
+        assert "Resource GPU: another number of GPUs is written" in {
+            f.message for f in written(name, read(job))[1]}
+
+
+def test_an_amount_of_each_chunk_is_no_total_where_only_one_group_says_how_many() -> None:
+    per_chunk = in_requested("<Resource name='GPU' metric='PerChunk'>2</Resource>")
+    job = document(per_chunk, group(TASKS.format(3), CHUNKS.format(2)), group(TASKS.format(4)))
+    assert not request_in(read(job)).totals.amounts["Resource", "GPU", None].known
+
+
+def test_processors_of_each_node_of_a_job_are_told_where_its_groups_ask_for_fewer() -> None:
+    """Six on each of four nodes were taken for six in all, which two groups of four tasks come to."""
+    groups = [group('<TaskDistribution type="Geometry">{1,2}{3,4}</TaskDistribution>')] * 2
+    job = document(in_requested('<Processors metric="PerNode">6</Processors>'), *groups)
+    assert "Processors: 24 in all are not asked for, only those of each task group" in {
+        f.message for f in written("slurm", read(job))[1]}
+
+
+def test_tasks_of_a_geometry_that_share_processors_are_as_many_as_a_target_gives() -> None:
+    """Slurm was asked for four tasks, and told to be asked for three."""
+    job = document(in_requested("<Processors>1</Processors>"), CHUNKS.format(3),
+                   group(TASKS.format(4), '<TaskDistribution type="Geometry">{1,2,3,4}</TaskDistribution>'))
+    assert "#SBATCH --nodes=1\n#SBATCH --ntasks=3\n" in written("slurm", read(job))[0]
+
+
+def test_processors_of_a_node_do_not_hide_those_of_the_job() -> None:
+    job = document(in_requested('<Processors op="GE" metric="PerNode">1</Processors>', "<Processors>6</Processors>"))
+    assert request_in(read(job)).totals.processors.value == 6       # type: ignore[union-attr]

@@ -33,6 +33,7 @@ from sssjob.translators.scripts.grammars import (
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,
+    of_total,
     on_nodes,
     part_of,
     perhaps_shared,
@@ -300,9 +301,12 @@ def _gres(asking: Asking, part: Part) -> Written:
 
 def _each_node(asking: Asking, part: Part, e: Entry, count: int) -> int | None:
     """How many of a resource each node is to have; None where that cannot be said."""
-    if e.attributes.get("metric") == "PerNode":
-        return count
     metric = e.attributes.get("metric", "")
+    if metric == "PerNode":
+        return count
+    if of_total(e) and e.level == JOB and asking.group is not None and len(asking.groups) > 1:
+        asking.dropped(e, "it is that of all task groups, each of which is asked for by itself")
+        return None
     per = "task" if e.level in TASK else {"": "job", "Total": "job", "PerSlot": "PerProcessor"}.get(metric, metric)
     total = total_of(Amount(count, per, e), part)
     nodes = part.node_total or (1 if (part.processor_total or 1) == 1 else None)

@@ -136,7 +136,7 @@ def _has_copies(job: Job, copies: int) -> bool:
     layouts = [part.layout for part in totals.parts]
     counts = [layout.tasks or layout.processors or 0 for layout in layouts]
     if sum(counts) != copies and len(layouts) == 1:
-        counts = [layouts[0].tasks or layouts[0].task_total or 0]
+        counts = [layouts[0].tasks_assumed]
     if sum(counts) != copies or not all(counts) or all(layout.tasks for layout in layouts):
         return False
     if not groups:

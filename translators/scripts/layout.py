@@ -28,8 +28,8 @@ from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SCRIPT, SITE
 
 __all__ = [
-    "Amount", "Part", "in_all", "join", "joined", "nodes_of", "on_nodes", "one_part", "one_task", "part_of",
-    "perhaps_shared", "shared", "spread", "started", "task_processors", "total_of", "totals_in", "unknown_factor",
+    "Amount", "Part", "in_all", "join", "joined", "nodes_of", "of_total", "on_nodes", "one_part", "one_task",
+    "part_of", "perhaps_shared", "shared", "spread", "started", "task_processors", "total_of", "totals_in", "unknown_factor",
 ]
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if part.shares_processors and not ranks:
         asking.note(APPROXIMATED, part.sources.get("tasks"), f"{part.tasks} tasks share {part.processors} processors; "
                     f"{asking.dialect.title} is asked for {part.slots} tasks, for it gives each one of its own")
+        if part.geometry:
+            part.nodes, part.geometry = part.nodes or len(part.geometry), ()
         part.tasks = part.slots
     part.memory = amount_of(asking, part, "Memory")
     if part.memory is not None:
@@ -101,7 +103,8 @@ def part_of(asking: Asking, *, ranges: bool = False, ranks: bool = False) -> Par
     if part.gpus is not None:
         in_all = total_of(part.gpus, part)
         for e in asking.beside(part.gpus.entry):
-            if e.level in (JOB, GROUP, GROUPS) and _of_total(e) and part.gpus.per == "task" and e.value == in_all:
+            if e.level in (JOB, GROUP, GROUPS) and of_total(e) and part.gpus.per == "task" and e.value == in_all and (
+                    e.attributes.get("type", "") == part.gpus.kind):
                 e.used, e.understood = True, e.understood | {"name", "metric", "type"}
             elif not _of_all(asking, e):
                 asking.dropped(e, "another number of GPUs is written", "Resource GPU")
@@ -177,10 +180,10 @@ def _levels(asking: Asking) -> tuple[str, ...]:
 
 def _of_all(asking: Asking, entry: Entry) -> bool:
     """Whether an amount is that of the whole job, of which the group asked for is a part."""
-    return asking.group is not None and entry.level == JOB and _of_total(entry)
+    return asking.group is not None and entry.level == JOB and of_total(entry)
 
 
-def _of_total(entry: Entry) -> bool:
+def of_total(entry: Entry) -> bool:
     """Whether an amount is one of all that it is said of."""
     return entry.attributes.get("metric", "Total") == "Total"
 

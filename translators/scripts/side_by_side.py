@@ -145,7 +145,8 @@ def launched(asked: Sequence[Asking]) -> str:
     first = asked[0]
     counting = [e for tag in ("TaskCount", "TaskDistribution") for e in first.said(tag)] or [
         e for e in first.said("Resource") if e.level in TASK]       # GPUs of each task count tasks too
-    if len(first.groups) < 2 and not first.listed and not counting and not first.says("TasksPerGPU"):
+    if len(first.groups) < 2 and not first.listed and not counting and not any(
+            map(first.says, ("TasksPerGPU", "Launcher"))):
         return ""               # nothing says how many: the totals need not be asked
     copies = copies_of(first, native=len(asked) > 1)
     if copies < 2:
@@ -153,13 +154,13 @@ def launched(asked: Sequence[Asking]) -> str:
     if len(asked) > 1:          # parts of a heterogeneous job, which one command starts in all of them
         return f"srun --het-group={','.join(str(number) for number in range(len(asked)))} "
     launcher = _launcher(first)
-    entry = next(iter(counting), None)
+    entry = next(iter(counting or first.under(("Launcher", "Scheduler"))), None)
     if not launcher:
         message = f"{first.dialect.title} starts the executable by itself, and not {copies} copies of it"
-        if entry is None:
-            first.note(DROPPED, None, f"TaskCount: {message}", subject="TaskCount")
-        else:
+        if counting:
             first.note(DROPPED, entry, message)
+        else:
+            first.note(DROPPED, entry, f"TaskCount: {message}", subject="TaskCount")
         return ""
     first.note(APPROXIMATED, entry, f"{copies} copies of the executable are started by {launcher}", "info",
                "TaskCount")

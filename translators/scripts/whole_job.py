@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 from sssjob.lrm.usage import whole
 from sssjob.request.asked import JOB
 from sssjob.translators.scripts.base import Asking, Entry
-from sssjob.translators.scripts.layout import Amount, Part, shared
+from sssjob.translators.scripts.layout import Amount, Part, of_total, shared, totals_in
 
 __all__ = ["bytes_of", "memory_of_job", "of_whole_job", "share_memory"]
 
@@ -25,7 +25,7 @@ def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False)
                         ("NodeCount", [part.node_total for part in parts])):
         entry = asking.one(tag, (JOB,)) if any(e.level == JOB for e in asking.said(tag)) else None
         least = 0 if tag == "NodeCount" and None in counts else sum(count or 0 for count in counts)
-        stated = None if entry is None else whole(entry.text)
+        stated = None if entry is None else whole(entry.text) if of_total(entry) else _in_all(asking)
         if entry is None or stated is None:
             continue
         if stated > least:
@@ -34,8 +34,7 @@ def of_whole_job(asking: Asking, parts: Sequence[Part], *, memory: bool = False)
             asking.dropped(entry, f"each task group is asked for on nodes of its own, {least} in all")
     for tag in ("Resource",) if memory else ("Memory", "Resource"):
         for e in asking.said(tag):
-            if e.level == JOB and e.attributes.get("metric", "Total") == "Total" and (
-                    tag == "Memory" or e.attributes.get("name") == "GPU"):
+            if e.level == JOB and of_total(e) and (tag == "Memory" or e.attributes.get("name") == "GPU"):
                 asking.dropped(e, "it is that of all task groups, each of which is asked for by itself",
                                tag if tag == "Memory" else "Resource GPU")
 
@@ -58,10 +57,16 @@ def share_memory(asking: Asking, parts: Sequence[Part], counts: Sequence[int | N
     return True
 
 
+def _in_all(asking: Asking) -> int | None:
+    """The processors that a job with several task groups asks for on each node or in each chunk, multiplied out; None
+    where nothing says how many there are of those."""
+    total = totals_in(asking).processors
+    return int(total.value) if total is not None and total.known else None
+
+
 def _said_of_all(asking: Asking) -> Entry | None:
     """What a job with several task groups says of the memory of all of them."""
-    return next((e for e in asking.said("Memory") if e.level == JOB
-                 and e.attributes.get("metric", "Total") == "Total"), None)
+    return next((e for e in asking.said("Memory") if e.level == JOB and of_total(e)), None)
 
 
 def memory_of_job(asking: Asking) -> int:

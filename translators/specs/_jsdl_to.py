@@ -286,9 +286,15 @@ class Writer(ElementWriter):
             self.asking.dropped(part.gpus.entry, subject="Resource GPU")
 
     def beside_gpus(self, outer: Any) -> None:
-        """Say the processors that each GPU has beside it as those of the whole job, which alone has a place."""
+        """Say the processors that each GPU has beside it, or those of tasks that GPUs count, as those of the whole job,
+        which alone has a place."""
         entry = self.asking.extension("CpusPerGPU") if self.asking.says("CpusPerGPU") else None
-        processors = request_of(self.asking.job, bare=True).totals.processors
+        totals = request_of(self.asking.job, bare=True).totals
+        processors = totals.processors
+        if entry is None and processors is not None and self.part is None and totals.layout.tasks and not any(
+                map(self.asking.said, ("TaskCount", "TaskDistribution", "Processors", "NodeCount"))) and (
+                not self.asking.listed):
+            self.add(etree.SubElement(outer, f"{{{JSDL}}}TotalCPUCount"), "Exact", str(processors.value))
         if entry is None:
             return
         if processors is None or not processors.known or outer.find(f"{{{JSDL}}}TotalCPUCount") is not None or (

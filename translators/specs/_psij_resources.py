@@ -175,7 +175,7 @@ class Resources(Asked):
         processes = layout.tasks_assumed
         for e in self.beside(entry):
             if each is not None and e.level not in TASK and "metric" not in e.attributes and (
-                    e.value == amount * processes):
+                    e.value == amount * processes and e.attributes.get("type") == each.attributes.get("type")):
                 e.used, e.understood = True, e.understood | e.attributes.keys()
             elif e.level == entry.level or not self.target.side_by_side:
                 self._beside(e, "another number of GPUs is written")

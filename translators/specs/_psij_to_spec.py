@@ -262,8 +262,12 @@ class _Writing(Resources):
     def _launcher(self, copies: int) -> None:
         """What starts several processes where the job does not say; a script is started once."""
         executable = self.one("Executable")
-        if copies > 1 and self.spec.launcher is None and not (
-                executable is not None and executable.text.startswith("#")):
+        if executable is not None and executable.text.startswith("#"):
+            if self.spec.launcher not in (None, "single"):
+                self.note("SSS502", None, f"Launcher: a script is started once, and not by {self.spec.launcher}",
+                          "info", "Launcher")
+                self.spec.launcher = "single"
+        elif copies > 1 and self.spec.launcher is None:
             self.spec.launcher = self.target.launcher
             if not self.target.executor:
                 self.note("SSS503", None, f"Launcher: {copies} tasks need one; {self.target.launcher} is taken",
