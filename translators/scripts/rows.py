@@ -181,7 +181,7 @@ class Dialect:
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
     beside: str = ""                # what a script has to do so that its tasks run in all of these parts
-    open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
+    open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS; "": any
     body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
     threads: bool = False           # a task has several processors wherever it is asked for them, on any site
