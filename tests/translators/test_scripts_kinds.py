@@ -53,6 +53,36 @@ FIRST = "#!/bin/bash\n"
      '#BSUB -n 2\n#BSUB -R "affinity[core(2,same=numa)*1]"\n', []),
     # one chunk is one node, and nothing has to be said of it; one cause is told once
     ("pbspro", "torque", "#PBS -l ngpus=2,ncpus=6\n", "#PBS -l nodes=1:ppn=6:gpus=2\n", []),
+    # all of some hosts are not the first of them; who is not wanted beside all that are, need not be named
+    ("slurm", "sge", "#SBATCH -w n[1-3] -n 4 -x bad\n", "#$ -pe @PE@ 4\n#$ -l h=n1|n2|n3\n#$ -cwd\n", [
+        "SSS504 Processors: @PE@ stands for the parallel environment, whose name the site knows",
+        "SSS502 Node: any of the hosts, not all of them",
+        "SSS502 --exclude bad: left out, for no host is taken but those that are asked for by name"]),
+    ("slurm", "torque", "#SBATCH -w a1,b7\n#SBATCH -n 6\n", "#PBS -l nodes=6:ppn=1\n", [
+        "SSS502 NodeCount: 6 chunks, perhaps on one node, are written as nodes",
+        "SSS501 --nodelist a1,b7: Node: dropped, each part of -l nodes names one host"]),
+    ("slurm", "pbspro", "#SBATCH -w a1,b7 -x c -N 2 --ntasks-per-node=1\n",
+     "#PBS -l select=1:ncpus=1:mpiprocs=1:host=a1+1:ncpus=1:mpiprocs=1:host=b7\n",
+     ["SSS502 --exclude c: left out, for no host is taken but those that are asked for by name"]),
+    # hosts that are named one by one are nodes of one kind, and not a heterogeneous job
+    ("torque", "slurm", "#PBS -l nodes=a:ppn=4:ib+c:ppn=4:ib\n",
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", []),
+    ("torque", "torque", "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n",
+     "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n", []),
+    ("pbspro", "slurm", "#PBS -l select=1:ncpus=2:host=a:mem=1gb+1:host=b:ncpus=2:mem=1gb\n",
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=2\n#SBATCH --mem=1G\n"
+     "#SBATCH --nodelist=a,b\n", []),
+    ("pbspro", "pbspro", "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n",
+     "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n", []),
+    # a job at another server of PBS
+    ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
+     '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [
+         "SSS504 -W depend afteranyarray:9[]@s.example: 9[] is an id of another system; @JOBID:9[]@ stands for its "
+         "successor"]),
+    ("pbspro", "pbspro", "#PBS -W depend=on:3,afterok:7.a@b:8\n", "#PBS -W depend=afterok:7.a@b:8,on:3\n", []),
+    ("pbspro", "torque", "#PBS -W depend=on:3\n", "#PBS -W depend=on:3\n", []),
+    ("pbspro", "slurm", "#PBS -W depend=on:3\n", "",
+     ["SSS501 -W depend on:3: Extension DependencyOther: dropped, Slurm cannot say on:3"]),
     # what is lost is said to be dropped
     ("slurm", "sge", "#SBATCH --switches=1\n", "#$ -cwd\n",
      ["SSS501 --switches 1: Extension Switches: dropped, Grid Engine has no place for it"]),
