@@ -74,6 +74,12 @@ FIRST = "#!/bin/bash\n"
      "#SBATCH --nodelist=a,b\n", []),
     ("pbspro", "pbspro", "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n",
      "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n", []),
+    # each file that is copied has an option of its own; each -R that only LSF can say is told at its line
+    ("lsf", "lsf", '#BSUB -f "a > b" -f "c < d"\n', '#BSUB -f "a > b"\n#BSUB -f "c < d"\n', []),
+    ("lsf", "slurm", '#BSUB -R "2*{order[ut]}+1*{span[hosts=1]}"\n#BSUB -R "same[model]"\n', "", [
+        "SSS501 -R 2*{order[ut]}+1*{span[hosts=1]}: dropped, Slurm has no place for it",
+        "SSS501 -R same[model]: dropped, Slurm has no place for it"]),
+    ("lsf", "lsf", "#BSUB -M 8GB!\n", '#BSUB -M "8GB!"\n', []),
     # a job at another server of PBS
     ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
      '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [
