@@ -247,3 +247,24 @@ def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, 
     text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
     assert text == f"{written}cd /x\n"
     assert messages is None or told == messages
+
+
+def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) -> None:
+    """PBS Pro lists the ranks of a chunk, Grid Engine the processors that they have."""
+    text, told = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
+    (tmp_path / "hosts").write_text("a 8 all.q UNDEFINED\nb 8 all.q UNDEFINED\n")
+    done = subprocess.run(["sh", "-eu"], input=text, text=True, capture_output=True, check=True, env={
+        "PATH": "/usr/bin:/bin", "JOB_ID": "1", "PE_HOSTFILE": str(tmp_path / "hosts"), "TMPDIR": str(tmp_path)})
+    assert done.stdout.split() == ["8"]
+    assert [line for line in told if "PBS_NODEFILE" in line] == [
+        "SSS512 the shim gives PBS_NODEFILE of PBS Pro as a file that it makes, which is only close: it has one of 2 "
+        "slots, for a task has 2 processors"]
+
+
+def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
+    text = f"{FIRST}#PBS -l select=1:ncpus=6:mpiprocs=2\nmpirun -hostfile $PBS_NODEFILE ./a\n"
+    for body in ("shim", "translate"):
+        written, told = convert("pbspro", "torque", text, body)
+        assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
+        assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
+                "and a task has 3 processors") in told
