@@ -80,6 +80,17 @@ FIRST = "#!/bin/bash\n"
         "SSS501 -R 2*{order[ut]}+1*{span[hosts=1]}: dropped, Slurm has no place for it",
         "SSS501 -R same[model]: dropped, Slurm has no place for it"]),
     ("lsf", "lsf", "#BSUB -M 8GB!\n", '#BSUB -M "8GB!"\n', []),
+    # whole nodes are those of all chunks; of one component of Slurm they are its own
+    ("pbspro", "slurm", "#PBS -l select=1:ncpus=2+1:ncpus=4,place=scatter:excl\n",
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=2\n#SBATCH --exclusive\n#SBATCH hetjob\n"
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=4\n#SBATCH --exclusive\n", [
+         "SSS502 TaskGroup: Slurm starts the script in the first of 2 components, whose nodes are all that mpirun "
+         "sees; srun --het-group=0,1 starts tasks in several"]),
+    ("slurm", "slurm", "#SBATCH --exclusive\n#SBATCH --ntasks=1\n#SBATCH hetjob\n#SBATCH --ntasks=2\n",
+     "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n", []),
+    ("slurm", "slurm", "#SBATCH --ntasks=1 --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2 --exclusive\n",
+     "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n#SBATCH --exclusive\n", []),
+    ("slurm", "slurm", "#SBATCH --get-user-env=10L\n", "#SBATCH --get-user-env=10L\n", []),
     # a job at another server of PBS
     ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
      '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
-    "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place", "source_of", "spells", "table",
+    "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "WHOLE_NODES", "AnyRow", "Dialect", "Place", "Row", "Scan",
+    "ScriptDocument", "Special", "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place",
+    "source_of", "spells", "table",
 ]
 
+#: What each part of a heterogeneous job of Slurm says for its own nodes (sbatch(1), heterogeneous jobs).
+WHOLE_NODES: Final = "--exclusive"
 #: Rules of findings.
 DROPPED: Final = "SSS501"
 APPROXIMATED: Final = "SSS502"
