@@ -38,6 +38,11 @@ def convert(data: str, source: str, target: str) -> tuple[list[str], list[tuple[
     return get(target).write(document, writing).splitlines(), [(f.kind, f.subject) for f in writing.findings]
 
 
+def there_and_back(text: str) -> str:
+    """The description that a description becomes."""
+    return get("htcondor").write(read(text)[0], WriteContext(Findings("d"), policy=Policy.WARN))
+
+
 def commands(text: str) -> dict[str, str]:
     """What a description is written as."""
     lines = convert(text, "htcondor", "htcondor")[0]
@@ -362,3 +367,47 @@ def test_macros_in_paths_that_no_other_manager_replaces_are_told() -> None:
     assert [f.message for f in document.findings or () if f.rule == "SSS504"] == [
         f"{option}: has macros that only HTCondor replaces; they stay as text"
         for option in ("initialdir /s/$ENV(USER)", "output $ENV(HOME)/o.$(Process)")]
+
+
+def test_macros_that_functions_work_out_stay_defined() -> None:
+    """Without its definition HTCondor takes the name in ``$INT(n)`` for a text, and stops."""
+    text = ("executable = a\narguments = $(Process) $INT(n) $CHOICE(Process,list) $(x)\nn = $(Process) * 2 + $(one)\n"
+            "one = 1\nx = 7\nlist = p, q\nqueue 2\n")
+    assert there_and_back(text) == ("executable = a\narguments = $(Process) $INT(n) $CHOICE(Process,list) 7\n"
+                                    "n = $(Process) * 2 + 1\nlist = p, q\nqueue 2\n")
+
+
+def test_a_macro_of_a_function_that_leads_back_to_itself_is_refused() -> None:
+    with pytest.raises(RejectedError):
+        read("executable = a\narguments = $CHOICE(Process,x)\nx = $(y)\ny = $(x)\nqueue\n", Policy.REJECT)
+
+
+@pytest.mark.parametrize(("target", "words"), [
+    ("slurm", '"$((${SLURM_ARRAY_TASK_ID} * 2 + 1))" i"$(printf %03d ${SLURM_ARRAY_TASK_ID})"'),
+    ("sge", '"$(($((SGE_TASK_ID - 1)) * 2 + 1))" i"$(printf %03d $((SGE_TASK_ID - 1)))"'),
+])
+def test_whole_numbers_that_are_made_of_the_number_of_a_job_are_computed_by_the_shell(target: str, words: str) -> None:
+    text = "executable = /bin/a\narguments = $INT(n) i$INT(Process,%03d)\nn = $(Process) * 2 + 1\nqueue 3\n"
+    lines, told = convert(text, "htcondor", target)
+    assert lines[-1] == f"/bin/a {words}"
+    assert not [about for about in told if "Arguments" in about[1] and about[0] != "approximated"]
+
+
+@pytest.mark.parametrize("statement", ["queue f matching *.in", "queue f from list"])
+def test_functions_of_items_that_are_not_read_stay(statement: str) -> None:
+    text = ("executable = a\noutput = $Fn(f).o\ntransfer_output_files = r\ntransfer_output_remaps = \"r=d/$(f)\"\n"
+            f"{statement}\n")
+    assert there_and_back(text) == text
+
+
+def test_commands_of_newer_releases_stay() -> None:
+    text = "executable = a\nretry_request_memory = 4GB\nqueue\n"
+    assert there_and_back(text) == text
+
+
+def test_arrays_with_one_executable_are_one_cluster() -> None:
+    text = "executable = a\noutput = $(x).$(Process)\nqueue 2 x in (a b)\n"
+    assert there_and_back(text) == ("executable = a\noutput = a.$(Process)\nqueue 2\n\n"
+                                    "executable = a\noutput = b.$(Process)\nqueue 2\n")
+    assert [[p.text for p in job.properties() if p.attributes.get("name") == "Array"]
+            for job in jobs(there_and_back(text))] == [["0-1"], ["2-3"]]

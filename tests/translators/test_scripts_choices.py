@@ -35,7 +35,7 @@ CASES: list[tuple[str, dict[str, tuple[str, str | None]]]] = [
              "htcondor": ('Machine == "n1" || Machine == "n2"', None), "pbspro": ("", "Node"), "torque": ("", "Node")}),
     (LISTED, {"slurm": ("", "Node"), "lsf": ('-m "n1 n2"', None), "sge": ("-l h=n1|n2", None)}),
     (LISTED + "<NodeCount>2</NodeCount>", {"slurm": ('--nodelist="n[1-2]"', "Node")}),
-    (BOTH, {"slurm": ('--nodelist="n[1-2]"', None), "lsf": ('-m "n1 n2"', "Node"), "sge": ("-l h=n1", "Node"),
+    (BOTH, {"slurm": ('--nodelist="n[1-2]"', None), "lsf": ('-m "n1 n2"', "Node"), "sge": ("-l h=n1|n2", "Node"),
             "flux": ("--requires=host:n1,n2", "Node"), "cobalt": ("--attrs location=n1,n2", "Node"),
             "htcondor": ('Machine == "n1" || Machine == "n2"', "Node")}),
     (NONE, {"slurm": ('--exclude="n[1-2]"', None), "lsf": ("select[hname!=n1 && hname!=n2]", None),

@@ -53,6 +53,53 @@ FIRST = "#!/bin/bash\n"
      '#BSUB -n 2\n#BSUB -R "affinity[core(2,same=numa)*1]"\n', []),
     # one chunk is one node, and nothing has to be said of it; one cause is told once
     ("pbspro", "torque", "#PBS -l ngpus=2,ncpus=6\n", "#PBS -l nodes=1:ppn=6:gpus=2\n", []),
+    # all of some hosts are not the first of them; who is not wanted beside all that are, need not be named
+    ("slurm", "sge", "#SBATCH -w n[1-3] -n 4 -x bad\n", "#$ -pe @PE@ 4\n#$ -l h=n1|n2|n3\n#$ -cwd\n", [
+        "SSS504 Processors: @PE@ stands for the parallel environment, whose name the site knows",
+        "SSS502 Node: any of the hosts, not all of them",
+        "SSS502 --exclude bad: left out, for no host is taken but those that are asked for by name"]),
+    ("slurm", "torque", "#SBATCH -w a1,b7\n#SBATCH -n 6\n", "#PBS -l nodes=6:ppn=1\n", [
+        "SSS502 NodeCount: 6 chunks, perhaps on one node, are written as nodes",
+        "SSS501 --nodelist a1,b7: Node: dropped, each part of -l nodes names one host"]),
+    ("slurm", "pbspro", "#SBATCH -w a1,b7 -x c -N 2 --ntasks-per-node=1\n",
+     "#PBS -l select=1:ncpus=1:mpiprocs=1:host=a1+1:ncpus=1:mpiprocs=1:host=b7\n",
+     ["SSS502 --exclude c: left out, for no host is taken but those that are asked for by name"]),
+    # hosts that are named one by one are nodes of one kind, and not a heterogeneous job
+    ("torque", "slurm", "#PBS -l nodes=a:ppn=4:ib+c:ppn=4:ib\n",
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", []),
+    ("torque", "torque", "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n",
+     "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n", []),
+    ("pbspro", "slurm", "#PBS -l select=1:ncpus=2:host=a:mem=1gb+1:host=b:ncpus=2:mem=1gb\n",
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=2\n#SBATCH --mem=1G\n"
+     "#SBATCH --nodelist=a,b\n", []),
+    ("pbspro", "pbspro", "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n",
+     "#PBS -l select=1:ncpus=2:host=a+1:ncpus=2:host=b+1:ncpus=2:host=b\n", []),
+    # each file that is copied has an option of its own; each -R that only LSF can say is told at its line
+    ("lsf", "lsf", '#BSUB -f "a > b" -f "c < d"\n', '#BSUB -f "a > b"\n#BSUB -f "c < d"\n', []),
+    ("lsf", "slurm", '#BSUB -R "2*{order[ut]}+1*{span[hosts=1]}"\n#BSUB -R "same[model]"\n', "", [
+        "SSS501 -R 2*{order[ut]}+1*{span[hosts=1]}: dropped, Slurm has no place for it",
+        "SSS501 -R same[model]: dropped, Slurm has no place for it"]),
+    ("lsf", "lsf", "#BSUB -M 8GB!\n", '#BSUB -M "8GB!"\n', []),
+    # whole nodes are those of all chunks; of one component of Slurm they are its own
+    ("pbspro", "slurm", "#PBS -l select=1:ncpus=2+1:ncpus=4,place=scatter:excl\n",
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=2\n#SBATCH --exclusive\n#SBATCH hetjob\n"
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=4\n#SBATCH --exclusive\n", [
+         "SSS502 TaskGroup: Slurm starts the script in the first of 2 components, whose nodes are all that mpirun "
+         "sees; srun --het-group=0,1 starts tasks in several"]),
+    ("slurm", "slurm", "#SBATCH --exclusive\n#SBATCH --ntasks=1\n#SBATCH hetjob\n#SBATCH --ntasks=2\n",
+     "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n", []),
+    ("slurm", "slurm", "#SBATCH --ntasks=1 --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2 --exclusive\n",
+     "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n#SBATCH --exclusive\n", []),
+    ("slurm", "slurm", "#SBATCH --get-user-env=10L\n", "#SBATCH --get-user-env=10L\n", []),
+    # a job at another server of PBS
+    ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
+     '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [
+         "SSS504 -W depend afteranyarray:9[]@s.example: 9[] is an id of another system; @JOBID:9[]@ stands for its "
+         "successor"]),
+    ("pbspro", "pbspro", "#PBS -W depend=on:3,afterok:7.a@b:8\n", "#PBS -W depend=afterok:7.a@b:8,on:3\n", []),
+    ("pbspro", "torque", "#PBS -W depend=on:3\n", "#PBS -W depend=on:3\n", []),
+    ("pbspro", "slurm", "#PBS -W depend=on:3\n", "",
+     ["SSS501 -W depend on:3: Extension DependencyOther: dropped, Slurm cannot say on:3"]),
     # what is lost is said to be dropped
     ("slurm", "sge", "#SBATCH --switches=1\n", "#$ -cwd\n",
      ["SSS501 --switches 1: Extension Switches: dropped, Grid Engine has no place for it"]),
@@ -211,3 +258,24 @@ def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, 
     text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
     assert text == f"{written}cd /x\n"
     assert messages is None or told == messages
+
+
+def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) -> None:
+    """PBS Pro lists the ranks of a chunk, Grid Engine the processors that they have."""
+    text, told = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
+    (tmp_path / "hosts").write_text("a 8 all.q UNDEFINED\nb 8 all.q UNDEFINED\n")
+    done = subprocess.run(["sh", "-eu"], input=text, text=True, capture_output=True, check=True, env={
+        "PATH": "/usr/bin:/bin", "JOB_ID": "1", "PE_HOSTFILE": str(tmp_path / "hosts"), "TMPDIR": str(tmp_path)})
+    assert done.stdout.split() == ["8"]
+    assert [line for line in told if "PBS_NODEFILE" in line] == [
+        "SSS512 the shim gives PBS_NODEFILE of PBS Pro as a file that it makes, which is only close: it has one of 2 "
+        "slots, for a task has 2 processors"]
+
+
+def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
+    text = f"{FIRST}#PBS -l select=1:ncpus=6:mpiprocs=2\nmpirun -hostfile $PBS_NODEFILE ./a\n"
+    for body in ("shim", "translate"):
+        written, told = convert("pbspro", "torque", text, body)
+        assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
+        assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
+                "and a task has 3 processors") in told

@@ -1,8 +1,8 @@
 """A script body on its way from one resource manager to another: kept, translated, or with a shim before it.
 
-Nothing is dropped: what has no equal stays and is told with line and column, and so is what the grammar does not
-understand. Only a shell's variables in expansions and arithmetic are ever renamed, and only commands whose words and
-options all have an equal; text in single quotes, quoted here-documents and comments stays as it is.
+Nothing is dropped: what has no equal, or is not understood, stays and is told with line and column. Only a shell's
+variables in expansions and arithmetic are renamed, and only commands whose words and options all have an equal; text in
+single quotes, quoted here-documents and comments stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sssjob.translators.bodies.interpreters import SHELLS
 from sssjob.translators.bodies.languages import is_used
 from sssjob.translators.bodies.shell import Shell, Use
 from sssjob.translators.bodies.texts import is_call, is_label
-from sssjob.translators.bodies.values import FILES, MADE, given, has_no_name, is_unset, why_fixed
+from sssjob.translators.bodies.values import FILES, MADE, SLOTTED, given, has_no_name, is_unset, why_fixed
 
 if TYPE_CHECKING:
     from sssjob.translators.bodies.functions import Functions
@@ -112,8 +112,7 @@ class _Work:
         self.edits: list[Edit] = []
         self.lines: dict[str, list[str]] = {}           # of the shim, by what they define
         self.made: list[tuple[Use, Edit]] = []          # commands
-        self.files: dict[str, Given] = {}               # that the shim makes, by the variables that name them
-        self.folders: dict[str, Given] = {}
+        self.files, self.folders = dict[str, Given](), dict[str, Given]()   # that the shim makes, by their variables
         self.gone: list[tuple[int, int]] = []           # options of launchers that are left out
 
     @cached_property
@@ -232,8 +231,7 @@ class _Work:
 
     def _foreign(self, source: Facts, names: re.Pattern[bytes]) -> None:
         """A body in another language: names that tell whose they are, found as text."""
-        seen: set[str] = set()
-        own: dict[str, bool] = {}
+        seen, own = set[str](), dict[str, bool]()
         for count, hit in enumerate(names.finditer(self.data)):
             name = hit[0].decode()
             if count == self.limits.shell_uses:
@@ -263,8 +261,9 @@ class _Work:
         target = self.target
         if name in source.constants:
             return target.constants.get(name) == source.constants[name]
-        return name in target.variables and target.variables[name] == source.variables.get(name, "") \
-            and target.absent.get(name) == source.absent.get(name)
+        meaning = source.variables.get(name, "")
+        return target.variables.get(name) == meaning and target.absent.get(name) == source.absent.get(name) and (
+            source.counts == target.counts or meaning not in SLOTTED)
 
     # -- variables
     def _variable(self, use: Use, source: Facts) -> None:
@@ -285,6 +284,8 @@ class _Work:
             if not is_unset(source.variables.get(use.name, ""), source, self.known):        # else unset here too
                 self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, for which "
                           f"{self.target.title} has nothing; the name is kept")
+        elif value.name == use.name:
+            self._given(use, value, f"{use.name} of {source.title} is that of {self.target.title}")
         elif self.mode == "shim" or self._is_made_above(use, source, value):
             self._define(use, source, value)
             if launched and self.target.words.get("launch") == "mpirun":
@@ -315,7 +316,8 @@ class _Work:
             self.lines[use.name] = []
         else:
             self.lines[use.name] = shim.definition(use.name, value, source.absent.get(use.name, ""))
-        self._given(use, value, f"the shim gives {use.name} of {source.title} as {value.text.partition(chr(10))[0]}")
+        self._given(use, value, f"the shim gives {use.name} of {source.title} as " + (
+            "a file that it makes" if meaning in FILES else value.text.partition("\n")[0]))
 
     def _made_here(self) -> dict[str, list[str]]:
         """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has
@@ -330,10 +332,8 @@ class _Work:
 
     def _given(self, use: Use, value: Given, what: str) -> None:
         """What became of a variable."""
-        if value.close:
-            self.tell(CLOSE, use, f"{what}, which is only close: {value.close}")
-        else:
-            self.tell(CARRIED, use, what)
+        close = f", which is only close: {value.close}" if value.close else ""
+        self.tell(CLOSE if close else CARRIED, use, what + close)
 
     def _rename(self, use: Use, source: Facts, value: Given) -> None:
         why = why_fixed(use)

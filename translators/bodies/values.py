@@ -12,7 +12,7 @@ from typing import Final
 from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies.shell import Use
 
-__all__ = ["FILES", "MADE", "given", "has_no_name", "is_unset", "why_fixed"]
+__all__ = ["FILES", "MADE", "SLOTTED", "given", "has_no_name", "is_unset", "why_fixed"]
 
 _COUNT: Final = "$({} | wc -l)"
 #: Meaning -> text made of the lines of hosts or slots; POSIX tools only.
@@ -47,11 +47,12 @@ _ELEMENTS: Final = {"element_name": ("job_name", "the name of an element carries
 #: The name of the job in an array, of a manager whose own variable then has the name of the element.
 _OF_ARRAYS: Final = "array_job_name"
 _SHIFTED: Final = ("array_index", "array_first", "array_last")
-_SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
+#: What counts the tasks of a job in one system, and its slots in another.
+SLOTTED: Final = ("tasks", "slot_hosts", "host_counts", "task_map", "slot_file", "pe_file")
 #: In which way an amount is only close that the options say.
 _ASKED: Final = "it is what the job asks for"
 #: Meanings that depend on what the job asks for, whatever the target has.
-_ASKING: Final = frozenset((*_SHIFTED, *_SLOTTED))
+_ASKING: Final = frozenset((*_SHIFTED, *SLOTTED))
 
 
 def given(meaning: str, source: Facts, target: Facts, job_values: Mapping[str, str]) -> Given | None:
@@ -154,13 +155,17 @@ def _derived(meaning: str, target: Facts) -> Given | None:
 def _doubtful(value: Given, meaning: str, source: Facts, target: Facts, job_values: Mapping[str, str]) -> Given:
     """The same, with what makes it only close in this job."""
     cpus = job_values.get("cpus_per_task", "1")
-    if meaning in _SLOTTED and source.counts != target.counts and cpus != "1":
+    if meaning in SLOTTED and source.counts != target.counts and cpus != "1":
         if meaning == "tasks" and job_values.get("tasks") == "1" and target.counts == "tasks":
             return _plain("cpus_per_task", target) or _plain("cpus_on_node", target) or Given(cpus, close=_ASKED)
         if meaning == "tasks" and value.name and cpus.isdigit():
             sign = "/" if target.counts == "slots" else "*"
             return replace(value, text=f"$(({value.name} {sign} {cpus}))",
                            close=f"it is counted in {target.counts}, {cpus} processors a task")
+        if target.counts == "slots" and target.slots in value.text and cpus.isdigit():
+            each = f"{{ {target.slots}; }} | awk 'NR % {cpus} == 1'"
+            return replace(value, text=value.text.replace(target.slots, each, 1),
+                           close=f"it has one of {cpus} slots, for a task has {cpus} processors")
         return replace(value, close=f"it counts {target.counts}, not {source.counts}, and a task has {cpus} processors")
     if meaning == "tasks" and is_unset(meaning, source, job_values):
         return replace(value, close=f"{source.title} sets it only where the job asks for a number of tasks")

@@ -362,7 +362,7 @@ def _local(reading: Reading, name: str) -> str:
 
 
 _LITERAL: Final = re.compile(r"\$")
-_CALLS: Final = re.compile(r"\$(?!\((?:Process|ProcId|Cluster|ClusterId)\))\$?\w*[(\[]", re.IGNORECASE)
+_CALLS: Final = re.compile(r"\$(?!\((?:Process|ProcId|Cluster|ClusterId)\)|INT\()\$?\w*[(\[]", re.IGNORECASE)
 
 
 def raw_text(asking: Asking, text: str) -> str:

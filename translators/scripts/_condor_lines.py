@@ -445,8 +445,8 @@ class Macros:
         """The result of what needs no more than the description; all else stays, its macros replaced."""
         words = [self.expand(w.strip(), values, depth + 1) for w in inside.split(",")]
         whole_text = f"${name}({','.join(words)})"
-        if name == "ENV":
-            return f"$ENV({inside})"
+        if name == "ENV" or words[0].lower() in self.late:
+            return f"${name}({inside})"
         if words[0].lower() in values or (words[0].lower() in self.commands and name not in ("CHOICE",)):
             words[0] = self._name(words[0], values, depth)
         if any("$" in w for w in words):

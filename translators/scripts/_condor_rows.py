@@ -154,7 +154,8 @@ def _read_staging(reading: Reading, options: Mapping[str, Option]) -> None:
         if option is None or not option.value:
             continue
         files = [f for f in re.split(r"\s*,\s*", option.value.strip()) if f]
-        if any(f.endswith("/") or "$" in f or '"' in f for f in files):
+        if any(f.endswith("/") or "$" in f or '"' in f for f in files) or (
+                kind == "StageOut" and any("$" in renamed.get(f, "") for f in files)):
             kept_as_it_is(reading, option, "folders or macros among the files")
             continue
         for file in files:

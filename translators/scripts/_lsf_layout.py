@@ -81,9 +81,7 @@ def write_layout(asking: Asking) -> Written:
         asking.dropped(binding, "the processors of a task are not said")
     counted = [text for e in asking.find("Resource") if (text := _counted(asking, part, e))]
     options += [("-R", text) for text in requirements + ([f"rusage[{','.join(counted)}]"] if counted else [])]
-    kept = asking.extension("R", "lsf")
-    if kept is not None:
-        options.append(("-R", kept.text))
+    options += [("-R", kept.text) for kept in asking.extensions("R", "lsf")]
     if gpus is not None:
         options.append(("-gpu", gpus))
     return options + write_hosts(asking)
@@ -129,8 +127,7 @@ def _write_groups(asking: Asking) -> Written:
     for e in asking.said("Disk"):
         if e.level == JOB and e.attributes.get("metric", "Total") == "Total":
             asking.dropped(e, "it is that of all task groups, each of which is asked for by itself")
-    kept = asking.extension("R", "lsf")
-    if kept is not None:
+    for kept in asking.extensions("R", "lsf"):
         asking.dropped(kept, "it cannot stand beside a compound requirement")
     if all(text.endswith("*{}") for text in texts):
         asking.note(APPROXIMATED, None, f"TaskGroup: {len(texts)} groups that ask for nothing but tasks are asked for "
@@ -195,13 +192,14 @@ def _number(asking: Asking, value: int) -> str:
 
 
 def _unitless(marked: str, value: int) -> str:
-    """An amount as a script said it without a unit, where it still is the job's; else empty. marked: ``mem=64000`` or
-    ``M 64000``; value: bytes."""
-    number = re.sub(r"\A(?:mem\s*=\s*|M )|/\w+\Z", "", marked, flags=re.IGNORECASE)
-    if not re.fullmatch(r"\d{1,15}(?:\.\d{1,9})?", number, re.ASCII):
+    """An amount as a script said it without a unit or as a hard limit, where it still is the job's; else empty. marked:
+    ``mem=64000``, ``M 64000`` or ``M 8GB!``; value: bytes."""
+    text = re.sub(r"\A(?:mem\s*=\s*|M )|/\w+\Z|!\Z", "", marked, flags=re.IGNORECASE)
+    number = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTPE]?)B?", text, re.ASCII | re.IGNORECASE)
+    if number is None:
         return ""
-    unit = "KB" if marked.startswith("M ") else "MB"
-    same = int(to_bytes(Decimal(number), unit).to_integral_value(ROUND_CEILING)) == value
+    unit = f"{number[2].upper()}B" if number[2] else "KB" if marked.startswith("M ") else "MB"
+    same = int(to_bytes(Decimal(number[1]), unit).to_integral_value(ROUND_CEILING)) == value
     return marked.removeprefix("M ") if same else ""
 
 

@@ -131,17 +131,16 @@ def _read_requirements(reading: Reading) -> None:
             all_sections += [(name, text, option) for name, text in sections(option.value or "")]
         except ValueError as error:
             reading.misfit(option, str(error), "select[...] rusage[...] span[...]")
-    kept: list[str] = []
-    origin: Option | None = None        # what said the first of it
+    kept: dict[Option, list[str]] = {option: [] for option in options_given}
     for name, text, option in sorted(all_sections, key=lambda row: _ORDER.get(row[0], len(_ORDER))):
         reader = _SECTIONS.get(name)
         rest = text if reader is None else reader(reading, option, text)
         if rest:
-            kept.append(rest if name == "" else f"{name}[{rest}]")
-            origin = origin or option
+            kept[option].append(rest if name == "" else f"{name}[{rest}]")
     _hosts_last(reading)
-    if origin is not None:
-        reading.put("Extension[name=R,type=lsf]", " ".join(kept), origin)
+    for option, texts in kept.items():
+        if texts:
+            reading.put("Extension[name=R,type=lsf]", " ".join(texts), option)
 
 
 def _said(reading: Reading, tag: str) -> bool:
@@ -305,7 +304,8 @@ LIMIT: Final = re.compile(r"(\d{1,15})([KMGTPE]?)B?", re.ASCII | re.IGNORECASE)
 
 def _read_memory_limit(reading: Reading, option: Option) -> None:
     """``-M``: its unit is the site's where it has none; it is the memory where nothing else says that."""
-    match = LIMIT.fullmatch(option.value or "")
+    text = (option.value or "").removesuffix("!")      # which makes the limit a hard one, as LSF alone can say
+    match = LIMIT.fullmatch(text)
     if match is None:
         reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
         return
@@ -316,9 +316,10 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
     if has_memory:
         reading.keep(option)
         if unit is None:
-            reading.tell(SITE, option, "the unit is the site's; kept as it is")
+            reading.tell(SITE, option, "the unit is the site's")
         return
     reading.group = next(iter(reading.job.task_groups), None)
     factor = byte_factor(unit or _assumed(reading, option, f"-M {match[0]}", "KB"))
     reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(match[1]) * factor, option)
-    reading.put("Extension[name=memory,type=lsf]", "M" if unit else f"M {match[0]}", option)
+    reading.put("Extension[name=memory,type=lsf]",
+                "M" if unit and text == option.value else f"M {option.value}", option)

@@ -89,20 +89,42 @@ def _read_chunks(reading: Reading, option: Option, arrangement: str) -> None:
         return
     if arrangement == "pack":
         reading.put("Requested/NodeCount", 1, option)
-    for count, resources in filter(None, parts):
+    for (count, resources), others in _hosts_joined([p for p in parts if p is not None]):
         if not count:
             reading.tell(APPROXIMATED, option, "a chunk of nothing is left out")
             continue
         group = reading.group = TaskGroup()
+        count += len(others)
         reading.put("TaskGroup/Extension[name=ChunkCount,type=Scheduler]", str(count), option)
-        if arrangement == "scatter":
+        if arrangement == "scatter" or others:
             reading.put("TaskGroup/Requested/NodeCount", count, option)
         _read_resources(reading, option, count, resources)
+        for host in others:
+            reading.put("TaskGroup/Requested/Node", host, option)
         assert reading.group is group
     reading.group = None
 
 
-def _chunk(text: str) -> tuple[int, list[tuple[str, str]]] | None:
+_Chunk = tuple[int, list[tuple[str, str]]]
+
+
+def _hosts_joined(parts: list[_Chunk]) -> list[tuple[_Chunk, list[str]]]:
+    """The chunks, and the hosts of those that follow each with the same resources on hosts of their own: they are one
+    group of nodes, not nodes of several kinds."""
+    joined: list[tuple[_Chunk, list[str]]] = []
+    for count, resources in parts:
+        hosts = [value for name, value in resources if name == "host"]
+        (before, same), others = joined[-1] if joined else ((0, []), [])
+        first = [value for name, value in same if name == "host"]
+        if count == before == 1 and len(hosts) == len(first) == 1 and hosts[0] not in (*first, *others) and [
+                pair for pair in resources if pair[0] != "host"] == [pair for pair in same if pair[0] != "host"]:
+            others.append(hosts[0])
+        else:
+            joined.append(((count, resources), []))
+    return joined
+
+
+def _chunk(text: str) -> _Chunk | None:
     """Count and resources of ``2:ncpus=4:mem=1gb``."""
     words = split_outside(text.strip(), ":")
     count = 1
@@ -147,7 +169,7 @@ def read_nodes(reading: Reading, option: Option) -> None:
     if len(texts) > PARTS:
         reading.misfit(option, f"has more than {PARTS} parts", "N[:ppn=P][:property] parted by +")
         return
-    for text in texts:
+    for text, others in _nodes_joined(texts):
         first, *words = text.strip().split(":")
         values = dict(w.partition("=")[::2] for w in words)
         if not re.fullmatch(r"\d{1,9}|[A-Za-z][\w.-]*", first) or not values.get("ppn", "1").isdigit():
@@ -156,7 +178,7 @@ def read_nodes(reading: Reading, option: Option) -> None:
         if first == "0":
             reading.tell(APPROXIMATED, option, "a part of no nodes is left out")
             continue
-        count = int(first) if first.isdigit() else 1
+        count = int(first) if first.isdigit() else 1 + len(others)
         reading.group = TaskGroup()
         reading.put("TaskGroup/Extension[name=ChunkCount,type=Scheduler]", str(count), option)
         reading.put("TaskGroup/Requested/NodeCount", count, option)
@@ -165,8 +187,8 @@ def read_nodes(reading: Reading, option: Option) -> None:
             processors = int(values["ncpus"]) if values.get("ncpus", "").isdigit() else ranks
             reading.put("TaskGroup/Requested/Processors", count * processors, option)
             reading.put("TaskGroup/TaskCount", count * ranks, option)
-        if not first.isdigit():
-            reading.put("TaskGroup/Requested/Node", first, option)
+        for host in () if first.isdigit() else (first, *others):
+            reading.put("TaskGroup/Requested/Node", host, option)
         for name, value in values.items():
             if name == "gpus" and value.isdigit():
                 reading.put("TaskGroup/Requested/Resource", int(value), option, name="GPU", metric="PerNode")
@@ -175,6 +197,20 @@ def read_nodes(reading: Reading, option: Option) -> None:
             elif name not in ("ppn", "ncpus"):
                 reading.put("TaskGroup/Requested/Feature", f"{name}={value}" if value else name, option)
     reading.group = None
+
+
+def _nodes_joined(texts: list[str]) -> list[tuple[str, list[str]]]:
+    """The parts, and the hosts of those that follow each with the same words behind another host."""
+    joined: list[tuple[str, list[str]]] = []
+    for text in texts:
+        host, _, words = text.strip().partition(":")
+        first, _, same = joined[-1][0].strip().partition(":") if joined else ("", "", "")
+        if words == same and first and not (host[:1].isdigit() or first[:1].isdigit()) and host not in (
+                first, *joined[-1][1]):
+            joined[-1][1].append(host)
+        else:
+            joined.append((text, []))
+    return joined
 
 
 # -- writing chunks
@@ -199,13 +235,18 @@ def write_select(asking: Asking) -> Written:
             _unscattered(many, [p for _, p in parts])
         outside = _outside(asking, [p for _, p in parts])
         texts = [_select(group, part) for group, part in parts]
-        options = [("-l select", "+".join(t for t in texts if t)), *outside]
+        chunks = "+".join(t for t in texts if t)
+        options = [("-l select", chunks), *outside]
+        scattered = scattered and not _ON_HOSTS.fullmatch(chunks)       # hosts by name are apart anyway
         words = ["scatter" if scattered else "pack" if packed else ""]
     else:
         words = []
     for group in many:
         join(asking, group)
     return options + _place(asking, words)
+
+
+_ON_HOSTS: Final = re.compile(r"1:(?:[^+]*:)?host=[^:+]+(?:\+1:(?:[^+]*:)?host=[^:+]+)+")
 
 
 def _by_chunks(part: Part) -> None:
@@ -221,7 +262,7 @@ def _unscattered(many: list[Asking], parts: list[Part]) -> None:
     """The findings for groups whose nodes are not asked for, because other groups say nothing of theirs, or have more
     chunks than nodes: the place of chunks is one for the whole job."""
     for group, part in zip(many, parts, strict=True):
-        if part.chunks not in (None, 1) and part.node_total:
+        if part.chunks not in (None, 1) and part.node_total and not host_of_each(group, part.node_total, part.tasks):
             group.note(APPROXIMATED, part.sources.get("nodes") or part.sources.get("distribution"),
                        f"NodeCount: {part.chunks} chunks may be on other than {part.node_total} "
                        f"node{'s' * (part.node_total != 1)}", subject="NodeCount")

@@ -382,21 +382,27 @@ def _counted(asking: Asking, e: Entry, slots: int) -> str:
 
 
 def _hosts(asking: Asking) -> list[str]:
-    """``h=a|b``: any of several hosts; ``h=!a&!b``: none of them. Grid Engine knows no way to ask for all."""
+    """``h=a|b``: any of several hosts, also where all of them are asked for, which Grid Engine cannot say; ``h=!a&!b``:
+    none of them."""
     wanted_names: list[str] = []
     unwanted: list[str] = []
     excluding: list[Term] = []
+    alone = True
     for choice in choices(asking, "Node"):
         some, none = any_of(choice), none_of(choice)
         names = expanded(some or none or [Term("", kind="other")])
-        if names is None or not all(map(_HOST.fullmatch, names)) or (wanted_names and some):
+        if names is None or not all(map(_HOST.fullmatch, names)) or (
+                wanted_names and some and not (alone and len(names) == 1)):
             drop(asking, choice, "Grid Engine names hosts of which any will do")
         elif some:
-            wanted_names = names
+            alone = alone and len(names) == 1
+            wanted_names += names
         else:
             unwanted += names
             excluding += none or ()
     names_left = [name for name in wanted_names if name not in unwanted]
+    if alone and len(names_left) > 1:
+        asking.note(APPROXIMATED, None, "Node: any of the hosts, not all of them", subject="Node")
     if wanted_names and not names_left:
         asking.note(DROPPED, None, "Node: the hosts that are asked for are excluded too", subject="Node")
     for entry in {id(term.entry): term.entry for term in excluding}.values() if names_left else ():

@@ -23,10 +23,11 @@ from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_brea
 
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 LONG: Final = dict.fromkeys((
-    "consolidate-segments", "contiguous", "get-user-env", "help", "hold", "ignore-pbs", "no-kill", "no-requeue",
+    "consolidate-segments", "contiguous", "help", "hold", "ignore-pbs", "no-kill", "no-requeue",
     "overcommit", "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "spread-segments",
     "stepmgr", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait"), "") | \
-    dict.fromkeys(("exclusive", "nice", "oom-kill-step", "propagate", "resv-ports"), "?") | dict.fromkeys((
+    dict.fromkeys(("exclusive", "get-user-env", "nice", "oom-kill-step", "propagate", "resv-ports"), "?") | \
+    dict.fromkeys((
         "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
         "clusters", "comment", "constraint", "container", "container-id", "core-spec", "cores-per-socket",
         "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution",

@@ -341,7 +341,7 @@ class Asking(Asked):
         for e in self.said("Extension"):
             own = not e.used and e.attributes.get("type") == self.dialect.name
             name = e.attributes.get("name", "") if own else ""
-            if name.startswith(begun):
+            if name and name.startswith(begun) and name not in self.dialect.known:
                 e.used = True
                 e.understood |= {"name", "type"}
                 yield f"{dash}{name}", None if e.text == f"{dash}{name}" else e.text

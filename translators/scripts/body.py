@@ -215,6 +215,10 @@ def asked(job: Job) -> dict[str, str]:
             values.update(("cpus_per_task", p.text) for p in requested.all("Processors") if p.get("op", "EQ") == "EQ")
             values.update(("gpus_per_task", p.text) for p in requested.all("Resource")
                           if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    tasks, processors = values.get("tasks", ""), values.get("processors", "")
+    if "cpus_per_task" not in values and tasks.isdecimal() and processors.isdecimal() and len(tasks + processors) < \
+            _LONG and int(processors) > int(tasks) > 0 == int(processors) % int(tasks):
+        values["cpus_per_task"] = str(int(processors) // int(tasks))        # of each chunk of PBS: ncpus by mpiprocs
     if values.get("nodes") == "1" and not ranges and "gpus" in values:
         values.setdefault("gpus_on_node", values["gpus"])
     return values

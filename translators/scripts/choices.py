@@ -288,15 +288,20 @@ def site_resource(asking: Asking, entry: Entry | None, name: str) -> None:
 
 
 def one_host(asking: Asking, why: str) -> Entry | None:
-    """The one host that is asked for by name; other conditions on nodes are told with the reason."""
-    host: Entry | None = None
+    """The one host that is asked for by name; other conditions on nodes are told with the reason. Of several that are
+    all asked for none is taken: the whole job would be on it."""
+    hosts: list[tuple[Term, Entry]] = []
     for choice in choices(asking, "Node"):
-        if host is None and isinstance(choice, Term) and choice.wanted and choice.kind == "name" \
-                and choice.entry is not None and is_name(choice.name):
-            host = choice.entry
+        if isinstance(choice, Term) and choice.wanted and choice.kind == "name" and choice.entry is not None \
+                and is_name(choice.name):
+            hosts.append((choice, choice.entry))
         else:
             drop(asking, choice, why)
-    return host
+    if len(hosts) == 1:
+        return hosts[0][1]
+    for choice, _ in hosts:
+        drop(asking, choice, why)
+    return None
 
 
 def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[str]:
@@ -313,10 +318,16 @@ def host_of_each(asking: Asking, nodes: int | None, tasks: int | None) -> list[s
         return every if len(asked_for) == 1 and len(every) == nodes and all(map(is_name, every)) else []
     if len(stated) < 2 and (not stated or nodes in (None, 1) or asking.source != "slurm"):
         return []
-    conditions = choices(asking, "Node")
+    every_condition = choices(asking, "Node")
+    unwanted = [c for c in every_condition if isinstance(c, Term) and not c.wanted]
+    conditions = [c for c in every_condition if c not in unwanted]
     names = [c.name for c in conditions if isinstance(c, Term) and c.wanted and c.kind == "name" and is_name(c.name)]
     fit = len(names) <= nodes if nodes else tasks in (None, len(names))
-    return names if fit and len(names) == len(conditions) else []
+    if not fit or len(names) < len(conditions) or (unwanted and nodes and len(names) < nodes):
+        return []
+    for entry in {id(term.entry): term.entry for term in unwanted if names}.values():
+        asking.note(APPROXIMATED, entry, "left out, for no host is taken but those that are asked for by name", "info")
+    return names
 
 
 # -- into a job

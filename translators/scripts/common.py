@@ -28,10 +28,12 @@ WAIT: Final = SCHEDULER.format("Wait")
 Written = list[tuple[str, "str | None"]]
 _CONDITIONS: Final = {"afterok": "OnSuccess", "afternotok": "OnFailure", "afterany": "OnExit"}
 _KINDS: Final = {v: k for k, v in _CONDITIONS.items()}
-_ID: Final = re.compile(r"@JOBID:[^@]*@|[^:@]+")
+_ID: Final = re.compile(r"@JOBID:[^@]*@|[^:@]+(?:@[\w.-]+)?")
 _SAFE: Final = re.compile(r"@JOBID:[^@]*@|[^\s@:,?+]+")
+#: ``123.a@b``: the job is at another server than its id says (qsub(1B), -W depend).
+_AT_SERVER: Final = re.compile(r"(?P<id>[^\s@:,?+]+)@[\w.-]+")
 _PLACEHOLDER: Final = re.compile(r"@JOBID:([^@]*)@")
-_CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@])+")
+_CLAUSE: Final = re.compile(r"(?:@JOBID:[^@]*@|[^,@]|@(?!JOBID:))+")
 #: The end of the id of an array as a whole, and what Torque adds to the kind of a dependency on one (qsub(1B), depend).
 _WHOLE_ARRAY: Final = "[]"
 _ON_ARRAY: Final = "array"
@@ -53,7 +55,8 @@ def read_dependencies(reading: Reading, option: Option) -> None:
         kind, colon, rest = clause.partition(":")
         if clause.startswith("@JOBID:") or (not colon and clause[:1].isdigit()):
             kind, rest = "afterany", clause
-        if reading.dialect.name == "torque" and all(job.endswith(_WHOLE_ARRAY) for job in _ID.findall(rest)):
+        if reading.dialect.name == "torque" and all(
+                _id_alone(job).endswith(_WHOLE_ARRAY) for job in _ID.findall(rest)):
             kind = kind.removesuffix(_ON_ARRAY)
         if kind in _CONDITIONS and _ID.search(rest):
             for job in _ID.findall(rest):
@@ -70,10 +73,11 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         e.understood |= {"condition", "designator", "code"}
         kind = _KINDS.get(e.attributes.get("condition", "OnSuccess"))
         by_name = e.attributes.get("designator", "JobId") != "JobId"
-        if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(e.text):
+        if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
             continue
-        if asking.dialect.name == "torque" and _PLACEHOLDER.sub(r"\1", e.text).endswith(_WHOLE_ARRAY):
+        if asking.dialect.name == "torque" and _PLACEHOLDER.sub(r"\1", _id_alone(e.text)).endswith(
+                _WHOLE_ARRAY):
             kind += _ON_ARRAY
         if clauses and clauses[-1][0] == kind:
             clauses[-1][1].append(foreign_id(asking, e))
@@ -81,7 +85,10 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
             clauses.append((kind, [foreign_id(asking, e)]))
     clauses_written = [f"{kind}:{':'.join(ids)}" for kind, ids in clauses]
     for e in asking.extensions("DependencyOther"):
-        if asking.source != asking.dialect.name and (any(u in e.text for u in unsaid) or ":" in e.text):
+        waits_for = re.fullmatch(r"on:\d+", e.text, re.ASCII) is not None and {
+            asking.source, asking.dialect.name} == {"pbspro", "torque"}      # a number of other jobs, qsub(1B) of both
+        if asking.source != asking.dialect.name and not waits_for and (
+                any(u in e.text for u in unsaid) or ":" in e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
         elif "?" in e.text and clauses_written:
             asking.dropped(e, f"{e.text} cannot stand beside another dependency")
@@ -92,12 +99,18 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
 
 def foreign_id(asking: Asking, e: Entry) -> str:
     """The id of a dependency for the target: from the id map, else ``@JOBID:id@``, which is told."""
-    text = e.text
+    text = _id_alone(e.text)
     new_id = asking.context.ids.get(_PLACEHOLDER.sub(r"\1", text) if "@" in text else text)
-    if new_id is not None or e.text.startswith("@JOBID:") or asking.source == asking.dialect.name:
+    if new_id is not None or text.startswith("@JOBID:") or asking.source == asking.dialect.name:
         return new_id or e.text
-    asking.note(SITE, e, f"{e.text} is an id of another system; @JOBID:{e.text}@ stands for its successor")
-    return f"@JOBID:{e.text}@"
+    asking.note(SITE, e, f"{text} is an id of another system; @JOBID:{text}@ stands for its successor")
+    return f"@JOBID:{text}@"
+
+
+def _id_alone(text: str) -> str:
+    """The id of a job without the server that PBS asks for it."""
+    at_server = _AT_SERVER.fullmatch(text)
+    return text if at_server is None else at_server["id"]
 
 
 # -- mail

@@ -72,7 +72,7 @@ DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
     unfiled="in no file", consequences=_HARMLESS,
-    open=("MY.",), index=index, macros={
+    open=("",), index=index, macros={
         "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"}, launcher="")
 
 
@@ -146,7 +146,7 @@ def _job(reading: Reading, submission: Submission, number: int, item: tuple[str,
         at = options.get(refusal.option)
         reading.refuse(f"{refusal.option}: {refusal.why}", submission.line.number if at is None else at.line, 1,
                        refusal.option, submission.line.text if at is None else at.text)
-    _macros_told(reading, submission, options, macros)
+    _macros_told(reading, submission, options, macros, values)
     if submission.unread:
         options["queue from"] = Option("queue from", submission.unread, submission.line.number, 1, submission.line.text)
     elif submission.count > 1 or (alone and _shift(submission) is not None):
@@ -172,7 +172,7 @@ def _range(submission: Submission, first: int, alone: bool, options: dict[str, O
     most = options.pop("max_materialize", None)
     options.pop("array_index", None)
     step = int(shift[1] or 1) if shift is not None else 1
-    begin = int(shift[2] or 0) if shift is not None else 0 if alone else first
+    begin = (int(shift[2] or 0) if shift is not None else 0) + (0 if alone else first * step)
     text = f"{begin}-{begin + (submission.count - 1) * step}" + (f":{step}" if step != 1 else "")
     if most is not None and re.fullmatch(r"\d{1,9}", most.value or "", re.ASCII):
         return f"{text}%{most.value}"
@@ -197,8 +197,11 @@ def _option(reading: Reading, command: Command, macros: Macros, values: dict[str
     return Option(name, value.strip(), command.line.number, 1, command.line.text)
 
 
-def _macros_told(reading: Reading, submission: Submission, options: dict[str, Option], macros: Macros) -> None:
-    """Takes out what only other commands use; what nothing uses is kept and told."""
+def _macros_told(reading: Reading, submission: Submission, options: dict[str, Option], macros: Macros,
+                 values: dict[str, str]) -> None:
+    """Takes out what only other commands use, unless a function of HTCondor that stays in them works it out
+    (``$INT(NAME)``); what nothing uses is kept and told."""
+    needed = _function_arguments(reading, options, macros, values)
     for name in list(options):
         if name in _KNOWN or name.startswith("MY."):
             if not options[name].value and not name.startswith("MY."):
@@ -210,14 +213,39 @@ def _macros_told(reading: Reading, submission: Submission, options: dict[str, Op
                 reading.put("Requested/Resource", int(option.value or ""), option, name=match[1], **more)
             else:
                 kept_as_it_is(reading, option)
-        elif name in submission.used or name == "array_index":
+        elif name == "array_index" or (name in submission.used and name not in needed):
             del options[name]
+        elif name in needed:
+            continue
         else:
             option = options[name]
             reading.tell(APPROXIMATED, option, "no command that is known here, and nothing uses it as a macro; kept")
     for name in sorted(macros.undefined):
         reading.findings.add(APPROXIMATED, name, f"$({name}) is not defined; nothing stands for it",
                              line=submission.line.number, severity="info")
+
+
+_FUNCTION: Final = re.compile(r"\$[A-Za-z_]+\(([^()]*)\)", re.ASCII)
+
+
+def _function_arguments(reading: Reading, options: dict[str, Option], macros: Macros,
+                        values: dict[str, str]) -> set[str]:
+    """Names of the macros that functions in values of commands still work out, and of those that these need; such
+    macros get their values, with those in them replaced."""
+    names: set[str] = set()
+    texts = [o.value or "" for name, o in options.items() if name in _KNOWN or name.startswith("MY.")]
+    while texts:
+        text = texts.pop()
+        words = {w.strip().lower() for call in _FUNCTION.findall(text) for w in call.split(",")}
+        for name in words & options.keys() - names - _KNOWN:
+            names.add(name)
+            option = options[name]
+            try:
+                options[name] = option._replace(value=macros.expand(f"$({name})", values).strip())
+            except MacroError as error:
+                reading.refuse(f"{name}: {error}", option.line, 1, name, option.text)
+            texts.append(options[name].value or "")
+    return names
 
 
 # -- writing
@@ -228,6 +256,7 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
     if not jobs:
         asking_for(DIALECT, document, context)      # refuses
     texts: list[str] = []
+    cluster = _Cluster(context)
     reported: set[str] = set()
     scripts: dict[str, str] = {}
     policy = context.policy or (Policy.WARN if isinstance(document, ScriptDocument) else Policy.REJECT)
@@ -245,11 +274,36 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
         single = dataclasses.replace(document, root=whole, findings=None)
         text, more = _single(single, dataclasses.replace(context, policy=policy, name=name))
         scripts |= more
-        *lines, queue = text.splitlines()
+        *lines, queue = cluster.joined(text).splitlines()
         names = {line.partition(" = ")[0] for line in lines}
         texts += [*lines, *(f"{n} =" for n in sorted(reported - names)), queue, ""]
         reported |= names
     return "\n".join(texts[:-1]) + "\n", scripts
+
+
+@dataclasses.dataclass
+class _Cluster:
+    """The jobs of queue statements with one executable: HTCondor counts them as one cluster (condor_submit(1))."""
+
+    context: WriteContext
+    executable: str = ""
+    count: int = 0
+
+    def joined(self, text: str) -> str:
+        """The description of the next job, whose array goes on counting where those before it ended."""
+        executable = re.search(r"(?m)^executable = .*", text)
+        if executable is None or executable[0] != self.executable:
+            self.executable, self.count = executable[0] if executable else "", 0
+        before = self.count
+        size = re.search(r"(?m)^queue (\d+)$", text)
+        self.count += int(size[1]) if size is not None else 1
+        own = f"array_index = $(Process) + {before}\n"
+        if own in text:
+            return text.replace(own, "").replace("$INT(array_index)", "$(Process)")
+        if before and size is not None and self.executable:
+            self.context.findings.add(APPROXIMATED, "Extension Array", f"the jobs of this array are counted on from "
+                                      f"{before}, for those before it have the same executable", path="/JobGroup")
+        return text
 
 
 def _single(document: Document, context: WriteContext) -> tuple[str, dict[str, str]]:

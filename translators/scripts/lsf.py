@@ -417,6 +417,20 @@ def _write_rerun(asking: Asking) -> Written:
     return [] if entry is None else [("-r" if entry.value else "-rn", None)]
 
 
+def _read_copies(reading: Reading, options: Mapping[str, Option]) -> None:
+    """All files that are copied: each has an option of its own (bsub(1), -f)."""
+    copies = [option for option in reading.options if option.name in options]
+    for option in [o for o in copies if not o.line] or copies:
+        reading.put(_COPY, option.value or "", option)
+
+
+def _write_copies(asking: Asking) -> Written:
+    return [("-f", entry.text) for entry in asking.extensions("f", "lsf")]
+
+
+_COPY: Final = "Extension[name=f,type=lsf]"
+
+
 def _write_exclusive(asking: Asking) -> Written:
     entry = asking.extension("ExclusiveNodeUse")
     if entry is None or entry.text == "false" or (
@@ -458,6 +472,7 @@ _MEANT: Final[tuple[AnyRow, ...]] = (
     Row("-L", SCHEDULER.format("LoginShell")),
     directory("-cwd"),
     Special(("-i", "-o", "-oo", "-e", "-eo"), _read_files, _write_files, of=OF_FILES),
+    Special(("-f",), _read_copies, _write_copies, of=(_COPY,)),
     Special(("-env",), _read_environment, _write_environment),
     Special(("-B", "-N", "-Ne", "-u"), _read_mail, _write_mail, of=OF_MAIL),
 )
@@ -466,9 +481,9 @@ _OTHER: Final = tuple(Row(f"-{name}") for name in sorted(FLAGS | VALUES)
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="We Jm alloc_flags core_isolation g hl jobaff mig network pack R.affinity R.decay R.duration sla smt "
+    costs="We Jm Q alloc_flags ar core_isolation g hl jobaff mig network pack R.affinity R.decay R.duration sla smt "
           "step_cgroup ti ul",
-    looks="B N Nd Q V json notify")
+    looks="B N Nd V json notify")
 
 DIALECT: Final = Dialect(
     "lsf", "LSF", "#BSUB", (*_MEANT, *_OTHER), scan, directive, arguments, _TOKENS, ("LSB_", "LS_", "LSF_"), live,

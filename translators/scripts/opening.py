@@ -22,6 +22,8 @@ from sssjob.translators.scripts.body import facts_of, known, mode_of
 from sssjob.translators.scripts.resource_limits import commands, stood
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sssjob.request.asked import Entry
     from sssjob.translators.scripts.base import Asking
 
@@ -29,7 +31,8 @@ __all__ = ["argument", "interpreted", "moves", "opened"]
 
 _APPROXIMATED: Final = "SSS502"
 _SITE: Final = "SSS504"
-_MACRO: Final = re.compile(r"\$\((\w{1,40})\)", re.ASCII)
+_MACRO: Final = re.compile(r"\$(?:INT)?\((?P<name>\w{1,40})(?:,\s*(?P<form>%0?\d{0,2}d))?\)", re.ASCII)
+_INDEX: Final = re.compile(r"\$\(Proc(?:ess|Id)\)", re.IGNORECASE)
 #: The first command goes to a directory that does not depend on where it is; any command of the outermost level does.
 _FIRST: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*cd[ \t]+[\"']?[/$~]")
 _COMMAND: Final = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
@@ -38,16 +41,17 @@ _ANY: Final = re.compile(r"^cd[ \t]+[\"']?[/$~]", re.MULTILINE)
 
 def argument(asking: Asking, text: str) -> str:
     """A word of the command line; what macros of the source said, variables of the target's jobs say."""
-    if "$(" not in text or not asking.macros:
+    if "(" not in text or not asking.macros:
         return str(word(text))
     if not asking.values:
         asking.values = {name: _value(asking, meaning) for name, meaning in asking.macros.items()}
     values = asking.values
     pieces, at = [], 0
     for hit in _MACRO.finditer(text):
-        if hit[1].lower() not in values:
+        whole_number = hit[0].startswith("$INT")
+        if hit["name"].lower() not in values and not whole_number:
             continue
-        value = values[hit[1].lower()]
+        value = _worked_out(asking, hit, values) if whole_number else values[hit["name"].lower()]
         if value is None:
             asking.note(_SITE, None, f"Arguments: {hit[0]} is a macro that nothing stands for here; it stays as text",
                         subject="Arguments")
@@ -56,6 +60,23 @@ def argument(asking: Asking, text: str) -> str:
         pieces += [str(word(text[at:hit.start()])) if at < hit.start() else "", f'"{value.text}"']
         at = hit.end()
     return "".join(pieces) + (str(word(text[at:])) if at < len(text) or not text else "")
+
+
+def _worked_out(asking: Asking, hit: re.Match[str], values: Mapping[str, Given | None]) -> Given | None:
+    """What stands for ``$INT(NAME,%03d)``, where NAME is the number of the job or a macro that is made of it by sums
+    and products. The shell computes with whole numbers, as $INT does with those (condor_submit(1), Functions)."""
+    name = hit["name"].lower()
+    macro = asking.extension(name, asking.source) if name not in values else None
+    index = values.get("process")
+    if index is None or (name not in values and macro is None):
+        return None
+    formula = f"$({name})" if macro is None else macro.text
+    if not re.fullmatch(r"[\d\s+*()-]*", _INDEX.sub("", formula), re.ASCII):
+        return None
+    if macro is not None:
+        macro.used = True
+    number = index.text if _INDEX.fullmatch(formula) else f"$(({_INDEX.sub(index.text.replace(chr(92), ''), formula)}))"
+    return Given(f"$(printf {hit['form']} {number})" if hit["form"] else number)
 
 
 def _value(asking: Asking, meaning: str) -> Given | None:

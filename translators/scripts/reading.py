@@ -33,6 +33,7 @@ from sssjob.translators.scripts.rows import (
     SCRIPT,
     SITE,
     TEMPLATED,
+    WHOLE_NODES,
     Dialect,
     Place,
     Row,
@@ -284,9 +285,10 @@ def understand(reading: Reading, components: list[list[Option]]) -> Job:
         findings.add("SSS110", "parts", f"more than {PARTS} parts of one job")
         findings.raise_if_rejected()
     reading.several = len(components) > 1
+    partly = reading.several and not all(WHOLE_NODES in map(_NAME, options) for options in components)
     for number, options in enumerate(components):
         reading.group = TaskGroup() if reading.several else None
-        _component(reading, options, number)
+        _component(reading, options, number, WHOLE_NODES if partly else "")
     reading.job.add_as_is("Extension", reading.dialect.name, type="Scheduler", name=DIALECT)
     return reading.job
 
@@ -320,8 +322,9 @@ _NAME: Final = itemgetter(0)        # of an option
 _ITEM: Final = itemgetter(2)        # behind its rank and its place
 
 
-def _component(reading: Reading, options: list[Option], number: int) -> None:
-    """The options of one part: the last of a name counts; what is no amount is said by the first part."""
+def _component(reading: Reading, options: list[Option], number: int, own: str) -> None:
+    """The options of one part: the last of a name counts; what is no amount is said by the first part. own: a row
+    that each part says for itself."""
     reading.options = options
     last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=False))
     places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
@@ -339,8 +342,8 @@ def _component(reading: Reading, options: list[Option], number: int) -> None:
         row, of_row = rows[at], options_by_row[at]
         if several:
             reading.several = of_part(row)
-            if number and not reading.several:
-                _shared(reading, of_row.values())
+            if row.name == own or (number and not reading.several):
+                _shared(reading, of_row.values(), own)
                 continue
         if isinstance(row, Row):
             reading.row(row, of_row[row.name])
@@ -352,9 +355,9 @@ def _component(reading: Reading, options: list[Option], number: int) -> None:
         reading.keep(option)
 
 
-def _shared(reading: Reading, options: Iterable[Option]) -> None:
+def _shared(reading: Reading, options: Iterable[Option], own: str) -> None:
     for option in options:
         stated = [o for p, o in reading.origins.values() if o.name == option.name]
-        if not any(o.value == option.value for o in stated):
+        if option.name == own or not any(o.value == option.value for o in stated):
             reading.several = True
             reading.keep(option)

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROXIMATED", "BYTES", "CONTRADICTORY", "DEAD", "DIALECT", "DROPPED", "INVENTED", "PARTS", "REFUSED",
-    "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "AnyRow", "Dialect", "Place", "Row", "Scan", "ScriptDocument", "Special",
-    "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place", "source_of", "spells", "table",
+    "SCRIPT", "SITE", "STREAMS", "TEMPLATED", "WHOLE_NODES", "AnyRow", "Dialect", "Place", "Row", "Scan",
+    "ScriptDocument", "Special", "dialect_of", "dialects", "fate_of", "harmless", "known_as", "of_part", "place",
+    "source_of", "spells", "table",
 ]
 
+#: What each part of a heterogeneous job of Slurm says for its own nodes (sbatch(1), heterogeneous jobs).
+WHOLE_NODES: Final = "--exclusive"
 #: Rules of findings.
 DROPPED: Final = "SSS501"
 APPROXIMATED: Final = "SSS502"
@@ -181,7 +184,7 @@ class Dialect:
     disarm: str = "#"               # what makes a live line of a script a dead one
     separator: str = ""             # option between the parts of a heterogeneous job
     beside: str = ""                # what a script has to do so that its tasks run in all of these parts
-    open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS
+    open: tuple[str, ...] = ()      # beginnings of options whose names are the site's, such as ``l `` of PBS; "": any
     body: Facts | None = None       # what a job finds, of a dialect that is not in sssjob/lrm/variables.py
     slots: bool = False             # a job asks for slots, and its list of hosts has a line for each of them
     threads: bool = False           # a task has several processors wherever it is asked for them, on any site

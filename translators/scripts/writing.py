@@ -27,6 +27,7 @@ from sssjob.translators.scripts.rows import (
     DIALECT,
     DROPPED,
     SITE,
+    WHOLE_NODES,
     AnyRow,
     Dialect,
     Row,
@@ -127,7 +128,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
 
 def _again(row: AnyRow) -> bool:
     """Whether each part of a heterogeneous job says it anew."""
-    return of_part(row) or row.name in ("--time", "--account", "--partition", "--qos")
+    return of_part(row) or row.name in ("--time", "--account", "--partition", "--qos", WHOLE_NODES)
 
 
 def directive_of(dialect: Dialect, name: str, value: str | None, asking: Asking) -> str:
