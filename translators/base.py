@@ -13,6 +13,7 @@ from sssjob.limits import LIMITS, Limits
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.recognise import Fit, Sample
+    from sssjob.translators.scripts.reading import Unremarkable
     from sssjob.validation.large import Large
 
 __all__ = ["Kind", "ReadContext", "Translator", "WriteContext"]
@@ -25,7 +26,8 @@ class ReadContext:
     """What a reader is told: where the text comes from, how strictly to take it, and where findings go.
 
     policy: the outermost default of awarenessPolicy, None for the specification's Reject; options: those of the
-    format, by name; site: what only the site knows, None where nobody said.
+    format, by name; site: what only the site knows, None where nobody said. remarks: only the findings and the options
+    are wanted of a script, not its document, and this knows the options that nothing is to be said about.
     """
 
     path: str = "-"
@@ -35,6 +37,7 @@ class ReadContext:
     limits: Limits = LIMITS
     options: Mapping[str, str] = field(default_factory=dict)
     site: Site | None = None
+    remarks: Unremarkable | None = None
 
 
 @dataclass(slots=True)
@@ -62,7 +65,8 @@ class Translator:
     recognise(sample): what shows that a text is of the format, None where nothing does; without it ``--from auto``
     never finds the format. files(document, context): the files that one job takes, name -> text, where one text does
     not hold it; the first is what ``write`` gives. pieces(large, context): the text that ``write`` gives of a document
-    that is read part by part, piece by piece; None: it takes the whole.
+    that is read part by part, piece by piece; None: it takes the whole. marks: recognise is asked only of a text that
+    has one of these in it; empty: of every text.
     """
 
     name: str
@@ -74,3 +78,4 @@ class Translator:
     recognise: Callable[[Sample], Fit | None] | None = None
     files: Callable[[Document, WriteContext], Mapping[str, str]] | None = None
     pieces: Callable[[Large, WriteContext], Iterator[str] | Iterator[bytes]] | None = None
+    marks: tuple[str, ...] = ()

@@ -19,36 +19,42 @@ from sssjob.translators import lint_lines, lint_options
 from sssjob.translators.base import ReadContext
 from sssjob.translators.lint_base import Hit, Run, Script
 from sssjob.translators.lint_choice import ALL, MARK, Choice, Suppressions
-from sssjob.translators.registry import get
+from sssjob.translators.registry import SCRIPT_FORMATS, get
 from sssjob.translators.scripts.base import Dialect, dialect_of
+from sssjob.translators.scripts.reading import Unremarkable
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["CHECKS", "Check", "Choice", "Hit", "Script", "lint"]
+__all__ = ["CHECKS", "Check", "Choice", "Hit", "Script", "lint", "noteworthy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule, what looks for it, and the dialects that it is about (empty: all)."""
+    """A rule, what looks for it, and the dialects that it is about (empty: all). options: it is run only where one of
+    these stands (empty: always)."""
 
     rule: str
     run: Run
     dialects: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
 
 
 def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, site: Site | None = None,
-         choice: Choice = ALL) -> Findings:
+         choice: Choice = ALL, known: Unremarkable | None = None) -> Findings:
     """What the reader of a script format and the checks find, in the order of the lines.
 
     policy: warn and ignore make what the submit command refuses a warning; site: what it says is not doubtful any more;
-    choice: the rules that are wanted. Comments of the script that name rules are heeded (``lint_choice``). Raises
+    choice: the rules that are wanted; known: options of earlier scripts that nothing was to be said about (None: of all
+    that this process has seen). Comments of the script that name rules are heeded (``lint_choice``). Raises
     RejectedError where the text is too large (``script_bytes``), UsageError for a format without directives.
     """
     translator, dialect = get(name), dialect_of(name)
     if dialect is None:
         raise UsageError(f"{name} is no format of batch scripts")
-    context = ReadContext(path, Findings(path), policy=Policy.WARN, site=site)
+    context = ReadContext(path, Findings(path), policy=Policy.WARN, site=site,
+                          remarks=None if site is not None or name not in SCRIPT_FORMATS
+                          else _KNOWN if known is None else known)
     if len(data) > LIMITS.script_bytes:
         context.findings.add("SSS110", "script_bytes", f"more than {LIMITS.script_bytes} bytes")
         context.findings.raise_if_rejected()
@@ -58,7 +64,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
         return context.findings
     document = translator.read(data, context)
     script = Script(dialect, data, document, context.findings, site)
-    findings = [_own(f, script, policy) for f in context.findings if not _carrying(f)]
+    findings = [_own(f, script, policy) for f in context.findings if noteworthy(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
     findings += _hits(script, path, choice, forgiving=forgiving)
     kept = Suppressions(script.lines if MARK in script.text else ()).applied(
@@ -75,7 +81,10 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
 def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
     findings = Findings(path)
+    named = script.named
     for check in _checks(CHECKS, script.dialect, choice):
+        if check.options and check.options.isdisjoint(named):
+            continue
         for hit in check.run(script):
             findings.add(check.rule, hit.subject, hit.message,
                          severity=_severity(check.rule, hit, forgiving=forgiving), line=hit.line,
@@ -95,13 +104,16 @@ def _severity(rule: str, hit: Hit, *, forgiving: bool) -> Severity | None:
     return "warning" if forgiving and rule == "SSS505" and hit.severity is None else hit.severity
 
 
-def _carrying(finding: Finding) -> bool:
-    """Whether a finding of the reader is about what another system would make of it, not about this one."""
+def noteworthy(finding: Finding) -> bool:
+    """Whether a finding of the reader is about this resource manager, not about what another one would make of it."""
     if finding.kind == "invented":
-        return True
+        return False
     if finding.kind in ("dropped", "site-dependent"):
-        return not finding.subject.startswith("#")      # but lines of others, which only some releases obey
-    return finding.kind == "approximated" and (not finding.line or finding.subject == "script")
+        return finding.subject.startswith("#")          # lines of others, which only some releases obey
+    return finding.kind != "approximated" or (finding.line > 0 and finding.subject != "script")
+
+
+_KNOWN: Final = Unremarkable(noteworthy)     # options of scripts without a site profile
 
 
 _KEPT: Final = "; it stays in the script as a comment"
@@ -138,8 +150,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("SSS505", lint_options.refused),
     Check("SSS520", lint_lines.commented),
     Check("SSS521", lint_lines.late),
-    Check("SSS522", lint_options.two_fields, ("slurm", "pbspro", "torque")),
-    Check("SSS523", lint_options.no_limit, ("slurm",)),
+    Check("SSS522", lint_options.two_fields, ("slurm", "pbspro", "torque"), frozenset(lint_options.TIMES)),
+    Check("SSS523", lint_options.no_limit, ("slurm",), frozenset(("--time",))),
     Check("SSS524", lint_options.twice),
     Check("SSS525", lint_options.short),
     Check("SSS526", lint_lines.ignored),
@@ -148,12 +160,13 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("SSS529", lint_options.resources, ("pbspro", "torque", "sge")),
     Check("SSS530", lint_lines.template),
     Check("SSS531", lint_options.unexpanded),
-    Check("SSS532", lint_options.patterns, tuple(lint_options.TOKENS)),
+    Check("SSS532", lint_options.patterns, tuple(lint_options.TOKENS),
+          frozenset(lint_options.FILES)),
     Check("SSS533", lint_lines.typographic),
     Check("SSS534", lint_lines.conflict),
     Check("SSS535", lint_lines.foreign_variables),
     Check("SSS536", lint_lines.unset),
     Check("SSS537", lint_options.unitless, ("lsf", "pbspro", "torque", "sge")),
-    Check("SSS538", lint_options.streams),
+    Check("SSS538", lint_options.streams, options=frozenset((*lint_options.OUTPUTS, "-j"))),
     Check("SSS539", lint_options.signs),
 )

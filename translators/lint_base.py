@@ -12,6 +12,7 @@ from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.limits import LIMITS
 from sssjob.translators.base import ReadContext
+from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, Reading
 from sssjob.translators.scripts.body import asked
 from sssjob.translators.scripts.placeholders import scanned
@@ -139,7 +140,8 @@ class Script:
     @cached_property
     def known(self) -> Mapping[str, str]:
         """What the job asks for, by meaning."""
-        return asked(next(job for job, _ in self.document.jobs()))
+        whole = get(self.dialect.name).read(self.data, ReadContext(policy=Policy.WARN, site=self.site))
+        return asked(next(job for job, _ in whole.jobs()))
 
 
 Run = Callable[[Script], Iterator[Hit]]

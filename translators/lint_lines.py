@@ -11,6 +11,7 @@ from sssjob.limits import LIMITS
 from sssjob.lrm.variables import Facts
 from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.body import all_facts, facts_of
+from sssjob.translators.scripts.raw import texts_of
 from sssjob.translators.scripts.rows import dialects
 
 __all__ = ["commented", "conflict", "ignored", "late", "line_breaks", "shebang", "template", "typographic"]
@@ -20,7 +21,7 @@ def commented(script: Script) -> Iterator[Hit]:
     """Directives that are commented out."""
     prefix = script.dialect.prefix
     name = prefix.removeprefix("#")
-    if script.text.count(name) == len([line for line in script.live_lines if line.text.count(name) == 1]):
+    if script.text.count(name) == "\n".join(texts_of(script.live_lines)).count(name):
         return                          # it stands in live directives alone
     looks = _commented(prefix)
     for line in script.lines[:script.first_command]:
@@ -36,7 +37,8 @@ def _commented(prefix: str) -> re.Pattern[str]:
 
 def late(script: Script) -> Iterator[Hit]:
     """Directives below the first command, which are obeyed all the same."""
-    for number in sorted(script.live):
+    live = script.live_lines
+    for number, *_ in live if live and live[-1].number > script.first_command else ():
         if number > script.first_command:
             yield Hit(number, 1, "directive", f"{script.dialect.title} obeys this line although it stands below the "
                       f"first command (line {script.first_command}), in a here-document too")
@@ -107,10 +109,10 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
-    own = _OF_FLUX if script.dialect.name == "flux" else None
-    for what, pattern in _GENERATORS.items():
-        signs = [sign for sign in _SIGNS[what] if sign in script.text]
-        for line in [n for n in script.lines if signs[0] in n.text or signs[-1] in n.text] if signs else ():
+    own, text = _OF_FLUX if script.dialect.name == "flux" else None, script.text
+    for what, pattern, first, second in _GENERATORS:
+        stands = first in text or second in text
+        for line in [n for n in script.lines if first in n.text or second in n.text] if stands else ():
             hit = next((h for h in pattern.finditer(line.text[:4096]) if own is None or not own.fullmatch(h[0])),
                        None)
             if hit is not None:
@@ -120,17 +122,15 @@ def template(script: Script) -> Iterator[Hit]:
 
 
 #: What is not also the shell's own: ``${x}`` and ``%x`` are.
-_GENERATORS: Final = {
-    "Jinja or Mustache": re.compile(r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}"),
-    "Python's % operator": re.compile(r"%\(\w{1,99}\)[sd]", re.ASCII),
-    "string.Template or make": re.compile(r"\$\$\{\w{1,99}\}", re.ASCII),
-    "autoconf or CMake": re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII),
-}
+#: With two signs of which one stands in every placeholder.
+_GENERATORS: Final = (
+    ("Jinja or Mustache", re.compile(r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}"), "{{", "{%"),
+    ("Python's % operator", re.compile(r"%\(\w{1,99}\)[sd]", re.ASCII), "%(", "%("),
+    ("string.Template or make", re.compile(r"\$\$\{\w{1,99}\}", re.ASCII), "$${", "$${"),
+    ("autoconf or CMake", re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII), "@", "@"),
+)
 #: What Flux fills in itself in the names of files (flux-submit(1), MUSTACHE TEMPLATES).
 _OF_FLUX: Final = re.compile(r"\{\{(?:id|jobid|name|node|nnodes|size|task|taskid|tmpdir)(?:\.\w{1,99})?\}\}", re.ASCII)
-#: What stands in every placeholder of a generator.
-_SIGNS: Final = {"Jinja or Mustache": ("{{", "{%"), "Python's % operator": ("%(",),
-                 "string.Template or make": ("$${",), "autoconf or CMake": ("@",)}
 
 
 def foreign_variables(script: Script) -> Iterator[Hit]:
@@ -139,9 +139,8 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
     if own is None:
         return
     text = script.text
-    for facts in _others(own.prefixes, tuple(map(id, dialects()))):
-        if not any([prefix in text for prefix in facts.prefixes]):
-            continue
+    others = _others(own.prefixes, tuple(map(id, dialects())))
+    for facts in dict.fromkeys([facts for prefix, facts in others if prefix in text]):
         seen: set[str] = set()
         for name, line, column, _ in _uses(script, facts):
             if facts.own(name) and name not in seen and not name.startswith(own.prefixes):
@@ -151,9 +150,11 @@ def foreign_variables(script: Script) -> Iterator[Hit]:
 
 
 @lru_cache(maxsize=64)
-def _others(own: tuple[str, ...], registered: tuple[int, ...]) -> list[Facts]:
-    """The other managers, one for each beginning of variables. registered: what tells the dialects that there are."""
-    return list({facts.prefixes: facts for facts in all_facts().values() if facts.prefixes != own}.values())
+def _others(own: tuple[str, ...], registered: tuple[int, ...]) -> list[tuple[str, Facts]]:
+    """The other managers, one for each beginning of variables, by these. registered: what tells the dialects that there
+    are."""
+    others = {facts.prefixes: facts for facts in all_facts().values() if facts.prefixes != own}
+    return [(prefix, facts) for prefixes, facts in others.items() for prefix in prefixes]
 
 
 def unset(script: Script) -> Iterator[Hit]:
@@ -161,13 +162,20 @@ def unset(script: Script) -> Iterator[Hit]:
     facts = facts_of(script.dialect)
     if facts is None or not facts.asked:
         return
-    conditional = [name for name, meaning in facts.variables.items() if meaning in facts.asked and name in script.text]
-    missing = {name for name in conditional if facts.variables[name] not in script.known}
+    text = script.text
+    conditional = [name for name in _conditional(facts) if name in text]
+    missing = {name for name in conditional if facts.variables[name] not in script.known} if conditional else ()
     seen: set[str] = set()
     for name, line, column, kind in _uses(script, facts) if missing else ():
         if kind in ("simple", "braced") and name in missing and name not in seen:
             seen.add(name)
             yield Hit(line, column, name, f"{name} is set only where the job asks for it, and no directive does")
+
+
+@cache
+def _conditional(facts: Facts) -> list[str]:
+    """The variables that are set only where the job asks for something."""
+    return [name for name, meaning in facts.variables.items() if meaning in facts.asked]
 
 
 def _uses(script: Script, facts: Facts) -> Iterator[tuple[str, int, int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Final
 
 from sssjob.lrm.acceptance import judge_of
@@ -12,8 +13,8 @@ from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.base import Dialect
 from sssjob.translators.scripts.raw import TEMPLATE, Option
 
-__all__ = ["TOKENS", "no_limit", "patterns", "refused", "resources", "short", "signs", "streams", "twice", "two_fields",
-           "unexpanded", "unitless"]
+__all__ = ["FILES", "OUTPUTS", "TIMES", "TOKENS", "no_limit", "patterns", "refused", "resources", "short", "signs",
+           "streams", "twice", "two_fields", "unexpanded", "unitless"]
 
 
 def refused(script: Script) -> Iterator[Hit]:
@@ -21,16 +22,19 @@ def refused(script: Script) -> Iterator[Hit]:
     judge = judge_of(script.dialect.name)
     if judge is None or not script.dialect.prefix:      # a description's reader asks its judge
         return
-    refusals = [f for f in script.findings if f.kind == "refused"]
-    refused_before = {(f.line, f.subject) for f in refusals}
-    messages = " ".join([f.message for f in refusals])
     for lone in script.options if judge.whole and len(script.parts) > 1 else ():
         if lone.name in judge.whole:
             yield Hit(lone.line, lone.column, lone.name, f"{lone.shown}: {judge.command} refuses it: "
                       f"{judge.whole[lone.name]}")
     for part in script.parts:
+        refusals = judge.refusals(map(_SAID, part))
+        if not refusals:
+            continue
+        told = [f for f in script.findings if f.kind == "refused"]
+        refused_before = {(f.line, f.subject) for f in told}
+        messages = " ".join([f.message for f in told])
         last = {option.name: option for option in part}
-        for refusal in judge.refusals([(option.name, option.value) for option in part]):
+        for refusal in refusals:
             option = last.get(refusal.option)
             if option is None:
                 yield Hit(0, 0, refusal.option, f"{refusal.option} is not said: {refusal.why}; {judge.command} refuses "
@@ -41,9 +45,12 @@ def refused(script: Script) -> Iterator[Hit]:
                           f"{refusal.why}")
 
 
+_SAID: Final = itemgetter(0, 1)     # name and value of an option
+
+
 def two_fields(script: Script) -> Iterator[Hit]:
     """Times of two fields, which are minutes and seconds."""
-    for option in (option for name in _TIMES for option in script.named.get(name, ())):
+    for option in (option for name in TIMES for option in script.named.get(name, ())):
         match = _MINUTES.fullmatch(option.value or "")
         if match is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(match[1])} minutes and "
@@ -51,7 +58,7 @@ def two_fields(script: Script) -> Iterator[Hit]:
 
 
 _MINUTES: Final = re.compile(r"(\d{1,9}):(\d{1,2})", re.ASCII)
-_TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
+TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
 
 
 def no_limit(script: Script) -> Iterator[Hit]:
@@ -83,6 +90,8 @@ _ADDED: Final = ("-R", "-v", "-l", "-W", "-w", "-pe", "-hold_jid", "-q", "-o", "
 def short(script: Script) -> Iterator[Hit]:
     """Long options that are cut: one that is meant as another is a warning."""
     for option in script.options:
+        if option.text.startswith(option.name, option.column - 1):
+            continue                        # nothing but its own name begins so
         match = _LONG.match(option.text, option.column - 1) if option.column else None
         if match is None or match[0] in script.dialect.known or match[0] == option.name:
             continue
@@ -148,7 +157,7 @@ _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
 def patterns(script: Script) -> Iterator[Hit]:
     """Patterns in names of files that the manager does not know."""
     tokens = TOKENS[script.dialect.name]
-    for option in (option for name in _FILES for option in script.named.get(name, ())):
+    for option in (option for name in FILES for option in script.named.get(name, ())):
         for hit in _PATTERN.finditer(option.value or ""):
             if hit[1] is None and hit[2] not in tokens:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
@@ -157,7 +166,7 @@ def patterns(script: Script) -> Iterator[Hit]:
 
 
 _PATTERN: Final = re.compile(r"%(?:(%)|\d*(\w?))", re.ASCII)
-_FILES: Final = ("--output", "--error", "--input", "-o", "-e", "-i", "-oo", "-eo")
+FILES: Final = ("--output", "--error", "--input", "-o", "-e", "-i", "-oo", "-eo")
 #: sbatch(1), section FILENAME PATTERN; bsub(1), -o.
 TOKENS: Final[Mapping[str, str]] = {"slurm": "AaJjNnstuxb", "lsf": "JI"}
 
@@ -203,7 +212,7 @@ def streams(script: Script) -> Iterator[Hit]:
     for part in script.parts:
         last = {option.name: option for option in part}
         for option in part:
-            why = _astray(script.dialect, option, last) if option.name in _OUTPUTS else ""
+            why = _astray(script.dialect, option, last) if option.name in OUTPUTS else ""
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
         join, unused = last.get("-j"), last.get("-e")
@@ -225,7 +234,7 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
     return ""
 
 
-_OUTPUTS: Final = ("--output", "--error", "-o", "-e")
+OUTPUTS: Final = ("--output", "--error", "-o", "-e")
 #: A pattern that differs between the elements of an array, or a file that takes everything.
 _APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 
@@ -238,6 +247,8 @@ def signs(script: Script) -> Iterator[Hit]:
             if match is not None:
                 yield Hit(line.number, match.start(2) + 1, match[1], "# and what follows are a part of the value; a "
                           "comment is a line of its own")
+    if "\n=" not in f"\n{script.values}" and script.dialect.name != "sge":
+        return
     for option in script.options:
         value = option.value or ""
         if value.startswith("=") and _GLUED.match(option.text, max(0, option.column - 1)) is not None:

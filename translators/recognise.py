@@ -11,13 +11,16 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import FormatError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
 from sssjob.translators.registry import BUILT_IN, get, names
+
+if TYPE_CHECKING:
+    from sssjob.translators.scripts.raw import Line
 
 __all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise",
            "scripts"]
@@ -44,7 +47,6 @@ class Sample:
 
     def __init__(self, data: bytes, path: str = "-") -> None:
         self.data, self.path = data, path
-        self.memory: dict[str, Any] = {}        # what one format worked out and another of its family can use
 
     @cached_property
     def head(self) -> str:
@@ -55,6 +57,25 @@ class Sample:
     def text(self) -> str:
         """All of it, as a script is read; the beginning of what is too large for one."""
         return self.data[:LIMITS.script_bytes].decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The lines of the text."""
+        from sssjob.translators.scripts.raw import lines_of
+
+        return list(lines_of(self.text))
+
+    def fit(self, translator: Translator) -> Fit | None:
+        """What a format sees of itself in the text."""
+        if translator.recognise is None:
+            return None
+        for mark in translator.marks:
+            if mark in self.text:
+                break
+        else:
+            if translator.marks:
+                return None
+        return translator.recognise(self)
 
     @cached_property
     def root(self) -> tuple[str, str] | None:
@@ -127,11 +148,31 @@ _SCRIPTS: Final = "sssjob.translators.scripts."
 def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out."""
+    fits = _fitting(data, path)
+    first = next((fit for _, fit in _meant(fits) if fit.claims and not fit.against), None) if len(fits) > 1 else None
+    same = [t.name for t, fit in fits if first is not None and fit is not first and fit.claims == first.claims
+            and not fit.against]
+    more = f"; {' and '.join(same)} would read it too" if same else ""
+    return [(t, replace(fit, why=fit.why + more) if fit is first else fit) for t, fit in _meant(fits)]
+
+
+def _meant(fits: list[tuple[Translator, Fit]]) -> list[tuple[Translator, Fit]]:
+    """The formats without those whose reader would refuse something and those that come after another one of the same
+    lines, where there is a format that would take what it claims."""
+    first = next((fit for _, fit in fits if fit.claims and not fit.against), None) if len(fits) > 1 else None
+    if first is None:
+        return fits
+    return [(t, fit) for t, fit in fits if fit is first or not fit.claims or (
+        fit.claims != first.claims and not fit.against)]
+
+
+def _fitting(data: bytes, path: str) -> list[tuple[Translator, Fit]]:
+    """The formats that see something of themselves in a text."""
     sample = Sample(data, path)
     fits: list[tuple[Translator, Fit]] = []
     for name in _OURS if data[:1000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[") else ():
         translator = get(name)
-        fit = translator.recognise(sample) if translator.recognise is not None else None
+        fit = sample.fit(translator)
         if fit is not None:
             return [(translator, fit)]
     for name in _possible(data):
@@ -139,19 +180,10 @@ def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
             translator = get(name)
         except UsageError:
             continue                # ``guess`` tells where nothing else fits
-        fit = translator.recognise(sample) if translator.recognise is not None else None
+        fit = sample.fit(translator)
         if fit is not None:
             fits.append((translator, fit))
-    if len(fits) < 2:
-        return fits
-    refused = {t.name for t, fit in fits if fit.claims and fit.against}
-    clean = [(t, fit) for t, fit in fits if fit.claims and t.name not in refused]
-    if clean:
-        fits = [(t, fit) for t, fit in fits if t.name not in refused]
-    first = clean[0][0] if clean else None
-    same = [t.name for t, fit in clean[1:] if fit.claims == clean[0][1].claims]
-    return [(t, replace(fit, why=f"{fit.why}; {' and '.join(same)} would read it too") if t is first and same else fit)
-            for t, fit in fits if t.name not in same]
+    return fits
 
 
 def scripts(data: bytes, path: str = "-") -> list[Translator]:
@@ -159,7 +191,7 @@ def scripts(data: bytes, path: str = "-") -> list[Translator]:
     unless others are installed."""
     if len(names()) == len(BUILT_IN) and _SIGN.search(data) is None:
         return []
-    return [translator for translator, _ in recognise(data, path) if translator.kind == "script"]
+    return [translator for translator, _ in _meant(_fitting(data, path)) if translator.kind == "script"]
 
 
 #: What stands in every script of a built-in dialect: the prefix of its directives, or the last word of a submit file.

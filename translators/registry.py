@@ -66,6 +66,7 @@ BUILT_IN: Final[dict[str, str]] = {
 }
 #: The built-in formats of batch scripts.
 SCRIPT_FORMATS: Final = tuple(name for name, module in BUILT_IN.items() if ".scripts." in module)
+_NAMES: Final = tuple(BUILT_IN)
 _loaded: dict[str, Translator] = {}
 
 
@@ -83,7 +84,8 @@ def _entries_of(path: tuple[str, ...]) -> dict[str, EntryPoint]:
 
 def names() -> tuple[str, ...]:
     """All known formats, the built-in ones first; nothing is imported."""
-    return (*BUILT_IN, *sorted(_entries()))
+    installed = _entries()
+    return (*_NAMES, *sorted(installed)) if installed else _NAMES
 
 
 def get(name: str) -> Translator:

@@ -8,13 +8,19 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sssjob.cli import main
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Policy
 from sssjob.limits import LIMITS
 from sssjob.rules import RULES
-from sssjob.translators.lint import CHECKS, lint
+from sssjob.translators.lint import CHECKS, lint, noteworthy
+from sssjob.translators.registry import SCRIPT_FORMATS
+from sssjob.translators.scripts.base import dialect_of
+from sssjob.translators.scripts.reading import Unremarkable
+from tests.strategies import examples
 
 SAMPLES = Path(os.environ.get("SSSJOB_SAMPLES") or "/nowhere") / "scripts-corpus"
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
@@ -66,6 +72,7 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("slurm", S + "-n 1\n#SBATCH hetjob\n#SBATCH -n 2\n", []),
     ("slurm", S + "--tasks 8\n", [("SSS525", "warning", 2, 9)]),
     ("slurm", S + "--job=x\n", [("SSS525", "info", 2, 9)]),
+    ("flux", "#!/bin/sh\n# flux: --env-remove=LD_*\n", []),
     ("slurm", S + "--ntasks-pre-node=2\n", [("SSS505", "error", 2, 9)]),
     ("pbspro", P + "-l waltime=1:00:00\n", [("SSS529", "warning", 2, 6)]),
     ("torque", P + "-l pvmem=1gb,matlab=2\n", []),
@@ -179,6 +186,46 @@ def test_public_scripts() -> None:
         assert {r for r, severity, *_ in found if severity == "error"} <= {"SSS505", "SSS534"}
         warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in found)
     assert 0 < warned < len(paths) // 2
+
+
+# --- what is known of earlier scripts
+_VALUES = ("1", "0", "2-1", "1-10%4", "many", "4G", "4", "x y", "a,b", "=x", "{{ n }}", "01:30", "$HOME/x", "%j.%q",
+           "oe", "n1+n2:ppn=2", "2:ncpus=3", "mpi 4", "cyclic", "afterok:1", "ALL", "Memory >= 4 && (x == 1)",
+           "B:USR1@60")
+
+
+@st.composite
+def written_scripts(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A dialect and a script of it with some of its options, which have values of any kind."""
+    dialect = dialect_of(draw(st.sampled_from(SCRIPT_FORMATS)))
+    assert dialect is not None
+    values = st.sampled_from((None, *_VALUES))
+    pairs = draw(st.lists(st.tuples(st.sampled_from(sorted(dialect.known)), values), max_size=8))
+    if not dialect.prefix:
+        lines = ["executable = x", *(f"{name} = {value or ''}" for name, value in pairs), "queue"]
+    else:
+        lines = ["#!/bin/sh", *(f"{dialect.prefix} {name}" if value is None else
+                                f"{dialect.prefix} {name}{'=' if name[1] == '-' or ' ' in name else ' '}{value}"
+                                for name, value in pairs), "echo $SLURM_ARRAY_TASK_ID"]
+    return dialect.name, "\n".join([*lines, ""]).encode()
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(written_scripts(), min_size=1, max_size=6))
+def test_what_is_told_does_not_depend_on_the_scripts_before(several: list[tuple[str, bytes]]) -> None:
+    """An option that nothing was to be said about is not read again; that must not change a finding of another one."""
+    for name, data in several:
+        alone = lint(name, data, "x", known=Unremarkable(noteworthy))
+        assert list(lint(name, data, "x")) == list(alone)
+
+
+def test_few_options_are_kept_in_mind() -> None:
+    known = Unremarkable(noteworthy, most=2)
+    for number in range(1, 8):
+        assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodes={number}\n".encode(), "x", known=known))
+        assert 1 <= len(known) <= 2
+    assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodelist={'n' * 300}\n".encode(), "x", known=known))
+    assert len(known) == 1
 
 
 # --- the command

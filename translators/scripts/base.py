@@ -6,6 +6,7 @@ table cannot say as ``Special`` rows. ``rows`` has what it is made of, ``reading
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sssjob.lrm.variables import Facts, Given
@@ -13,7 +14,6 @@ from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.placeholders import scanned
-from sssjob.translators.scripts.raw import lines_of
 from sssjob.translators.scripts.reading import Reading, read, understand
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -55,10 +55,7 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
     """By the lines that the dialect's own reader would obey, and by what it would refuse in them."""
     from sssjob.translators.recognise import Fit
 
-    if dialect.marks and not any([mark in sample.text for mark in dialect.marks]):
-        return None
-    lines = sample.memory.get("lines") or list(lines_of(sample.text))
-    sample.memory["lines"] = lines      # every dialect looks at them
+    lines = sample.lines
     claims = frozenset([line.number for line in dialect.live(lines)])
     if not claims:
         return None
@@ -82,4 +79,4 @@ def translator(dialect: Dialect) -> Translator:
     return Translator(dialect.name, f"{dialect.title} batch script", "script",
                       lambda data, context: read(dialect, data, context),
                       lambda document, context: write(dialect, document, context), dialect.suffixes or (".sh",),
-                      lambda sample: recognise(dialect, sample))
+                      partial(recognise, dialect), marks=dialect.marks)

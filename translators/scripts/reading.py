@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from itertools import chain, count, repeat
 from operator import attrgetter, itemgetter
@@ -17,7 +17,7 @@ from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value
 from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.document.units import from_bytes
-from sssjob.findings import Policy, Severity
+from sssjob.findings import Finding, Findings, Policy, Severity
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
 from sssjob.translators.scripts.grammars import FROM_NOW, Coming, FromNow, Grammar, Kept, unstamped
@@ -43,7 +43,52 @@ from sssjob.translators.scripts.rows import (
     place,
 )
 
-__all__ = ["Reading", "read", "understand"]
+__all__ = ["Reading", "Unremarkable", "read", "understand"]
+
+
+_LONGEST: Final = 200       # characters of options that are kept in mind
+
+
+class Unremarkable:
+    """Options that a reader said nothing about which its caller wants to hear, so that they need not be read again.
+
+    What a row says depends on the options of the row alone, and on those that it names as ``beside``; scripts of one
+    tree have most of theirs in common. matters: whether a finding is wanted; most: how many are kept, each of at most
+    200 characters.
+    """
+
+    def __init__(self, matters: Callable[[Finding], bool], most: int = 20_000) -> None:
+        self._matters, self._most = matters, most
+        self._seen: set[tuple[object, ...]] = set()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def keys(self, dialect: Dialect, options: Iterable[Option]) -> dict[int, tuple[object, ...]]:
+        """What the reading of each row depends on, by the place of the row: all options that it looks at, in order."""
+        keys: dict[int, tuple[object, ...]] = {}
+        places, looked_at = dialect.places, dialect.looked_at
+        for name, value, *_ in options:
+            at = places.get(name)
+            if at is not None:
+                keys[at] = (*keys[at], name, value) if at in keys else (dialect, at, name, value)
+            for at in looked_at.get(name, ()) if looked_at else ():
+                keys[at] = (*keys[at], name, value) if at in keys else (dialect, at, name, value)
+        return keys
+
+    def knows(self, key: tuple[object, ...]) -> bool:
+        """Whether nothing is to be said of these options."""
+        return key in self._seen
+
+    def read(self, key: tuple[object, ...], findings: Findings, first: int) -> None:
+        """Remember options that were read. first: the number of the first finding that may be about them."""
+        if findings.is_full or any(self._matters(findings[at]) for at in range(first, len(findings))):
+            return
+        if sum([len(part) for part in key if type(part) is str]) <= _LONGEST:
+            if len(self._seen) >= self._most:
+                self._seen.clear()
+            self._seen.add(key)
+
 
 class Reading:
     """A script on its way into a job."""
@@ -242,6 +287,10 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
         _keep_inner(reading, scan, lines)
     scan.rest = taken(reading, scan.rest)
     job = understand(reading, scan.components)
+    options = list(chain.from_iterable(scan.components))
+    if context.remarks is not None:
+        context.findings.raise_if_rejected()
+        return ScriptDocument(job, {}, context.path, context.profile, context.findings, options=options, whole=lines)
     body = "".join([line.text + line.end for line in scan.rest])
     alone = not encoded and MARK.search(body, 0, 200) is not None and taken_back(dialect, job, body)
     if not alone:
@@ -250,7 +299,6 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     job.items = list(map(_ITEM, sorted(zip(ranks, count(), job.items, strict=False))))
     context.findings.raise_if_rejected()
     lines_of_body = list(map(_NUMBER, scan.rest))
-    options = list(chain.from_iterable(scan.components))
     encoded = encoded and not _fits(body)           # carriage returns that stood there may have gone
     if alone:
         return ScriptDocument(job, {}, context.path, context.profile, context.findings, reading.origins, lines_of_body,
@@ -330,6 +378,8 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
     places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
     options_by_row: dict[int, dict[str, Option]] = {}        # by place of the row
     others: list[Option] = []
+    remarks = None if several else reading.context.remarks
+    keys = {} if remarks is None else remarks.keys(reading.dialect, options)
     for name, option in last.items():
         at = places.get(name)
         if at is None:
@@ -340,6 +390,9 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
             options_by_row[at] = {name: option}
     for at in sorted(options_by_row):
         row, of_row = rows[at], options_by_row[at]
+        if remarks is not None and remarks.knows(keys[at]):
+            continue
+        told = len(reading.findings)
         if several:
             reading.several = of_part(row)
             if row.name == own or (number and not reading.several):
@@ -350,6 +403,8 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
         else:
             row.read(reading, of_row if len(of_row) == 1
                      else {name: of_row[name] for name in row.names if name in of_row})
+        if remarks is not None:
+            remarks.read(keys[at], reading.findings, told)
     reading.several = several
     for option in others:
         reading.keep(option)

@@ -115,13 +115,15 @@ class Row:
 class Special:
     """Options whose meaning is no single property. read gets those of ``names`` that are there, by name; write gives
     options and values (None: without one). of: the places that write looks at (see ``place``); of a job that has
-    nothing there it is not asked. None: it is asked of every job."""
+    nothing there it is not asked. None: it is asked of every job. beside: the options of other rows that read looks at
+    too; with them and its own it finds the same whatever else is in the script."""
 
     names: tuple[str, ...]
     read: Callable[[Reading, Mapping[str, Option]], None]
     write: Callable[[Asking], Iterable[tuple[str, str | None]]]
     part: bool = False      # they describe a part of a job, not the job
     of: tuple[str, ...] | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -221,6 +223,15 @@ class Dialect:
     def places(self) -> dict[str, int]:
         """Option -> place of its row in the order."""
         return {name: number for number, row in enumerate(self.rows) for name in row.names}
+
+    @cached_property
+    def looked_at(self) -> dict[str, list[int]]:
+        """Option -> places of the rows of other options that look at it too."""
+        looked_at: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            for name in row.beside if isinstance(row, Special) else ():
+                looked_at.setdefault(name, []).append(number)
+        return looked_at
 
     @cached_property
     def file_names(self) -> Grammar:
