@@ -72,7 +72,8 @@ COLUMNS: Final[dict[str, str]] = {
     "eligible": "Extension EligibleStamp", "start": "StartTime", "end": "EndTime", "elapsedraw": "Delivered/Duration",
     "elapsed": "Delivered/Duration", "suspended": "SuspendDuration", "timelimitraw": "Requested/Duration",
     "timelimit": "Requested/Duration", "alloccpus": "Delivered/Processors", "ncpus": "Delivered/Processors",
-    "alloctres": "Delivered/Processors, NodeCount, Memory, Resource", "cputimeraw": "Delivered/Processors",
+    "alloctres": "Delivered/Processors, NodeCount, Memory, Resource (Energy where ConsumedEnergy says none)",
+    "cputimeraw": "Delivered/Processors",
     "reqcpus": "Requested/Processors", "reqtres": "Requested/*", "reqmem": "Requested/Memory",
     "reqnodes": "Requested/NodeCount", "allocnodes": "Delivered/NodeCount", "nnodes": "Delivered/NodeCount",
     "nodelist": "Delivered/Node", "totalcpu": "CpuDuration", "usercpu": "CpuDuration", "systemcpu": "CpuDuration",
@@ -272,8 +273,8 @@ class Rows(Reading):
         self._times(r, columns.times(row))
         self._state(r, columns.ended(row))
         self._amounts(r, columns.held(row), columns.states_tres)
-        if r.ran and (energy := energy_of(energies)):
-            r.delivered += energy
+        if r.ran and (energy := energy_of(energies) or self.assigned[columns.held(row)[0]].energy):
+            r.delivered.append(energy)
         if raw and raw != ident:
             r.more.append(("LRM", "JobIDRaw", raw))
         if first or two or three or four:
