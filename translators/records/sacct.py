@@ -28,7 +28,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._broken import parted_from, unbroken
-from sssjob.translators.records._delimiters import FREE, joined
+from sssjob.translators.records._delimiters import FREE, joined, may_be
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._sacct_rows import (
     COUNTED,
@@ -221,7 +221,7 @@ class Rows(Reading):
             fields = fields[:-1]
             if len(fields) == len(self.columns):
                 return fields
-        return joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+        return joined(fields, self.columns, self.delimiter, form=may_be if len(self.free) > 1 else None)
 
     def fold(self, row: Mapping[str, str], number: int) -> Iterable[Job]:
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
