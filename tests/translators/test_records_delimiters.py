@@ -130,3 +130,10 @@ def test_nobody_else_pays_by_an_extract(name: str, command: str) -> None:
     line = f"7|{name}|ann|chem|100|1700000000|1700000100|{command}\n"
     jobs, _, _ = _read(line, htcondor_history.TRANSLATOR, columns=",".join(_EXTRACT), machine="helix")
     assert [(job.project, job.user) for job in jobs] in ([("chem", "ann")], [])
+
+
+def test_a_line_end_in_an_extract_is_told() -> None:
+    """What stands between the pieces may be forged, and only a piece shows it."""
+    text = "7|x\n8|y|bob|bio|100|1700000000|1700000100|z\nq|ann|chem|100|1700000000|1700000100|a.sh\n"
+    _, reasons, findings = _read(text, htcondor_history.TRANSLATOR, columns=",".join(_EXTRACT), machine="helix")
+    assert reasons == {"columns": 2} and any("rows beside it part of that text" in str(f) for f in findings)

@@ -148,6 +148,10 @@ class _Reading(Reading):
         free = [column for column in columns if column not in _COUNTED | _NAMED]
         row = joined(fields, columns, self.delimiter, free=free, form=_may_be)
         if row is None:
+            if len(fields) < len(columns) and free:
+                self.tell("SSS544", "columns", "the line may be a piece of a row that a line end in a text has broken, "
+                          "and rows beside it part of that text: read the output of condor_history -json, or an "
+                          f"extract without {', '.join(free)}", line)
             raise Rejected("columns", f"{len(fields)} columns in place of {len(columns)}" + (
                 ", and a delimiter that is part of a text cannot be told: print the extract with one that no text holds"
                 if len(fields) > len(columns) else ""))
