@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from sssjob.accounting._sacct_clocks import number_before, numbers_of
@@ -27,7 +28,7 @@ from sssjob.document.endings import failed
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
-from sssjob.translators.records._tres import TresForm, memory_place
+from sssjob.translators.records._tres import TresForm, energy_place, memory_place
 from sssjob.translators.records.base import UNFORESEEN, Counts, Rejected, micros, rounded
 from sssjob.translators.records.sacct import Rows
 
@@ -259,7 +260,7 @@ def _too_large(read: Columns) -> bool:
 
     wall, processors, nodes, gpus, asked, energy, limits = (
         pc.max(figure(read, name)).as_py() or 0
-        for name in ("wall", "processors", "nodes", "gpus", "asked", "energy", "requested"))
+        for name in ("wall", "processors", "nodes", "gpus", "asked", "joules", "requested"))
     most = max(wall * processors, wall * nodes, wall * gpus, limits * max(asked, processors), energy)
     return bool(most * len(read.first) >= _WORD)
 
@@ -296,7 +297,7 @@ def _figures(read: Columns, ends: list[str]) -> Any:
         "cpu_basis": pc.if_else(has_cpu, used, zeros), "cpu_paired": pc.if_else(has_cpu, cpu, zeros),
         "requested": pc.if_else(says, pc.multiply(limits, asked), zeros),
         "requested_used": pc.if_else(says, used, zeros), "gpus": pc.multiply(wall, figure(read, "gpus")),
-        "nodes": pc.multiply(wall, figure(read, "nodes")), "energy": figure(read, "energy"),
+        "nodes": pc.multiply(wall, figure(read, "nodes")), "energy": figure(read, "joules"),
         "waited": pc.greater_equal(waited, 0).cast(pa.int64()), "wait": pc.max_element_wise(waited, 0),
         "step": pa.array([steps[number] for number in waited.to_pylist()], pa.int64()),
         "quarter": pc.multiply(pc.divide(figure(read, "end"), _QUARTER), _QUARTER)})
@@ -307,7 +308,7 @@ _Array = Any            # of Arrow, one element a job
 
 def figure(read: Columns, name: str) -> _Array:
     """A number of each job, 0 where none is said and any of those that are not plain: ``wall``, ``start``, ``end``,
-    ``processors``, ``nodes``, ``gpus``, ``energy``, ``cpu_us``, ``asked`` (processors), ``requested`` (seconds),
+    ``processors``, ``nodes``, ``gpus``, ``joules``, ``cpu_us``, ``asked`` (processors), ``requested`` (seconds),
     ``size`` (processors, else those asked for), ``waited`` (seconds from submission to start, -1 where that is not
     said), ``memory`` (bytes of AllocTRES, 0 too where they are beyond reason), ``peak`` (bytes that were sampled, -1
     where the reader has to look)."""
@@ -354,30 +355,42 @@ def _limits(read: Columns) -> _Array:
     return pc.if_else(pc.match_substring_regex(read.column("timelimitraw"), r"^[0-9]"), *limits)
 
 
-def _gpus(read: Columns) -> _Array:
-    """GPUs that the jobs were assigned."""
+#: What a text says, of its numbers.
+_Amount = Callable[[tuple[str, ...]], int]
+
+
+def _assigned(read: Columns, amount_of: Callable[[TresForm], _Amount]) -> _Array:
+    """An amount of each job that its AllocTRES say, 0 where there are none. amount_of: the texts of a form."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     of, texts = read.lists.get("of"), read.lists.get("texts")
     if of is None or texts is None:
         return pc.multiply(read.arrays["wall"], 0)
-    counts = [0 if cut is None else _gpus_of(read.shapes.forms.forms[cut[0]], cut[1]) for cut in texts]
-    return pa.array([counts[text] for text in of], pa.int64())
+    amounts = [amount_of(form) for form in read.shapes.forms.forms]
+    values = [0 if cut is None else amounts[cut[0]](cut[1]) for cut in texts]
+    return pa.array([values[text] for text in of], pa.int64())
 
 
-def _memory(read: Columns) -> _Array:
-    """Bytes of memory that the jobs were assigned."""
-    import pyarrow as pa
+def _amount_at(place: tuple[int, int] | None) -> _Amount:
+    """The amount that stands at a place (which number, units of one), 0 where there is none or it is beyond reason."""
+    if place is None:
+        return lambda numbers: 0
+    at, unit = place
+
+    def amount(numbers: tuple[str, ...]) -> int:
+        units = int(numbers[at]) * unit
+        return units if units < MOST_BYTES else 0
+
+    return amount
+
+
+def _joules(read: Columns) -> _Array:
+    """The energy that the jobs used, by ConsumedEnergy, else by AllocTRES."""
     import pyarrow.compute as pc
 
-    of, texts = read.lists.get("of"), read.lists.get("texts")
-    if of is None or texts is None:
-        return pc.multiply(read.arrays["wall"], 0)
-    places = [memory_place(form) for form in read.shapes.forms.forms]
-    sizes = [0 if cut is None or (place := places[cut[0]]) is None else int(cut[1][place[0]]) * place[1]
-             for cut in texts]
-    return pa.array([sizes[text] if sizes[text] < MOST_BYTES else 0 for text in of], pa.int64())
+    measured = figure(read, "energy")
+    return pc.if_else(pc.equal(measured, 0), _assigned(read, lambda form: _amount_at(energy_place(form))), measured)
 
 
 def _minutes(text: str) -> int:
@@ -399,5 +412,6 @@ def _gpus_of(form: TresForm, numbers: Sequence[str]) -> int:
 
 #: What is worked out when it is asked for.
 _MADE: Final[dict[str, Callable[[Columns], _Array]]] = {
-    "requested": _limits, "gpus": _gpus, "waited": _waited, "asked": lambda read: figure(read, "reqcpus"),
-    "size": _size, "memory": _memory}
+    "requested": _limits, "waited": _waited, "asked": lambda read: figure(read, "reqcpus"), "size": _size,
+    "gpus": lambda read: _assigned(read, lambda form: partial(_gpus_of, form)),
+    "memory": lambda read: _assigned(read, lambda form: _amount_at(memory_place(form))), "joules": _joules}

@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.entries import (
-    ABOUT_RUNS,
     COLUMNS,
     EXACT,
     Account,
@@ -245,14 +244,13 @@ class Accounts(Postings):
 
     def _left(self, account: str, currency: str, terms: list[DepositTerm]) -> dict[int, Decimal]:
         """What is left of each deposit by what was used, less what was taken out of it as lost."""
-        uses, lost = [], dict.fromkeys((term.entry for term in terms), _NOTHING)
+        uses, lost = list[tuple[int, Decimal]](), dict.fromkeys((term.entry for term in terms), _NOTHING)
         rows = self.store.execute(f"SELECT {COLUMNS} FROM entries WHERE account = ? AND currency = ? ORDER BY number",
                                   (account, currency))
         for row in rows:
             entry = entry_of(row)
-            if entry.kind in ABOUT_RUNS or entry.kind == "withdrawal":
-                uses.append((entry.ended, -entry.change))
-            elif entry.kind == "expiry" and entry.refers in lost:
+            uses += entry.uses()
+            if entry.kind == "expiry" and entry.refers in lost:
                 lost[entry.refers] += entry.amount
         return {number: amount - lost[number] for number, amount in unused(terms, uses).items()}
 

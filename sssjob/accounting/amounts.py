@@ -41,6 +41,7 @@ class Reason(StrEnum):
     NOT_COMMITTED = "not-committed"
     SYSTEM_FAULT = "system-fault"
     EARLIER_ATTEMPT = "earlier-attempt"
+    REPEATED = "repeated"
     TIMES_CONTRADICTORY = "times-contradictory"
     REQUEST_CONTRADICTORY = "request-contradictory"
     TOO_LARGE = "too-large"

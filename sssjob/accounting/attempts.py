@@ -1,5 +1,5 @@
-"""Runs of a requeued job of which rates charge only the last: Jobs of one Machine and one Id that started at different
-times.
+"""Runs that have no charge because of another record: of a requeued job of which rates charge only the last run, Jobs
+of one Machine and one Id that started at different times; and of a run that several records tell of, all but the first.
 
 A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``earlier_runs``
 is for a document, which is; ``LastRuns`` is for totals; ``settled`` and ``settle`` are for charge tables, of which a
@@ -9,8 +9,9 @@ second look changes the rows that it has to.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch, shown
+from sssjob.accounting.unended import Ended
 from sssjob.document.held import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobDefaults
@@ -67,14 +69,37 @@ class _Runs:
         """The same rows, in the order in which they were looked at, none of an earlier run with a charge; the tally
         follows."""
         first, self._settled = self._settled, self._settled + some.num_rows
-        if self.earlier.isdisjoint(range(first, self._settled)):
-            return some
-        rows = some.rows if isinstance(some, RowBatch) else [tuple(row.values()) for row in some.to_pylist()]
-        for number, row in enumerate(rows, first):
-            if number in self.earlier:
-                tally.give_up(row[_CHARGE], row[_REASON], str(EARLIER.reason))
-        return batch([(*row[:_CHARGE], None, str(EARLIER.reason)) if number in self.earlier else row
-                      for number, row in enumerate(rows, first)], rates)
+        rows = self.earlier.intersection(range(first, self._settled))
+        return _given_up(some, {number - first for number in rows}, EARLIER.reason, rates, tally)
+
+
+class _Charged:
+    """Runs that were charged: each keeps the charge of the first record that tells of it. Days of a log overlap, and
+    copies lie beside them."""
+
+    def __init__(self) -> None:
+        self._charged = Ended()
+
+    def again(self, some: Batch) -> set[int]:
+        """Which rows of a batch are charged for a run that was charged before."""
+        columns = (zip(*((row[_MACHINE], row[_ID], row[_START], row[_CHARGE]) for row in some.rows), strict=True)
+                   if isinstance(some, RowBatch) else (
+                       some.column(at).to_pylist() for at in (_MACHINE, _ID, _START, _CHARGE)))
+        runs = {number: ((machine or "").strip(), ident.strip(), seconds(start))
+                for number, (machine, ident, start, charge) in enumerate(zip(*columns, strict=True))
+                if charge is not None and ident is not None and start is not None}
+        return {number for number, first in zip(runs, self._charged.first(runs.values()), strict=True) if not first}
+
+
+def _given_up(some: Batch, numbers: Collection[int], reason: Reason, rates: RateSet, tally: Tally) -> Batch:
+    """The rows of a batch, some of them without their charge for a reason; the tally follows."""
+    if not numbers:
+        return some
+    rows = some.rows if isinstance(some, RowBatch) else [tuple(row.values()) for row in some.to_pylist()]
+    for number in numbers:
+        tally.give_up(rows[number][_CHARGE], rows[number][_REASON], str(reason))
+    return batch([(*row[:_CHARGE], None, str(reason)) if number in numbers else row for number, row in enumerate(rows)],
+                 rates)
 
 
 class LastRuns:
@@ -118,10 +143,12 @@ def earlier_runs(document: Document | Large, rates: RateSet) -> set[int]:
 
 
 def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str | None = None) -> Iterator[Batch]:
-    """The batches of one charge table; where the rates charge the last run only, they wait in a temporary file until
-    all are there. tally: of all of them, right when they are through; folder: of the file."""
+    """The batches of one charge table, in which each run is charged once; where the rates charge the last run only,
+    they wait in a temporary file until all are there. tally: of all of them, right when they are through; folder: of
+    the file."""
     if rates.attempts != "last":
-        yield from batches
+        once = _Charged()
+        yield from (_given_up(some, once.again(some), Reason.REPEATED, rates, tally) for some in batches)
         return
     runs, count = _Runs(), 0
     with TemporaryFile(prefix=".sssjob-", dir=folder) as file:
@@ -135,14 +162,31 @@ def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str 
 
 
 def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally, privacy: Privacy | None = None) -> None:
-    """Make charge tables of some that are there: (Parquet file, the one that it becomes). tally: of all of them;
-    privacy: what may be shown in those that are made."""
-    runs = _Runs()
-    for path, _ in files:
-        for some in batches_of(path):
-            runs.look(some)
-    for path, target in files:
-        with parquet_table(target, rates) as table:
+    """Make charge tables of some that are there: (Parquet file, the one that it becomes, maybe the same). tally: of all
+    of them; privacy: what may be shown in those that are made."""
+    if rates.attempts == "last":
+        runs = _Runs()
+        for path, _ in files:
             for some in batches_of(path):
-                rows = runs.settled(some, rates, tally)
-                table.add(rows if privacy is None else shown(rows, privacy))
+                runs.look(some)
+        for path, target in files:
+            _rewrite(path, target, lambda some: runs.settled(some, rates, tally), rates, privacy)
+        return
+    once = _Charged()
+    for path, target in files:
+        again = [once.again(some) for some in batches_of(path)]
+        if path != target or any(again):
+            _rewrite(path, target, partial(_without, iter(again), rates, tally), rates, privacy)
+
+
+def _without(again: Iterator[set[int]], rates: RateSet, tally: Tally, some: Batch) -> Batch:
+    """A batch without the charges of runs that were charged before. again: which rows of each batch these are."""
+    return _given_up(some, next(again), Reason.REPEATED, rates, tally)
+
+
+def _rewrite(path: str, target: str, change: Callable[[Batch], Batch], rates: RateSet, privacy: Privacy | None) -> None:
+    """Write the rows of a Parquet file, changed and as they may be shown, as another one or in its place."""
+    with parquet_table(target, rates) as table:
+        for some in batches_of(path):
+            rows = change(some)
+            table.add(rows if privacy is None else shown(rows, privacy))

@@ -126,6 +126,10 @@ class Entry(NamedTuple):
         end = self.document.get("end") if self.kind in ABOUT_RUNS else None
         return end if isinstance(end, int) else self.time
 
+    def uses(self) -> tuple[tuple[int, Decimal], ...]:
+        """(epoch seconds, amount; below 0: given back) of what it uses of deposits with a term."""
+        return ((self.ended, -self.change),) if self.kind in ABOUT_RUNS or self.kind == "withdrawal" else ()
+
     def digest(self, previous: str) -> str:
         """SHA-256 of the entry behind the one with that digest."""
         return _digest(attrgetter(*NAMES[:12])(self), previous, _text_of(self.document))

@@ -13,12 +13,13 @@ SSS job object 3.1.0, sections 5.1 (Charge, Quote) and 7; Gold's objects Quotati
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from difflib import get_close_matches
 from typing import Final, Self
 
-from sssjob.accounting.accounts import Settings, Standing
+from sssjob.accounting.accounts import Settings, Standing, unused
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.charging import Charging, Read
 from sssjob.accounting.entries import (
@@ -157,6 +158,7 @@ class Ledger(Charging):
 
     def _withdrawn(self, account: str, currency: str, amount: Decimal, reason: str, token: str | None) -> Entry:
         """Post a withdrawal of what is there: neither held nor credit."""
+        self._slip(account, currency, may_open=False)
         there = self.standing(account, currency)
         free = there.account.balance - there.account.held + there.lapsed - there.absent - there.covers
         self._in_digits(there.settings, amount)
@@ -231,7 +233,7 @@ class Ledger(Charging):
             raise LedgerError(f"{plain(amount)} has more than {settings.digits} digits behind the point, which the "
                               "account does not keep")
 
-    def _slip(self, account: str, currency: str) -> None:
+    def _slip(self, account: str, currency: str, *, may_open: bool = True) -> None:
         """Refuse an account that is not there yet where one is whose name is almost this one, or that is kept in
         another currency: it may be a slip."""
         if self.store.one("SELECT 1 FROM accounts WHERE account = ? AND currency = ?", (account, currency)):
@@ -243,7 +245,7 @@ class Ledger(Charging):
         if names:
             similar = ", ".join(f"{escape(name, 60)} ({', '.join(there[name])})" for name in names)
             raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}; did "
-                              f"you mean {similar}? --new opens another one")
+                              f"you mean {similar}?{' --new opens another one' * may_open}")
 
     def _again(self, token: str | None, kind: str, account: str, currency: str,
                amount: Decimal | None) -> Entry | None:
@@ -365,19 +367,31 @@ class Ledger(Charging):
 
     def usage(self, *, since: int | None = None, until: int | None = None, by: By = "end") -> list[Usage]:
         """What each account was given in all before until, and what its jobs cost between since and until, less what
-        was given back of that. A deposit with a term is given when the term begins, unless by is ``posted``; without
-        until what was given is that of now."""
+        was given back of that. A deposit with a term is given when the term begins, and what is left of it at the end
+        is not, whether it has been taken out or not, unless by is ``posted``; without until what was given is that of
+        now."""
         usages: dict[tuple[str, str], Usage] = {}
+        uses: defaultdict[tuple[str, str], list[tuple[int, Decimal]]] = defaultdict(list)
         now = int(self._clock())
         with localcontext(EXACT):
             for entry in self.entries():
                 if not entry.account:           # it is about all of them
                     continue
-                usage = usages.setdefault((entry.account, entry.currency), Usage(entry.account, entry.currency))
+                name = entry.account, entry.currency
+                usage = usages.setdefault(name, Usage(*name))
+                uses[name] += entry.uses()
+                if entry.kind == "expiry" and by != "posted":
+                    continue
                 begin = entry.document.get("since") if entry.kind == "deposit" and by != "posted" else None
                 moment = begin if isinstance(begin, int) else entry.moment(by)
                 if moment < until if until is not None else begin is None or moment <= now:
                     usage.take(entry, since is None or moment >= since)
+            if by != "posted":
+                for name, usage in usages.items():
+                    terms = self._terms(*name)
+                    unused_amounts = unused(terms, uses[name])
+                    usage.given -= sum((unused_amounts[term.entry] for term in terms
+                                        if term.until < (now + 1 if until is None else until)), Decimal(0))
             for currency in {currency for _, currency in usages}:
                 self._cover(usages, currency)
         return [usages[name] for name in sorted(usages)]

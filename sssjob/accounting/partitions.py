@@ -18,13 +18,13 @@ from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from sssjob.accounting.columnar import SacctTable
 from sssjob.accounting.cuts import Cut, cut, merged, opened_part
 from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
-from sssjob.accounting.table import Batch, Tally, charge_table, shown
+from sssjob.accounting.table import Batch, Tally, charge_table
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
@@ -32,9 +32,6 @@ from sssjob.processes import Stops, in_order
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import Counts, RecordTranslator, Stream
 from sssjob.translators.registry import get
-
-if TYPE_CHECKING:
-    from sssjob.accounting.privacy import Privacy
 
 __all__ = ["Result", "Work", "charge_file", "in_pool", "names_of", "on_dask", "tables"]
 
@@ -44,14 +41,12 @@ _PATIENCE_S: Final = 20     # with a scheduler
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is done to each file. source: the format; rates: their text; policy, options: of reading; privacy: what may
-    be shown."""
+    """What is done to each file. source: the format; rates: their text; policy, options: of reading."""
 
     source: str
     rates: str
     options: Mapping[str, str] = field(default_factory=dict)
     policy: Policy | None = None
-    privacy: Privacy | None = None
 
 
 @dataclass(slots=True)
@@ -105,7 +100,7 @@ def charge_file(path: str, target: str, work: Work, part: Cut | None = None) -> 
             charges = tables(file, work.source, context, rates)
             with parquet_table(target, rates) as table:
                 for batch in charges.batches:
-                    table.add(batch if work.privacy is None else shown(batch, work.privacy))
+                    table.add(batch)
         result.counts, result.tally = charges.counts, charges.tally
     except (SSSJobError, MemoryError, OSError) as error:
         _failed(result, error)

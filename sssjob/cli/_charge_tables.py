@@ -130,10 +130,10 @@ class _Logs:
                 whole.add(result.tally)
                 read.append(result.counts)
 
-    def _work(self, privacy: Privacy | None = None) -> Work:
+    def _work(self) -> Work:
         from sssjob.accounting.partitions import Work
 
-        return Work(self.source, self.rates.text, dict(self.options), self.session.policy, privacy)
+        return Work(self.source, self.rates.text, dict(self.options), self.session.policy)
 
     # -- tables
     def csv(self) -> Iterable[str]:
@@ -172,28 +172,30 @@ class _Logs:
         except OSError as error:
             raise AccessError(escape(folder), error.strerror or str(error)) from None
         pairs, whole, read = names_of(self.names, folder), Tally(), list[Counts]()
-        if self.rates.attempts == "last":
+        if self.rates.attempts == "last" or self.privacy is not None:       # by names that may not be shown
             with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=folder) as beside:
-                targets = names_of(self.names, beside)
-                self._made(targets, dask, whole, read)
-                settle([(path, target) for (_, path), (_, target) in zip(targets, pairs, strict=True)
-                        if os.path.exists(path)], self.rates, whole, self.privacy)
+                tables = self._made(names_of(self.names, beside), dask, whole, read)
+                settle([(path, target) for path, (_, target) in zip(tables, pairs, strict=True) if path], self.rates,
+                       whole, self.privacy)
         else:
-            self._made(pairs, dask, whole, read, self.privacy)
+            tables = self._made(pairs, dask, whole, read)
+            settle([(path, path) for path in tables if path], self.rates, whole)
         _counted(self.session, whole, self.rates, read, self.names)
         return self.session.status()
 
-    def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts],
-              privacy: Privacy | None = None) -> None:
-        """Make the Parquet file of each log with what may be shown, and tell what became of it."""
+    def _made(self, pairs: Sequence[tuple[str, str]], dask: str | None, whole: Tally, read: list[Counts]) -> list[str]:
+        """Make the Parquet file of each log, and tell what became of it; their names, empty where there is none."""
         from sssjob.accounting.partitions import in_pool, on_dask
 
-        work = self._work(privacy)
+        work, failed = self._work(), set[str]()
         results = in_pool(pairs, work, self.jobs) if dask is None else on_dask(pairs, work, dask)
         for result in results:
             _told(self.session, result)
             whole.add(result.tally)
             read.append(result.counts)
+            if result.error:
+                failed.add(result.path)
+        return ["" if name in failed or not os.path.exists(table) else table for name, table in pairs]
 
 
 def _told(session: Session, result: Result) -> None:

@@ -114,11 +114,11 @@ class _Shown:
         if self.sums:
             titles: tuple[str, ...] = (*self.sums, "entries", unit)
             rows: list[tuple[str, ...]] = [
-                (*(escape(text, 100) for text in s.key), str(s.entries), f"{s.change:+f}")
+                (*(escape(text, 100) for text in s.key), str(s.entries), _signed(s.change))
                 for s in summed(self.entries, self.sums, by, self.zone)]
         else:
             titles = "entry", "time", "kind", "about", unit
-            rows = [(str(e.number), utc(e.moment(by)), e.kind, escape(_about(e), LONG), f"{e.change:+f}")
+            rows = [(str(e.number), utc(e.moment(by)), e.kind, escape(_about(e), LONG), _signed(e.change))
                     for e in self.entries]
         blank = ("",) * (len(titles) - 2)
         if self.all:
@@ -126,7 +126,7 @@ class _Shown:
                 ("opening", self.whole.opening), ("closing", self.whole.closing)))
             rows = [self._edge(blank, *opening), *rows, self._edge(blank, *closing)]
         else:
-            rows.append(self._edge(blank, "in all", f"{change(self.entries):+f}"))
+            rows.append(self._edge(blank, "in all", _signed(change(self.entries))))
         return _table(rows, titles)
 
     def _edge(self, blank: Sequence[str], word: str, amount: str) -> tuple[str, ...]:
@@ -180,6 +180,11 @@ def _usage_table(rows: Sequence[tuple[Usage, Decimal | None]], is_told: bool) ->
 
 def _table(rows: Sequence[tuple[str, ...]], titles: tuple[str, ...]) -> str:
     return "".join(f"{line}\n" for line in table(rows, titles))
+
+
+def _signed(change: Decimal) -> str:
+    """What an account gets (+) or gives (-), as digits; nothing has no minus."""
+    return f"{change if change else change.copy_abs():+f}"
 
 
 def _about(entry: Entry) -> str:

@@ -269,6 +269,8 @@ def test_an_account_from_the_shell(ledger: Command) -> None:
     ("account chem --per-user -1", "the limit of a user is not below 0"),
     ("account chem --parent chem", "chem cannot be the parent of chem"),
     ("deposit chem 1 --currency EUR --from 2030-01-01T00:00Z --until 2029-01-01T00:00Z", "a term ends after it begins"),
+    ("withdraw chem 1", "there is no account chem in credits; did you mean chem (EUR)?\n"),
+    ("transfer chen bio 1 --currency EUR --new", "there is no account chen in EUR; did you mean chem (EUR)?\n"),
     ("deposit chem 1 --currency EUR --until noon", "--until: 'noon' is neither epoch seconds nor a time"),
 ])
 def test_wrong_words(ledger: Command, words: str, why: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.accounting import Charge, charge
+from sssjob.accounting import Charge, Uncharged, charge
 from sssjob.accounting._sacct_columns import parted
 from sssjob.accounting.attempts import EARLIER, earlier_runs, settled
 from sssjob.accounting.columnar import SacctTable, blocks
@@ -293,15 +293,21 @@ def log(choose: random.Random) -> bytes:
 
 
 def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
-    """(Id, charge, reason) of the jobs of the document that the log becomes."""
+    """(Id, charge, reason) of the jobs of the document that the log becomes. A run that stands there again, which the
+    document door refuses, has no charge."""
     context = ReadContext(findings=Findings("-"), options={"timezone": "UTC"})
     text = get("sss").write(get("sacct").read(data, context), WriteContext())
     document = read_document(text.encode())
     earlier = earlier_runs(document, rates)
     charges = [(job, EARLIER if number in earlier else charge(job, rates, defaults))
                for number, (job, defaults) in enumerate(document.jobs())]
-    return [(job.id, made.amount, "") if isinstance(made, Charge) else (job.id, None, str(made.reason))
-            for job, made in charges]
+    runs, rows = set(), list[tuple[object, ...]]()
+    for job, made in charges:
+        run = str(job.id).strip(), job.start_time
+        rows.append((job.id, None, str(made.reason)) if isinstance(made, Uncharged) else
+                    (job.id, None, "repeated") if run in runs else (job.id, made.amount, ""))
+        runs.update([run] if isinstance(made, Charge) and job.start_time is not None else [])
+    return rows
 
 
 @settings(max_examples=examples(60), deadline=None)

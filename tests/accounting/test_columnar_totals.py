@@ -119,6 +119,19 @@ def test_plain_jobs_are_not_read_one_by_one() -> None:
                  every="day").by_one == 0
 
 
+@pytest.mark.parametrize("measured", [{}, {"ConsumedEnergyRaw": ""}, {"ConsumedEnergyRaw": "0"}])
+def test_energy_of_the_resources_goes_by_columns(measured: dict[str, str]) -> None:
+    """What AllocTRES says of energy counts where ConsumedEnergy says none, or is no column."""
+    rows = [cells(n) | {"AllocTRES": f"cpu=64,energy={n * 1000},mem={n}M"} | measured for n in range(1, 50)]
+    if not measured:
+        for texts in rows:
+            del texts["ConsumedEnergyRaw"]
+    data = "".join("|".join(texts) + "\n" for texts in (rows[0], *(texts.values() for texts in rows)))
+    totals = added(data.encode(), rate_set("VBU Energy 0.3"), by=["Project"])
+    assert totals.by_one == 0
+    assert sum(group.sums.energy for group in totals.totals.groups()) == 1_225_000
+
+
 def test_memory_that_was_sampled_goes_by_columns() -> None:
     """Peaks of the job's own row and of steps, of which the greatest counts, by what AllocTRES says."""
     header = HEADER.rstrip("\n") + "|MaxRSS|NNodes\n"

@@ -237,6 +237,37 @@ def test_the_last_attempt_alone(charge: Callable[[str], Answer], tmp_path: Path,
     assert not list(tmp_path.rglob(".sssjob-*"))
 
 
+@pytest.mark.parametrize(("line", "package"), [
+    *product(("", "--json", "-o t.csv"), ("pyarrow", "none")),
+    *product(("-o t.parquet", "-o out/", "--jobs 2", "-o out/ --jobs 2", "-o out/ --privacy p.toml"), ("pyarrow",))])
+def test_a_run_is_charged_once(charge: Callable[[str], Answer], tmp_path: Path, line: str, package: str,
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where days of a log overlap the sum of the rows was too large, though totals and ledgers took each run once."""
+    for name, text in RUNS.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "d.psv").write_text(RUNS["b.psv"] + RUN.format(1795010000, 1795013601))
+    (tmp_path / "p.toml").write_text('[properties]\nMachine = "redact"\nStartTime = "redact"\n')
+    if package == "none":
+        monkeypatch.setattr("sssjob.accounting.table.find_spec", lambda name: None)
+        monkeypatch.setattr("sssjob.accounting._sacct_columns.has_arrow", lambda: False)
+    answer = charge(f"-f sacct {' '.join(RUNS)} d.psv --option machine=m {line}")
+    assert answer.code == 0
+    if "--json" in line:
+        assert json.loads(answer.out.splitlines()[-1])["not"] == {"repeated": 4}
+        rows = [row for row in map(json.loads, answer.out.splitlines()) if row["type"] == "job"]
+    else:
+        assert answer.err.splitlines()[-1] == "8 jobs: 4 charged, 16.00 EUR, 4 not (repeated 4)"
+        text = (tmp_path / "t.csv").read_text() if "csv" in line else answer.out
+        rows = list(csv.DictReader(text.splitlines())) if "parquet" not in line and "out" not in line else []
+    for table in sorted([*tmp_path.glob("t.parquet"), *tmp_path.glob("out/*")]):
+        rows += parquet.read_table(table).to_pylist()
+    again = ("7", "", "repeated")
+    assert [(row["id"], str(row.get("charge") or ""), row.get("reason") or "") for row in rows] == [
+        ("7", "4.00", ""), again, ("7", "4.00", ""), ("8", "4.00", ""), ("7", "4.00", ""), again,
+        ("8", "", "repeated"), again]
+    assert not list(tmp_path.rglob(".sssjob-*"))
+
+
 def test_logs_of_one_name() -> None:
     assert names_of(["x/log", "y/log", "log"], "out") == [
         ("x/log", "out/log.parquet"), ("y/log", "out/log-2.parquet"), ("log", "out/log-3.parquet")]

@@ -52,7 +52,21 @@ def test_a_deposit_counts_from_the_beginning_of_its_term(ledger: Command) -> Non
     ledger("deposit chem 2 --currency EUR --from 1970-01-01T00:00Z --until 1970-02-01T00:00Z")
     ledger("deposit chem 8 --currency EUR --from 2090-01-01T00:00Z --until 2091-01-01T00:00Z")
     ledger("charge job.xml --rates rates.toml -q")
-    assert ledger("usage chem").out.splitlines()[2:] == ["chem     2      1.00  50.0  EUR"]
+    assert ledger("usage chem").out.splitlines()[2:] == ["chem     1.00   1.00  100.0  EUR"]
     assert ledger("usage chem --until 1970-01-15T00:00Z").out.splitlines()[2:] == ["chem     2      1.00  50.0  EUR"]
-    assert ledger("usage chem --until 2090-01-02T00:00Z").out.splitlines()[2:] == ["chem     10     1.00  10.0  EUR"]
+    assert ledger("usage chem --until 2090-01-02T00:00Z").out.splitlines()[2:] == ["chem     9.00   1.00  11.1  EUR"]
     assert ledger("usage chem --by posted").out.splitlines()[2:] == ["chem     10     1.00  10.0  EUR"]
+
+
+def test_what_was_lost_at_the_end_of_a_term_was_not_given(ledger: Command) -> None:
+    """Whether the line for cron that takes it out has run or not: a threshold told 40 % before and 100 % after it."""
+    for amount, begin, end in (("2", "1970-01-01", "1970-02-01"), ("0.5", "1970-01-01", "1970-01-02"),
+                               ("4", "2099-01-01", "2099-01-02")):
+        ledger(f"deposit chem {amount} --currency EUR --from {begin}T00:00Z --until {end}T00:00Z")
+    ledger("charge job.xml --rates rates.toml -q")          # on the first day, so that it costs half of the longer term
+    options = ("", "--until 1970-02-01T00:00Z", "--until 1970-01-01T00:10Z", "--until 2099-01-02T12:00Z", "--by start")
+    before = [ledger(f"usage {more}").out for more in options]
+    assert [text.splitlines()[2].split()[1:3] for text in before] == [
+        ["1.00", "1.00"], ["2.5", "1.00"], ["2.5", "0"], ["1.00", "1.00"], ["1.00", "1.00"]]
+    assert ledger("expire").code == 0
+    assert [ledger(f"usage {more}").out for more in options] == before

@@ -7,18 +7,25 @@ from hypothesis import strategies as st
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext
+from sssjob.translators.records import htcondor_history
+from sssjob.translators.records.base import RecordTranslator
 from sssjob.translators.records.sacct import TRANSLATOR
 
 _LATE = "JobID|State|Start|End|ElapsedRaw|AllocTRES|Cluster|JobName|Account|User|Partition|Reservation"
 _EARLY = "JobID|JobName|Account|User|Cluster|State|Start|End|ElapsedRaw|AllocTRES|Comment"
 
 
-def _read(text: str, **options: str) -> tuple[list[Job], dict[str, int], Findings]:
+_EXTRACT = ("ClusterId", "JobBatchName", "Owner", "AcctGroup", "RemoteWallClockTime", "JobStartDate", "CompletionDate",
+            "Cmd")
+
+
+def _read(text: str, reader: RecordTranslator = TRANSLATOR, **options: str) -> tuple[
+        list[Job], dict[str, int], Findings]:
     from io import BytesIO
 
     context = ReadContext(options={"timezone": "UTC", **options})
-    assert TRANSLATOR.stream is not None
-    stream = TRANSLATOR.stream(BytesIO(text.encode()), context)
+    assert reader.stream is not None
+    stream = reader.stream(BytesIO(text.encode()), context)
     return list(stream), dict(stream.counts.reasons), context.findings
 
 
@@ -103,3 +110,30 @@ def test_nobody_else_pays(name: str, comment: str) -> None:
     jobs, reasons, _ = _read(f"{_EARLY}\n{_early(name, comment)}\n")
     assert {(job.project, job.user) for job in jobs} <= {("chem", "ann")}
     assert len(jobs) + sum(reasons.values()) == 1
+
+
+@pytest.mark.parametrize(("name", "command", "taken"), [
+    ("x|bio", "a.sh", True), ("|", "", True), ("x", "a|b|c", True), ("x|", "|", False), ("x", "a||", True),
+    ("x|eve|bio|100|1700000000|1700000100", "a.sh", False)])
+def test_an_extract_of_htcondor(name: str, command: str, taken: bool) -> None:
+    """Attributes that are neither numbers nor names may hold it; a row that could be two people's is refused."""
+    line = f"7|{name}|ann|chem|100|1700000000|1700000100|{command}\n"
+    jobs, reasons, findings = _read(line, htcondor_history.TRANSLATOR, columns=",".join(_EXTRACT), machine="helix")
+    assert _whose(jobs) == ([(name or None, "chem", "ann", "helix")] if taken else []), findings
+    assert reasons == ({} if taken else {"columns": 1})
+    assert any("SSS542" in str(finding) for finding in findings) is taken
+
+
+@given(name=_texts, command=_texts)
+def test_nobody_else_pays_by_an_extract(name: str, command: str) -> None:
+    """Whatever a user writes into the texts that are his."""
+    line = f"7|{name}|ann|chem|100|1700000000|1700000100|{command}\n"
+    jobs, _, _ = _read(line, htcondor_history.TRANSLATOR, columns=",".join(_EXTRACT), machine="helix")
+    assert [(job.project, job.user) for job in jobs] in ([("chem", "ann")], [])
+
+
+def test_a_line_end_in_an_extract_is_told() -> None:
+    """What stands between the pieces may be forged, and only a piece shows it."""
+    text = "7|x\n8|y|bob|bio|100|1700000000|1700000100|z\nq|ann|chem|100|1700000000|1700000100|a.sh\n"
+    _, reasons, findings = _read(text, htcondor_history.TRANSLATOR, columns=",".join(_EXTRACT), machine="helix")
+    assert reasons == {"columns": 2} and any("rows beside it part of that text" in str(f) for f in findings)

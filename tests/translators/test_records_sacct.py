@@ -344,3 +344,23 @@ def test_an_odd_member_of_what_was_asked_for_costs_itself() -> None:
     assert [(p.tag, p.text) for p in job.requested.properties()] == [("Memory", "4"), ("Resource", "2")]
     assert [f.message for f in context.findings if f.rule == "SSS542"] == [
         "ReqTRES cpu '?' is no whole number; it is left out", "ReqTRES node 'x' is no whole number; it is left out"]
+
+
+@pytest.mark.parametrize(("columns", "texts", "joules"), [
+    ("", "", "51007"), ("|ConsumedEnergyRaw", "|", "51007"), ("|ConsumedEnergyRaw", "|0", "51007"),
+    ("|ConsumedEnergyRaw", "|51012", "51012"), ("|ConsumedEnergy|ConsumedEnergyRaw", "|2.5K|", "2500.0")])
+def test_energy_is_what_its_column_says_else_what_the_resources_say(columns: str, texts: str, joules: str) -> None:
+    """A log without the column of energy was charged no energy, though AllocTRES says how much it was."""
+    data = (f"JobID|ElapsedRaw|Start|End|State|AllocTRES{columns}\n"
+            f"5|60|1795000000|1795000060|COMPLETED|billing=8,cpu=8,energy=51007,mem=32G,node=1{texts}\n")
+    (job,) = jobs_of(data.encode())[0]
+    assert [p.text for p in job.delivered.all("Resource") if p.get("name") == "Energy"] == [joules]
+
+
+def test_energy_of_the_json_form() -> None:
+    """It says energy among the resources that were assigned."""
+    data = (b'{"jobs": [{"job_id": 5, "cluster": "c", "state": {"current": ["COMPLETED"]}, "nodes": "n1", "time": '
+            b'{"start": 1795000000, "end": 1795000060, "elapsed": 60}, "tres": {"allocated": [{"type": "cpu", "count": '
+            b'8}, {"type": "energy", "count": 51007}, {"type": "node", "count": 1}]}}]}')
+    (job,) = jobs_of(data, sacct_json.TRANSLATOR)[0]
+    assert [p.text for p in job.delivered.all("Resource") if p.get("name") == "Energy"] == ["51007"]

@@ -167,12 +167,12 @@ def _worked(hundredths: int) -> tuple[str, str, str]:
     return "LRM", "GpuDuration", str((hundredths + 50) // 100)
 
 
-def energy_of(texts: list[str]) -> list[Property]:
-    """The energy of ConsumedEnergyRaw, else of ConsumedEnergy. Rejected: number."""
+def energy_of(texts: list[str]) -> Property | None:
+    """The energy of ConsumedEnergyRaw, else of ConsumedEnergy; None where neither says one. Rejected: number."""
     raw, rounded_text = texts
     energy = (thousands(raw, "consumedenergyraw") if raw else None) or (
         thousands(rounded_text, "consumedenergy") if rounded_text else None)
-    return [_Resource("Resource", energy, _ENERGY)] if energy else []
+    return _Resource("Resource", energy, _ENERGY) if energy else None
 
 
 def time_limit(text: str, name: str) -> int | None:

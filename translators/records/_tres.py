@@ -8,10 +8,9 @@ puts those of other texts of the form there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sssjob.document.element import Property
@@ -25,7 +24,7 @@ from sssjob.translators.records._values import amount, count, thousands
 _ITEM: Final = re.compile(r"([a-z]+(?:/[^=,|]*)?)=(0|[1-9][0-9]{0,14})([KMGTP]?)", re.ASCII)
 _FORMS: Final = 64                  # texts that differ in more than numbers
 _TOTAL: Final = {"metric": "Total"}
-#: Resources of what was assigned that another column measures, and of what was asked for that nobody asks for.
+#: Resources that stand in ``TRES.energy``, and those of what was asked for that nobody asks for.
 _ELSEWHERE: Final = {"AllocTRES": ("Energy",), "ReqTRES": ("Billing", "Energy")}
 #: Numbers by which it is seen where those of a form come out: each is told from each and from sums of them.
 _MARK: Final = 4_000_003
@@ -38,7 +37,7 @@ _TEXTS: Final = 1 << 10
 class TRES:
     """cpu, nodes: counts; size, total: the text of the memory of ReqTRES, and what it comes to; properties: what
     becomes of the rest in Delivered (of AllocTRES, memory among them) or Requested (of ReqTRES, without its memory, of
-    which ReqMem says how it is meant)."""
+    which ReqMem says how it is meant); energy: of AllocTRES, what the steps used, which ConsumedEnergy says too."""
 
     cpu: int | None = None
     nodes: int | None = None
@@ -46,6 +45,7 @@ class TRES:
     total: Property | None = None
     properties: tuple[Property, ...] = ()
     gpus_differ: str = field(default="")
+    energy: Property | None = None
 
 
 def tres(text: str, name: str) -> TRES:
@@ -64,6 +64,8 @@ def tres(text: str, name: str) -> TRES:
             rest.append((kind, number))
     resources, result.gpus_differ = _resources(rest)
     kept = [p for p in resources if p.get("name") not in _ELSEWHERE[name]]
+    if name == "AllocTRES":
+        result.energy = next((p for p in resources if p.get("name") == "Energy"), None)
     if memory is not None and name == "AllocTRES":
         kept.insert(0, leaf("Memory", memory[0], {"units": memory[1]} | _TOTAL))
     elif memory is not None and memory[0]:
@@ -203,20 +205,34 @@ def _form(text: str) -> TresForm | None:
 
 def memory_place(form: TresForm) -> tuple[int, int] | None:
     """(which number of a form is its memory, bytes of one); None where no memory is said."""
-    for at, (before, behind) in enumerate(pairwise(form.pieces)):
-        if before == "mem=" or before.endswith(",mem="):
-            return at, byte_factor(f"{behind[:1].strip(',') or 'M'}B")
-    return None
+    at = _which(form, "mem")
+    return None if at is None else (at, byte_factor(f"{form.pieces[at + 1][:1].strip(',') or 'M'}B"))
+
+
+def energy_place(form: TresForm) -> tuple[int, int] | None:
+    """(which number of a form is its energy, joules of one); None where no energy is said."""
+    at = _which(form, "energy")
+    return None if at is None else (at, 1)
+
+
+def _which(form: TresForm, kind: str) -> int | None:
+    """Which number of a form is that of a kind."""
+    return next((at for at, before in enumerate(form.pieces[:-1]) if f",{before}".endswith(f",{kind}=")), None)
+
+
+#: Class, tag, attributes and number of a property.
+_Place = tuple[type[Property], str, dict[str, str], int]
 
 
 class _Places(NamedTuple):
     """Where the numbers of a form come out. cpu, node: which numbers are these, -1: None; total: of the memory (number,
-    letter of its unit, class, attributes); properties: (class, tag, attributes, number) of each."""
+    letter of its unit, class, attributes); properties, energy: (class, tag, attributes, number) of each."""
 
     cpu: int
     node: int
     total: tuple[int, str, type[Property], dict[str, str]] | None
-    properties: tuple[tuple[type[Property], str, dict[str, str], int], ...]
+    properties: tuple[_Place, ...]
+    energy: _Place | None
 
 
 class TresTexts(dict[str, TRES]):
@@ -246,14 +262,15 @@ class TresTexts(dict[str, TRES]):
             places = self._places[form] = self._learn(self.forms.forms[form])
         if places is None:
             return None
-        cpu, node, memory, properties = places
+        cpu, node, memory, properties, energy = places
         size, total = "", None
         if memory is not None:
             place, letter, memory_class, of_total = memory
             size = numbers[place] + letter
             total = memory_class("Memory", Decimal(numbers[place]), of_total)
         return TRES(int(numbers[cpu]) if cpu >= 0 else None, int(numbers[node]) if node >= 0 else None, size, total,
-                    tuple([kind(tag, Decimal(numbers[at]), attributes) for kind, tag, attributes, at in properties]))
+                    tuple([kind(tag, Decimal(numbers[at]), attributes) for kind, tag, attributes, at in properties]),
+                    energy=None if energy is None else energy[0](energy[1], Decimal(numbers[energy[3]]), energy[2]))
 
     def _learn(self, form: TresForm) -> _Places | None:
         """The places of a form, by what is made of numbers that are told apart; None where one does not come out as it
@@ -268,10 +285,17 @@ class TresTexts(dict[str, TRES]):
         at = {Decimal(number): n for n, number in enumerate(match.groups())}
         result = tres(text, self.name)
         total = result.total
-        numbers = [p.value for p in (*result.properties, *([] if total is None else [total]))]
+        numbers = [p.value for p in (*result.properties, *(p for p in (total, result.energy) if p is not None))]
         if result.gpus_differ or any(number not in at for number in numbers) or (result.cpu, result.nodes) != (
                 _MARK - 1 if form.cpu >= 0 else None, _MARK - 2 if form.node >= 0 else None):
             return None
         return _Places(form.cpu, form.node, None if total is None or not isinstance(total.value, Decimal) else (
-            at[total.value], result.size.lstrip("0123456789"), type(total), total.attributes), tuple(
-            (type(p), p.tag, p.attributes, at[p.value]) for p in result.properties if isinstance(p.value, Decimal)))
+            at[total.value], result.size.lstrip("0123456789"), type(total), total.attributes),
+            tuple(_place(p, at) for p in result.properties),
+            None if result.energy is None else _place(result.energy, at))
+
+
+def _place(item: Property, at: Mapping[Decimal, int]) -> _Place:
+    """Where the number of a property stands. at: number -> which one it is."""
+    assert isinstance(item.value, Decimal)
+    return type(item), item.tag, item.attributes, at[item.value]

@@ -27,7 +27,7 @@ of 7.4; extracts in APEL's tests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, BinaryIO, ClassVar, Final, cast
 
@@ -38,6 +38,7 @@ from sssjob.lrm.htcondor import NUMBERS, cpu, ended_at, host_of, in_use, peak, s
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys
+from sssjob.translators.records._delimiters import joined
 from sssjob.translators.records._json import Begun, taken, values
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._usage import GRID, whole
@@ -53,6 +54,17 @@ _EXTRACT: Final = ("globaljobid", "owner", "remotewallclocktime", "remoteusercpu
                    "enteredcurrentstatus", "residentsetsize_raw", "imagesize_raw", "requestcpus")
 #: Times that sites charge by in place of the wall time: without runs that were lost, or of the last run only.
 _COMMITTED: Final = ("CommittedTime", "CommittedSlotTime", "LastRemoteWallClockTime")
+#: Attributes that are numbers, and names that a submitter is given or that no text is; all others may hold a delimiter.
+_COUNTED: Final = frozenset((
+    "clusterid", "procid", "jobuniverse", "jobstatus", "qdate", "jobstartdate", "jobcurrentstartdate", "completiondate",
+    "enteredcurrentstatus", "remotewallclocktime", "remoteusercpu", "remotesyscpu", "cumulativesuspensiontime",
+    "numjobstarts", "numshadowstarts", "requestcpus", "requestmemory", "requestdisk", "requestgpus", "cpusprovisioned",
+    "gpusprovisioned", "machineattrcpus0", "memoryusage", "residentsetsize", "residentsetsize_raw", "imagesize",
+    "imagesize_raw", "exitcode", "exitsignal", "holdreasoncode", "cputmult", *(name.lower() for name in _COMMITTED)))
+_NAMED: Final = frozenset((
+    "globaljobid", "owner", "user", "projectname", "acctgroup", "accountinggroup", "remotehost", "lastremotehost",
+    "exitbysignal", "x509userproxysubject", "x509userproxyvoname", "x509userproxyfirstfqan"))
+_COUNT: Final = re.compile(r"(?:-?\d[\d.eE+-]{0,40}|undefined|error)?", re.ASCII | re.IGNORECASE)
 _DELIMITERS: Final = {"tab": "\t", "blank": " ", "comma": ","}
 _EXPRESSION: Final = re.compile(r"/Expr\((.*)\)/", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z_][\w.]{0,255})\s*=\s*(.*)", re.ASCII | re.DOTALL)
@@ -124,11 +136,29 @@ class _Reading(Reading):
         fields = [f.strip() for f in line.text.strip().split(self.delimiter if self.delimiter != " " else None)]
         columns = self.columns or (*_EXTRACT, "cputmult")[:len(fields)]
         if len(fields) != len(columns):
-            raise Rejected("columns", f"{len(fields)} columns in place of {len(columns)}")
+            fields = self._put_right(fields, columns, line.number)
         fields_by_name = dict(zip(columns, fields, strict=True))
         if self.columns is None:
             fields_by_name["completiondate"] = fields_by_name["enteredcurrentstatus"]
         return (self.given(self._record(_Ad(fields_by_name), line.number)),)
+
+    def _put_right(self, fields: list[str], columns: Sequence[str], line: int) -> list[str]:
+        """Make a row of as many fields as there are columns, where texts of a user may hold the delimiter. Rejected:
+        columns."""
+        free = [column for column in columns if column not in _COUNTED | _NAMED]
+        row = joined(fields, columns, self.delimiter, free=free, form=_may_be)
+        if row is None:
+            if len(fields) < len(columns) and free:
+                self.tell("SSS544", "columns", "the line may be a piece of a row that a line end in a text has broken, "
+                          "and rows beside it part of that text: read the output of condor_history -json, or an "
+                          f"extract without {', '.join(free)}", line)
+            raise Rejected("columns", f"{len(fields)} columns in place of {len(columns)}" + (
+                ", and a delimiter that is part of a text cannot be told: print the extract with one that no text holds"
+                if len(fields) > len(columns) else ""))
+        for column, text in zip(columns, row, strict=True):
+            if self.delimiter in text:
+                self.tell("SSS542", column, f"the delimiter stands in {column}, which takes it", line)
+        return row
 
     def rest(self) -> Iterable[Job]:
         """A job at the end of the input: it is whole where its last line is."""
@@ -316,6 +346,11 @@ def _json_ad(ad: Any) -> _Ad:
     json_ad = _Ad(attributes)
     json_ad.nested = nested
     return json_ad
+
+
+def _may_be(text: str, column: str) -> bool:
+    """Whether an attribute of an extract may have a text."""
+    return column not in _COUNTED or _COUNT.fullmatch(text) is not None
 
 
 def _of_global(global_id: str | None) -> str | None:

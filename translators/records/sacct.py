@@ -28,7 +28,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._broken import parted_from, unbroken
-from sssjob.translators.records._delimiters import FREE, joined
+from sssjob.translators.records._delimiters import FREE, joined, may_be
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._sacct_rows import (
     COUNTED,
@@ -72,7 +72,8 @@ COLUMNS: Final[dict[str, str]] = {
     "eligible": "Extension EligibleStamp", "start": "StartTime", "end": "EndTime", "elapsedraw": "Delivered/Duration",
     "elapsed": "Delivered/Duration", "suspended": "SuspendDuration", "timelimitraw": "Requested/Duration",
     "timelimit": "Requested/Duration", "alloccpus": "Delivered/Processors", "ncpus": "Delivered/Processors",
-    "alloctres": "Delivered/Processors, NodeCount, Memory, Resource", "cputimeraw": "Delivered/Processors",
+    "alloctres": "Delivered/Processors, NodeCount, Memory, Resource (Energy where ConsumedEnergy says none)",
+    "cputimeraw": "Delivered/Processors",
     "reqcpus": "Requested/Processors", "reqtres": "Requested/*", "reqmem": "Requested/Memory",
     "reqnodes": "Requested/NodeCount", "allocnodes": "Delivered/NodeCount", "nnodes": "Delivered/NodeCount",
     "nodelist": "Delivered/Node", "totalcpu": "CpuDuration", "usercpu": "CpuDuration", "systemcpu": "CpuDuration",
@@ -220,7 +221,7 @@ class Rows(Reading):
             fields = fields[:-1]
             if len(fields) == len(self.columns):
                 return fields
-        return joined(fields, self.columns, self.delimiter, by_form=len(self.free) > 1)
+        return joined(fields, self.columns, self.delimiter, form=may_be if len(self.free) > 1 else None)
 
     def fold(self, row: Mapping[str, str], number: int) -> Iterable[Job]:
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
@@ -272,8 +273,8 @@ class Rows(Reading):
         self._times(r, columns.times(row))
         self._state(r, columns.ended(row))
         self._amounts(r, columns.held(row), columns.states_tres)
-        if r.ran and (energy := energy_of(energies)):
-            r.delivered += energy
+        if r.ran and (energy := energy_of(energies) or self.assigned[columns.held(row)[0]].energy):
+            r.delivered.append(energy)
         if raw and raw != ident:
             r.more.append(("LRM", "JobIDRaw", raw))
         if first or two or three or four:
