@@ -183,7 +183,7 @@ def _using(amounts: tuple[int | None, ...]) -> tuple[Property, ...]:
 #: What many jobs have in common: who they are of, how they ended, what they used.
 _HEADS: Final = Once(_heading)
 _STATED: Final = Once(_stating)
-_USED: Final = Once(_using)
+USED: Final = Once(_using)
 _STATES: Final = Once(partial(_as_extension, "LRM", "State"))
 
 
@@ -254,7 +254,7 @@ def _add_slots(items: list[Item], r: Record) -> None:
         items.append(Requested(r.requested))
     if not r.ran:
         return
-    items_made: list[Item] = [*_USED[r.processors, r.nodes]]
+    items_made: list[Item] = [*USED[r.processors, r.nodes]]
     if r.wall is not None:
         items_made.append(_Duration("Duration", r.wall))
     if r.node is not None:

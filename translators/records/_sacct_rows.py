@@ -32,8 +32,8 @@ _PEAKS: Final[Once[str, dict[str, str]]] = Once(lambda unit: {"units": unit, "me
 _WHO: Final = ("user", "uid", "group", "gid", "account", "cluster", "partition", "qos", "reservation")
 _TIMES: Final = ("submit", "eligible", "start", "end", "elapsedraw", "elapsed", "suspended", "restarts")
 _ENDED: Final = ("state", "exitcode", "reason")
-COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes", "timelimitraw", "timelimit")
-_HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", *COUNTED)
+COUNTED: Final = ("reqcpus", "reqnodes", "alloccpus", "ncpus", "allocnodes", "nnodes")
+_HELD: Final = ("alloctres", "reqtres", "reqmem", "nodelist", "cputimeraw", "timelimitraw", "timelimit", *COUNTED)
 _USED: Final = ("totalcpu", "usercpu", "systemcpu", "maxrss", "maxvmsize")
 _MEASURED: Final = ("tresusageintot", "elapsedraw", "elapsed")
 _MORE: Final = ("jobname", "workdir", "jobidraw", "planned", "reserved", "consumedenergyraw", "consumedenergy",
@@ -104,7 +104,7 @@ class RunRows:
 
 
 class RowCounts(NamedTuple):
-    """What the columns of counts of a row say. requested: Processors, NodeCount and Duration that were asked for."""
+    """What the columns of counts of a row say. requested: Processors and NodeCount that were asked for."""
 
     processors: int | None
     nodes: int | None

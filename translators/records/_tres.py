@@ -224,7 +224,7 @@ def _which(form: TresForm, kind: str) -> int | None:
 _Place = tuple[type[Property], str, dict[str, str], int]
 
 
-class _Places(NamedTuple):
+class Places(NamedTuple):
     """Where the numbers of a form come out. cpu, node: which numbers are these, -1: None; total: of the memory (number,
     letter of its unit, class, attributes); properties, energy: (class, tag, attributes, number) of each."""
 
@@ -241,27 +241,35 @@ class TresTexts(dict[str, TRES]):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name, self.forms = name, TresForms()
-        self._places: dict[int, _Places | None] = {}
+        self._places: dict[int, Places | None] = {}
 
     def __missing__(self, text: str) -> TRES:
         if not LONGEST:             # the tests read every log with care, too
             return tres(text, self.name)
-        cut = self.forms.cut(text)
-        result = (None if cut is None else self._put(*cut)) or tres(text, self.name)
+        cut = self.parted(text)
+        result = tres(text, self.name) if cut is None else self._put(*cut)
         if len(text) < _SHORT:
             if len(self) >= _TEXTS:
                 self.clear()
             self[text] = result
         return result
 
-    def _put(self, form: int, numbers: tuple[str, ...]) -> TRES | None:
-        """The numbers of a text of a form in their places; None where the form has none."""
+    def parted(self, text: str) -> tuple[int, tuple[str, ...], Places] | None:
+        """(which form, its numbers, where they come out) of a text; None where ``tres`` has to look at it."""
+        cut = self.forms.cut(text)
+        places = None if cut is None else self.places(cut[0])
+        return None if cut is None or places is None else (*cut, places)
+
+    def places(self, form: int) -> Places | None:
+        """Where the numbers of a form come out; None where it has none."""
         try:
-            places = self._places[form]
+            return self._places[form]
         except KeyError:
             places = self._places[form] = self._learn(self.forms.forms[form])
-        if places is None:
-            return None
+            return places
+
+    def _put(self, form: int, numbers: tuple[str, ...], places: Places) -> TRES:
+        """The numbers of a text of a form in their places."""
         cpu, node, memory, properties, energy = places
         size, total = "", None
         if memory is not None:
@@ -272,7 +280,7 @@ class TresTexts(dict[str, TRES]):
                     tuple([kind(tag, Decimal(numbers[at]), attributes) for kind, tag, attributes, at in properties]),
                     energy=None if energy is None else energy[0](energy[1], Decimal(numbers[energy[3]]), energy[2]))
 
-    def _learn(self, form: TresForm) -> _Places | None:
+    def _learn(self, form: TresForm) -> Places | None:
         """The places of a form, by what is made of numbers that are told apart; None where one does not come out as it
         is."""
         if len(form.free) > _MARKED:
@@ -289,7 +297,7 @@ class TresTexts(dict[str, TRES]):
         if result.gpus_differ or any(number not in at for number in numbers) or (result.cpu, result.nodes) != (
                 _MARK - 1 if form.cpu >= 0 else None, _MARK - 2 if form.node >= 0 else None):
             return None
-        return _Places(form.cpu, form.node, None if total is None or not isinstance(total.value, Decimal) else (
+        return Places(form.cpu, form.node, None if total is None or not isinstance(total.value, Decimal) else (
             at[total.value], result.size.lstrip("0123456789"), type(total), total.attributes),
             tuple(_place(p, at) for p in result.properties),
             None if result.energy is None else _place(result.energy, at))

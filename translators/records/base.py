@@ -291,17 +291,25 @@ class Reading:
                           f"{taken[0]} is taken", number)
         return None if taken is None else taken[1]
 
-    def time(self, text: str, name: str, number: int, near: int | None = None) -> int | None:
-        """Epoch seconds of a time as digits or as ISO 8601; None where absent. near: as of ``epoch``. Rejected: time,
-        zone."""
+    def plain_moment(self, text: str) -> int | None:
+        """Epoch seconds of a time that needs no thought: seconds, or one of a day whose clocks go on evenly and which
+        was seen before; None of any other text."""
         if len(text) == 19:
             day, minutes, seconds = self._days.get(text[:11]), _MINUTES.get(text[11:16]), _SECONDS.get(text[16:])
             if day is not None and minutes is not None and seconds is not None:
                 return day + minutes + seconds
+        elif text.isdigit() and text.isascii() and len(text) <= 10 and 0 < (value := int(text)) < EPOCHS:
+            return value
+        return None
+
+    def time(self, text: str, name: str, number: int, near: int | None = None) -> int | None:
+        """Epoch seconds of a time as digits or as ISO 8601; None where absent. near: as of ``epoch``. Rejected: time,
+        zone."""
+        quick = self.plain_moment(text)
+        if quick is not None:
+            return quick
         if text.isdigit() and text.isascii() and len(text) <= 20:
             value = int(text)
-            if 0 < value < EPOCHS:
-                return value
             return None if value == 0 or value in UNSET else moment(value, name)
         if not text or text in ("Unknown", "None", "N/A", "-1"):
             return None

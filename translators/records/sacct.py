@@ -22,14 +22,16 @@ from typing import ClassVar, Final
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.errors import UsageError
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 from sssjob.lrm.slurm import NOWHERE, stated
 from sssjob.translators.base import ReadContext
 from sssjob.translators.recognise import by_beginning
+from sssjob.translators.records import _again
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._broken import parted_from, unbroken
 from sssjob.translators.records._delimiters import FREE, joined, may_be
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._sacct_plans import PlannedRow, RowPlans
 from sssjob.translators.records._sacct_rows import (
     COUNTED,
     ENDS,
@@ -87,6 +89,7 @@ COLUMNS: Final[dict[str, str]] = {
 }
 _OTHER: Final = "print the log with another --delimiter, and name it with the option delimiter"
 _COMPONENTS: Final = 10_000
+_NAMED: Final = 1 << 14         # texts of whose a job is that are remembered
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
 
 
@@ -110,11 +113,17 @@ class Rows(Reading):
         self.others: list[tuple[int, str]] = []     # columns that become Extensions because option keep asks for it
         self.rows = Columns(())
         self.orders = Once(Columns)
-        self.who = Once(self._names)
+        self.who = Once(self._names, most=_NAMED)
         self.assigned, self.wanted = TresTexts("AllocTRES"), TresTexts("ReqTRES")
         self.counted = Once(self._counts, self.findings)
+        self.limited = Once(self._limit, self.findings)
         self.memory = Once(self._memory, self.findings)
         self.run: RunRows | None = None
+        self.planned: PlannedRow | None = None      # a run of one row so far, whose job is known
+        self.runs = 0                               # that have begun
+        self.has_steps = False                      # of the last run, so that the next one may have some
+        self.plans: RowPlans | None = None          # of rows as they come
+        self.all_plans = Once(self._plans)
         self.clock = "ElapsedRaw"           # the column that tells how long the job at hand took
         self.header = self.head = ""        # the last header; the one above the rows of the run
         self.texts: list[str] = []          # the rows of the run, where they are kept, and headers among them
@@ -140,7 +149,7 @@ class Rows(Reading):
             return False
         self._name(line.text.split(self.delimiter))
         self.header = line.text
-        if self.keeping and self.run is not None:
+        if self.keeping and (self.run or self.planned):
             self.texts.append(line.text)
         return True
 
@@ -157,7 +166,8 @@ class Rows(Reading):
             names = names[:-1]
         self.columns = [n.strip().partition("%")[0].lower() for n in names]
         self.free = [i for i, n in enumerate(self.columns) if n in FREE]
-        self.rows = Columns(tuple(self.columns))
+        self.rows = self.orders[tuple(self.columns)]
+        self.plans = self.all_plans[self.rows] if _again.LONGEST and not self.keep_all else None
         lost = [n.strip() for n, low in zip(names, self.columns, strict=True)
                 if low not in COLUMNS and low not in EXTENSIONS]
         if self.keep_all:
@@ -180,10 +190,12 @@ class Rows(Reading):
             self.piece = fields
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
         fields.append("")
-        before = self.run
-        done = self._folded(self.rows, ident, fields, line.number)
+        before, plans = self.runs, self.plans
+        planned = None if plans is None or self.has_steps or "." in ident or "+" in ident else plans.of(
+            fields, ident, line.number)
+        done = self._folded(self.rows, ident, fields, line.number) if planned is None else self._begun(planned)
         if self.keeping:
-            if self.run is not before:
+            if self.runs > before:
                 self.head, self.texts = self.header, []
             if len(self.texts) < _KEPT:
                 self.texts.append(line.text)
@@ -227,36 +239,74 @@ class Rows(Reading):
         """Add a row, by name of the column, to the run it belongs to; gives the job before it when a new one begins."""
         return self._folded(self.orders[tuple(row)], row["jobid"], [*row.values(), ""], number)
 
+    def _begun(self, planned: PlannedRow) -> Iterable[Job]:
+        """Begin a run with a row whose job is known; gives the job before it."""
+        done = self.rest()
+        self.planned = planned
+        self.runs += 1
+        return done
+
     def _folded(self, columns: Columns, ident: str, row: list[str], number: int) -> Iterable[Job]:
-        run, offset, base = self.run, "", ident
+        offset, base = "", ident
         if "." in ident or "+" in ident:
+            if self.planned is not None:            # the row tells more of that run
+                self._look_at(self.planned)
+            run = self.run
             ident, _, step = ident.partition(".")
             base, _, offset = ident.partition("+")
             if step:
                 if run is None or run.base != base or offset not in run.parts:
                     raise Rejected("orphan", f"step {escape(row[columns.id], 60)}, whose job does not stand before it")
+                self.has_steps = True
                 self.step(run.parts[offset], step, columns.used(row), row[columns.exit])
                 if columns.measured is not None:
                     run.parts[offset].gpus_worked(*columns.measured(row))
                 return ()
-        self.at = number
-        record = self._record(columns, row, ident, number)
-        cpu, peak, swap = using(columns.used(row))
+        run = self.run
+        part = self._part(columns, row, ident, number)
         if run is not None and offset and run.base == base and len(run.parts) >= _COMPONENTS:
             raise Rejected("too-long", f"a job of more than {_COMPONENTS} components")
         done: Iterable[Job] = ()
         if run is None or not offset or run.base != base or offset in run.parts:
             done = self.rest()
             run = self.run = RunRows(base)
-        part = run.parts[offset] = Part(record, cpu)
+            self.runs += 1
+            self.has_steps = False
+        run.parts[offset] = part
+        return done
+
+    def _look_at(self, planned: PlannedRow) -> None:
+        """Read the row of a run whose job was known, for its job will be another one."""
+        self.planned, self.run = None, RunRows(planned.ident)
+        self.run.parts[""] = self._part(self.rows, planned.row, planned.ident, planned.number)
+
+    def _part(self, columns: Columns, row: list[str], ident: str, number: int) -> Part:
+        """What a row of a job, or of a component, says. Rejected."""
+        self.at = number
+        record = self._record(columns, row, ident, number)
+        cpu, peak, swap = using(columns.used(row))
+        part = Part(record, cpu)
         if peak is not None or swap is not None:
             part.grow(peak, swap)
-        return done
+        return part
 
     def rest(self) -> Iterable[Job]:
         """The last job."""
-        run, self.run = self.run, None
-        return () if run is None else (self.given(whole_record(run)),)
+        run, planned, self.run, self.planned = self.run, self.planned, None, None
+        if planned is None:
+            return () if run is None else (self.given(whole_record(run)),)
+        if planned.machine is None:
+            self.nameless(planned.number)
+        self.counts.jobs += 1
+        return (planned.job(),)
+
+    def _plans(self, columns: Columns) -> RowPlans:
+        """The plans of rows with these columns."""
+        context = self.context
+        options = {name: text for name, text in context.options.items() if name != "columns"}
+        learns = Rows(ReadContext("-", Findings("-"), limits=context.limits, options=options))
+        learns.nameless(0)
+        return RowPlans(self, columns, learns)
 
     # -- the record of a row
     def _record(self, columns: Columns, row: list[str], ident: str, number: int) -> Record:
@@ -317,7 +367,7 @@ class Rows(Reading):
 
     def _amounts(self, r: Record, texts: Texts, states_tres: bool) -> None:
         """Add what a job was assigned and asked for."""
-        alloc, req, reqmem, nodelist, raw, *counts = texts
+        alloc, req, reqmem, nodelist, raw, limited, limit, *counts = texts
         number = r.line
         allocated = self.assigned[alloc]
         r.ran = ((r.start is not None or r.wall not in (None, 0)) and (
@@ -339,6 +389,9 @@ class Rows(Reading):
             r.requested += requested
             if allocated.gpus_differ:
                 self.tell("SSS541", "Resource", f"GPU: AllocTRES {allocated.gpus_differ}", number)
+        time_limit_asked = self.limited[limited, limit]
+        if time_limit_asked is not None:
+            r.requested.append(time_limit_asked)
         memory = asked.total if reqmem == asked.size or not reqmem[:1].isdigit() else self.memory[reqmem]
         if memory is not None:
             r.requested.append(memory)
@@ -395,11 +448,12 @@ class Rows(Reading):
         n = self.first("Requested/NodeCount", number, ("ReqNodes", many), ("ReqTRES", asked.nodes), ("NNodes", nodes))
         if n:
             yield leaf("NodeCount", n)
-        raw = row["timelimitraw"]
-        limit = self.asked(time_limit, raw if raw[:1].isdigit() else row["timelimit"],
-                           "TimelimitRaw" if raw[:1].isdigit() else "Timelimit")
-        if limit is not None:
-            yield leaf("Duration", limit)
+
+    def _limit(self, texts: Texts) -> Property | None:
+        """The time limit that was asked for, of TimelimitRaw and Timelimit. An odd one is told."""
+        raw, text = texts
+        limit = self.asked(time_limit, *((raw, "TimelimitRaw") if raw[:1].isdigit() else (text, "Timelimit")))
+        return None if limit is None else leaf("Duration", limit)
 
     def _memory(self, text: str) -> Property | None:
         """ReqMem; before 21.08 it ends in c (a CPU) or n (a node). An odd one is told."""
