@@ -51,6 +51,7 @@ bench: $(VENV)/.development
 	$(PY) -m bench.routing
 	$(PY) -m bench.exchange
 	$(PY) -m bench.psij_core
+	$(PY) -m bench.psij_batch
 	$(PY) -m bench.psij_local
 	$(PY) -m bench.psij_async
 	$(PY) -m bench.fluxexec

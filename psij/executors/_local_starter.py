@@ -46,6 +46,8 @@ from psij.executors._local_ends import file_to_write
 from psij.executors._local_inherited import group, inherited
 
 _MAIN = Path(__file__).with_name("_local_starter_main.py")
+#: It imports its program, of which the bytecode is kept: a script would be compiled at each start.
+_IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); import _local_starter_main"
 _HEADER, _RINGS, _PACKET = 8, 1 << 63, 1 << 16       # as in _local_starter_main
 _FIRST_S, _LATER_S = 10.0, 60.0     # patience with its own start, with the start of a job
 _BIG = 1 << 18                      # bytes of a request
@@ -289,9 +291,11 @@ def _new() -> Starter:
     with ExitStack() as stack:
         (channel, reports, bell), its = zip(*(_pair(stack) for _ in range(3)), strict=True)
         descriptors = [end.fileno() for end in its]
+        writes = ["-B"] if sys.dont_write_bytecode or sys.pycache_prefix else []
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_MAIN), *map(str, descriptors), file_to_write()], cwd="/",
-                                 pass_fds=descriptors,
+            [sys.executable, "-I", "-S", *writes, "-c", _IMPORT, str(_MAIN.parent), *map(str, descriptors),
+             file_to_write()],
+            cwd="/", pass_fds=descriptors,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         popen.returncode = 0        # we wait for it ourselves
         for end in its:

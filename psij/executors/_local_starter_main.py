@@ -1,6 +1,6 @@
-"""The starter process itself: run as a script by ``_local_starter``, never imported.
+"""The starter process itself: all that the interpreter that ``_local_starter`` starts imports, and nobody else.
 
-``python -I -S _local_starter_main.py CHANNEL REPORTS BELL ENDS``, sockets that keep packets apart and the file to which
+Its arguments are CHANNEL REPORTS BELL ENDS, sockets that keep packets apart and the file to which
 it adds how jobs end (see ``_local_ends``; empty: none). It imports nothing but built-in and extension modules, because
 the memory that it has is the least that a job can be measured to have.
 

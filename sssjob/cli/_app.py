@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "lint": "Say what is doubtful in batch scripts for their own resource manager.",
     "list": "List the jobs of the journal.",
     "log": "Print the history of jobs.",
+    "lsp": "Serve an editor: findings, meanings, conversions of scripts.",
     "match": "Say whether an offer meets what a document requests.",
     "merge": "Put what is known of returned jobs into their group.",
     "mjf": "Machine/Job Features: read, check, write and serve them.",
@@ -65,7 +66,6 @@ COMMANDS: Final = {
     "survey": "List what scripts leave to the site, and draft its profile.",
     "top": "Show how groups and jobs go on.",
     "verify": "Say who signed what a document says.",
-    "lsp": "Serve an editor: findings, meanings, conversions of scripts.",
     "wait": "Wait for the end of jobs.",
 }
 _MODULES: Final = {"flux-exec": "flux_exec", "list": "list_"}

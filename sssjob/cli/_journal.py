@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +15,7 @@ from sssjob.cli._findings import problem, say, show
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import following_site_option, settings_for
 from sssjob.cli._together import together
+from sssjob.document.lexical import utc
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def lines(records: Sequence[dict[str, Any]]) -> str:
 
 def instant(seconds: float) -> str:
     """A time as people read it, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return utc(seconds, "%Y-%m-%d %H:%M:%S")
 
 
 def facts(job: Running) -> list[dict[str, Any]]:

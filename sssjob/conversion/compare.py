@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
 from sssjob.document.element import Container, Property
 from sssjob.document.inherit import distinct, effective
-from sssjob.document.lexical import LexicalError
+from sssjob.document.lexical import LexicalError, utc
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.nodeset import NodeSet
 from sssjob.document.units import from_bytes, to_bytes
@@ -48,7 +47,6 @@ _FILES: Final = frozenset(("InputFile", "OutputFile", "ErrorFile"))
 _NAME: Final = re.compile(r"(?<!\{)\{name\}(?!\})")
 #: What stands for the successor of a job of another system (decisions 21).
 _SUCCESSOR: Final = re.compile(r"@JOBID:([^@]*)@")
-_LATEST: Final = 250_000_000_000        # seconds, in the year 9892
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +235,8 @@ def shown(p: Property) -> str:
             return text
     if p.tag == "Dependency":
         return _SUCCESSOR.sub(r"\1", text)
-    if p.tag in _TIMES and isinstance(p.value, int) and abs(p.value) < _LATEST:
-        return datetime.fromtimestamp(p.value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if p.tag in _TIMES and isinstance(p.value, int):
+        return utc(p.value)
     if p.tag == "NotificationList":
         return ",".join(sorted({w.strip() for w in text.split(",") if w.strip()}))
     if p.tag == "Extension" and p.attributes.get("name") == "Array":

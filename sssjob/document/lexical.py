@@ -284,10 +284,11 @@ def write_datetime(value: int) -> str:
 _DURATION_FORM = "Duration, seconds, as 3600"
 
 
-def utc(seconds: int) -> str:
-    """A time as people read it: ``2030-01-01T00:00:00Z``; the seconds where no calendar has it."""
+def utc(seconds: float, form: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    """A time as people read it: ``2030-01-01T00:00:00Z``, or in another form of strftime; the seconds where no calendar
+    has it."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(seconds, UTC).strftime(form)
     except (ValueError, OverflowError, OSError):
         return str(seconds)
 

@@ -56,12 +56,12 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
     for name, manager in (("alpha", "slurm"), ("beta", "sge")):
         (tmp_path / f"{name}.toml").write_text(f"name = '{name}'\nmanager = '{manager}'\n{RUN}")
     (tmp_path / "beta.xml").write_text(OFFER.format("all.q", 2))
-    found = Sites(tmp_path, *(lab.install(str(fake.__file__), fake.COMMANDS, tmp_path / name, tmp_path / "bin")
+    sites = Sites(tmp_path, *(lab.install(str(fake.__file__), fake.COMMANDS, tmp_path / name, tmp_path / "bin")
                               for name, fake in (("alpha", slurm), ("beta", sge))))
-    found.offer("batch")
-    yield found
-    found.alpha.close()
-    found.beta.close()
+    sites.offer("batch")
+    yield sites
+    sites.alpha.close()
+    sites.beta.close()
 
 
 def listed(sssjob: Command, *options: str) -> list[tuple[object, ...]]:
@@ -243,10 +243,10 @@ def test_where_it_is_and_why_and_its_price(sssjob: Command, sites: Sites) -> Non
     assert sssjob("submit", "-q", "job.xml", *BOTH).code == 0
     assert sssjob("wait", "one", "--timeout", "60").code == 0
     document = sssjob("status", "@2").out
-    said = facts(document)
-    assert said["Site"] == ["beta"] and said["Price"] == ["2.01 CHF"]
-    assert said["Route"][0] == "rank 2 of 2, preference 1, 2.01 CHF"
-    assert said["Route"][1].startswith("alpha, nosuch: refused: ") and len(said["Route"]) == 2
+    promise = facts(document)
+    assert promise["Site"] == ["beta"] and promise["Price"] == ["2.01 CHF"]
+    assert promise["Route"][0] == "rank 2 of 2, preference 1, 2.01 CHF"
+    assert promise["Route"][1].startswith("alpha, nosuch: refused: ") and len(promise["Route"]) == 2
     assert facts(sssjob("status", "@1").out)["Site"] == ["alpha"]
     (sites.folder / "done.xml").write_text(document)
     shown = sssjob("show", "done.xml").out
@@ -280,9 +280,9 @@ def test_what_is_run_at_a_site_is_charged_by_its_rates(sssjob: Command, sites: S
     if site == "gamma":
         monkeypatch.setenv("SSSJOB_JOURNAL", "/dev/null/j.db")
     assert sssjob("run", "-q", "many.xml", "--site", f"{site}.toml", "-o", "done.xml").code == 0
-    told = [[p.text for p in job.all("Extension") if p.get("name") == "Site"]
+    named = [[p.text for p in job.all("Extension") if p.get("name") == "Site"]
             for job, _ in read_document((sites.folder / "done.xml").read_bytes()).jobs()]
-    assert told == [[site], [site]]
+    assert named == [[site], [site]]
     charged = sssjob("charge", "done.xml", "--sites", f"{site}.toml")
     assert charged.code == 0 and f"{site}: 2 jobs: 2 charged" in charged.err, charged
     assert sssjob("run", "-q", "done.xml", "--executor", "local", "-o", "again.xml").code == 0
@@ -337,9 +337,9 @@ def test_many_over_three_sites(sssjob: Command, sites: Sites, monkeypatch: pytes
     assert sorted(done) == sorted(sites.ran())
     assert {one["site"] for one in done.values()} == {"beta", "gamma"}       # all that waited at alpha was moved
     for name, one in done.items():
-        said = facts(sssjob("status", one["key"]).out)
-        assert (said["Site"], said["Price"], said["Route"][0].partition(",")[0]) == (
-            [one["site"]], ["1.00 EUR"], f"rank {len(said['Route'])} of 3"), name
+        route = facts(sssjob("status", one["key"]).out)
+        assert (route["Site"], route["Price"], route["Route"][0].partition(",")[0]) == (
+            [one["site"]], ["1.00 EUR"], f"rank {len(route['Route'])} of 3"), name
     (sites.folder / "done.xml").write_text(sssjob("status", done["job0"]["key"]).out)
     assert "1 charged, 1.00 EUR" in sssjob("charge", "done.xml", "--sites", "alpha.toml,beta.toml,gamma.toml").err
 

@@ -125,14 +125,15 @@ def _a_fault(chance: random.Random, manager: Manager, kind: str) -> Fault:
     roles = {"submit": manager.submit, "cancel": manager.cancel}
     command = roles[kind] if kind in roles and chance.random() < 0.6 else chance.choice(manager.ask)
     submits = command == manager.submit
-    made: Fault = chance.choice([
+    fault: Fault = chance.choice([
         {"kill": "before"}, {"kill": "after"}, {"kill": "after"}, {"sleep": 5}, {"sleep": 5, "after": True},
         {"after": True, "stdout": "hm\n"}, {"stdout": ""}, {"exit": -9, "after": True}, {"exit": -9},
         {"exit": 1, "stderr": manager.later or "down"} if not submits or manager.later else {"stdout": "hm\n"},
         {"exit": 1, "stderr": "no"} if not submits else {"exit": 1, "stderr": "invalid account"},
         {"cut": chance.randint(0, 300)} if not submits else {"after": True, "stdout": ""},
         {"edit": [["^", "\x1b "]]} if not submits else {"after": True, "exit": 0, "stdout": "warning\n"}])
-    return {"command": command, "skip": chance.choice([0, 0, 0, 1, 2, 5]), "times": chance.choice([1, 1, 2, 5]), **made}
+    return {"command": command, "skip": chance.choice([0, 0, 0, 1, 2, 5]), "times": chance.choice([1, 1, 2, 5]),
+            **fault}
 
 
 # --- carrying it out -----------------------------------------------------------------------------------------------
@@ -180,9 +181,9 @@ def _heal(lab: Lab, manager: Manager) -> None:
 
 def _ticking(lab: Lab, seconds: float) -> None:
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
+    while (remaining := until - time.monotonic()) > 0:
         lab.tick()
-        time.sleep(min(left, _TICK_S))
+        time.sleep(min(remaining, _TICK_S))
 
 
 def _wait(lab: Lab, pid: int) -> None:
@@ -218,13 +219,13 @@ def _client(plan: Plan, folder: Path) -> Client:
     patch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
     enter(patch, Lab(folder / "lab"), manager.fake.COMMANDS)
     calls = os.open(folder / "callbacks", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    told = Listener.job_status_changed
+    listener = Listener.job_status_changed
     kept = []
 
     def note(self: Any, job: Any, status: Any) -> None:
         kept.append(self)       # so that no other one gets its id
         os.write(calls, f"{os.getpid()} {id(self)} {status.state.name}\n".encode())
-        told(self, job, status)
+        listener(self, job, status)
 
     patch.setattr(Listener, "job_status_changed", note)
     patient = {"command_timeout": 3.0} if plan["manager"] == "pbs" else {}      # some of its questions are processes
@@ -306,14 +307,14 @@ def complaints(folder: Path, lab: Lab, dropped: list[Record], plan: Plan) -> Ite
     for row, events in rows:
         of_job = [event.data["tag"] for event in events if event.kind == "intent"]
         tags |= set(of_job)
-        made = [natives[tag] for tag in of_job if tag in natives]
+        of_this = [natives[tag] for tag in of_job if tag in natives]
         what = f"{row.key} ({row.native_id}, {row.outcome}, {row.exit_code})"
-        if len([job for job in made if job["tag"] not in gone and (job["start"] or not job["canceled"])]) > 1:
-            yield f"doubled: {what}: {[job['id'] for job in made]}"
+        if len([job for job in of_this if job["tag"] not in gone and (job["start"] or not job["canceled"])]) > 1:
+            yield f"doubled: {what}: {[job['id'] for job in of_this]}"
         if row.outcome is None:
             yield f"lost: {what} has no end"
-        elif (row.outcome, row.exit_code) not in _truths(made, gone, events, plan):
-            yield f"not true: {what}: {[_summary(job) for job in made]}, {_message(events)}"
+        elif (row.outcome, row.exit_code) not in _truths(of_this, gone, events, plan):
+            yield f"not true: {what}: {[_summary(job) for job in of_this]}, {_message(events)}"
         yield from _order(what, [event.data["state"] for event in events if event.kind == "status"])
     for tag in natives.keys() - tags:
         yield f"nobody's: native job {natives[tag]['id']}"
@@ -326,26 +327,26 @@ def complaints(folder: Path, lab: Lab, dropped: list[Record], plan: Plan) -> Ite
         yield from _order(f"callbacks of {job} in {pid}", states)
 
 
-def _truths(made: list[Record], gone: set[str], events: list[Any], plan: Plan) -> set[tuple[str, int | None]]:
+def _truths(natives: list[Record], gone: set[str], events: list[Any], plan: Plan) -> set[tuple[str, int | None]]:
     """Ends that are true of a job."""
     canceled = any(event.kind == "cancel" for event in events)
-    if not made:
+    if not natives:
         refused = any(event.kind == "intent" for event in events)       # it was tried, and no job was made
         return {("skipped", None), *([("canceled", None)] if canceled else []),
                 *([("failed", None)] if refused else [])}
-    found: set[tuple[str, int | None]] = set()
-    for job in made:
+    truths: set[tuple[str, int | None]] = set()
+    for job in natives:
         if job["tag"] in gone:
-            found |= {("failed", None), ("canceled", None)} if canceled else {("failed", None)}
+            truths |= {("failed", None), ("canceled", None)} if canceled else {("failed", None)}
         if job["start"] is None:
-            found.add(("skipped", None))        # submitted with its dependencies, and their answer came first
+            truths.add(("skipped", None))        # submitted with its dependencies, and their answer came first
         if job["canceled"]:
-            found.add(("canceled", None))
+            truths.add(("canceled", None))
             if plan["manager"] in _TELLS_NO_CANCEL:
-                found.add(("failed", None))     # its record is that of any kill, and who asked for it may be gone
+                truths.add(("failed", None))     # its record is that of any kill, and who asked for it may be gone
         elif job["end"] is not None:
-            found.add(("failed" if job["exit"] else "done", job["exit"]))
-    return found
+            truths.add(("failed" if job["exit"] else "done", job["exit"]))
+    return truths
 
 
 _TELLS_NO_CANCEL = ("sge", "pbs_classic", "nqsv", "cobalt")
@@ -387,8 +388,8 @@ def _one(seed: int, folder: Path) -> None:
         wrong = carry_out(plan, folder)
     except Exception as error:
         wrong = [repr(error)]
-    found = {"seed": seed, "manager": plan["manager"], "wrong": wrong, "seconds": round(time.monotonic() - began, 1)}
-    sys.stdout.write(json.dumps(found) + "\n")
+    outcome = {"seed": seed, "manager": plan["manager"], "wrong": wrong, "seconds": round(time.monotonic() - began, 1)}
+    sys.stdout.write(json.dumps(outcome) + "\n")
     sys.stdout.flush()
     if not wrong:
         with suppress(OSError):
