@@ -146,11 +146,17 @@ def _make(key: Hashable, call: _Call) -> None:
     try:
         call()
     except BaseException:       # SystemExit too: it would end the thread and nothing else
-        import logging
-
-        logging.getLogger("psij").exception("A status callback of job %s failed", key)
+        log_failure("A status callback of job %s failed", key)
     finally:
         _mine.delivering = False
+
+
+def log_failure(text: str, *details: object) -> None:
+    """Log what was just raised in a thread that has to go on, whatever the program's handlers of the log raise."""
+    with suppress(Exception):
+        import logging
+
+        logging.getLogger("psij").exception(text, *details)
 
 
 _deliverers: dict[int, _Deliverer] = {}     # by process id: threads do not survive a fork

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import math
 import os
 import queue
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from psij._delivery import log_failure
 from psij.executors import _local_proc as proc
 from psij.executors._local_starter import Report, Starter, ask_end, end_of
 
@@ -33,7 +33,6 @@ _RECHECK_S = 0.05   # seconds between looks where there are no process descripto
 _ZOMBIES_S = 1.0    # seconds after SIGKILL for which a process group counts where its members cannot be seen
 _TICKS = os.sysconf("SC_CLK_TCK")
 _FEW = 1000         # timers that may lie about
-_log = logging.getLogger("psij")
 _Call = Callable[[], None]
 
 
@@ -210,7 +209,7 @@ class Engine:
         try:
             call()
         except Exception:
-            _log.exception("Error while looking after a local job")
+            log_failure("Error while looking after a local job")
 
     def _take_requests(self) -> None:
         with suppress(BlockingIOError):         # somebody else has read the wake-up

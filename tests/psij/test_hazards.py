@@ -290,6 +290,15 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "signal.signal(signal.SIGALRM, lambda *_: sys.exit(0)); signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
         "while True: jobs.append(submit('sleep 0.2'))\n",
         "True []\n"),
+    "a log that cannot be written": (
+        "import logging\n"
+        "class Broken(logging.Handler):\n"
+        "    def handle(self, record): raise RuntimeError('no log')\n"
+        "logging.getLogger().addHandler(Broken())\n"
+        "job, names = Job(JobSpec('/bin/sh', ['-c', 'exit 3'])), []\n"
+        "def note(job, status): names.append(status.state.name); raise ValueError\n"
+        "job.set_job_status_callback(note); executor.submit(job); tell(job.wait(60)); print(names)\n",
+        "FAILED 3 None\n['QUEUED', 'ACTIVE', 'FAILED']\n"),
     "a handler that submits just before the end": (
         "jobs = []\n"
         "def handle(*_): len(jobs) < 30 and jobs.append(submit('echo x >>out'))\n"
@@ -569,6 +578,16 @@ for ask in (lambda: executor.submit(job), lambda: executor.attach(twin, "1")):
     except psij.SubmitException as e: print(e)
 print(job.status.state.name, twin.status.state.name, executor.list())
 """
+
+
+def test_an_object_that_submits_when_the_interpreter_has_ended(tmp_path: Path) -> None:
+    program = (
+        "class Last:\n"
+        "    def __del__(self, job=Job(JobSpec('/bin/true')), submit=executor.submit, no=SubmitException, out=print):\n"
+        "        try: submit(job)\n"
+        "        except no as e: out(e)\n"
+        "submit('exit 0').wait(60); sys.modules['last'] = Last()\n")
+    assert _run(program, tmp_path, ["env"]) == (0, "the program has ended: its interpreter takes no more jobs\n", "")
 
 
 @pytest.mark.parametrize("isolated", [True, False])
