@@ -1,8 +1,10 @@
-"""One thread per process that learns of the end of jobs, keeps their time limits and ends what is to be ended.
+"""One loop per process that learns of the end of jobs, keeps their time limits and ends what is to be ended.
 
-Nothing is polled: the thread sleeps until a starter reports an end, a process descriptor (pidfd) is readable, a limit
+Nothing is polled: it sleeps until a starter reports an end, a process descriptor (pidfd) is readable, a limit
 is due or a request comes. (Only where a process has no descriptor, for lack of them, it looks now and then.)
-Everything about a running process is changed by this thread only. What is to be looked at in the table of processes is
+Everything about a running process is changed by the thread that has the turn to run the loop, called the engine's
+thread here: one of its own, or the one that calls callbacks while it has none to call, so that an end that it sees is
+told without another thread being woken. What is to be looked at in the table of processes is
 gathered, so that ending many jobs does not read it many times.
 """
 
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from psij._delivery import log_failure
+from psij._delivery import lend, log_failure
 from psij.executors import _local_proc as proc
 from psij.executors._local_starter import Report, Starter, ask_end, end_of
 
@@ -132,6 +134,11 @@ class Engine:
         self._sleeps_until = 0.0
         self._numbers = itertools.count()
         self._due: dict[Watched, int | None] = {}      # to be looked at; the signal for its members, or None
+        self._turn: queue.SimpleQueue[None] = queue.SimpleQueue()      # something where the own thread is to go on
+        self._turns = threading.Lock()          # around what follows
+        self._offered = False       # nobody has the turn: the own thread has left it to the one that calls callbacks
+        self._lent = False          # that one has it
+        self._wanted = False        # that one waits for it
 
     def watch(self, watched: Watched, at_once: bool = True) -> None:
         """Look after a process that was just started or attached. at_once: else ``wake`` is to follow soon."""
@@ -172,9 +179,10 @@ class Engine:
     def wake(self) -> None:
         """Have the thread look what there is to do."""
         if self._thread is not None:
-            self._rouse()
+            self.rouse()
 
-    def _rouse(self) -> None:
+    def rouse(self) -> None:
+        """Have the loop make another round."""
         with suppress(BlockingIOError):         # full: it will wake up anyway
             os.write(self._wake, b"x")
 
@@ -190,14 +198,48 @@ class Engine:
                     stack.callback(os.close, fd)
                     os.set_blocking(fd, False)
                 self._selector.register(self._woken, selectors.EVENT_READ, self._take_requests)
+                self._offer = lend(self)
                 thread = threading.Thread(target=self._run, name="psij-local", daemon=True)
                 thread.start()
                 self._thread = thread
                 stack.pop_all()
-                self._rouse()       # for what was posted before
+                self._turn.put(None)
+                self.rouse()        # for what was posted before
 
     def _run(self) -> None:
+        """The own thread."""
         while True:
+            self._turn.get()
+            self.work(lambda: self._wanted)
+            with self._turns:
+                self._offered, self._wanted = self._wanted, False
+                if not self._offered:           # it is not wanted any more
+                    self._turn.put(None)
+            if self._offered:
+                self._offer()
+
+    def take(self) -> bool:
+        """Whether the turn is the caller's, because the own thread has left it, or has not yet begun."""
+        with self._turns, suppress(queue.Empty):
+            if not self._offered:
+                self._turn.get_nowait()
+            self._offered, self._lent = False, True
+            return True
+        self._wanted = True
+        self.rouse()
+        return False
+
+    def leave(self) -> None:
+        """Have the own thread run the loop from now on."""
+        with self._turns:
+            self._wanted = False
+            if self._offered or self._lent:
+                self._offered = self._lent = False
+                self._turn.put(None)
+
+    def work(self, over: Callable[[], bool]) -> None:
+        """Run the loop until it is over, which is asked after each round."""
+        while not over():
             for key, _ in self._selector.select(self._timeout()):
                 self._guarded(key.data)
             self._take_timers()

@@ -299,6 +299,28 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "def note(job, status): names.append(status.state.name); raise ValueError\n"
         "job.set_job_status_callback(note); executor.submit(job); tell(job.wait(60)); print(names)\n",
         "FAILED 3 None\n['QUEUED', 'ACTIVE', 'FAILED']\n"),
+    "a callback that blocks leaves ends, limits and cancels to others": (
+        "over = threading.Event()\n"
+        "def block(job, status):\n"
+        "    if status.final:\n"
+        "        tell(submit('sleep 30', 0.2).wait(60))\n"
+        "        last = submit('sleep 30'); last.cancel(); tell(last.wait(60))\n"
+        "        tell(submit('exit 4').wait(60)); over.set()\n"
+        "for _ in range(3):\n"
+        "    job = Job(JobSpec('/bin/true')); over.clear(); job.set_job_status_callback(block); executor.submit(job)\n"
+        "    print(over.wait(60))\n",
+        "FAILED 143 timeout\nCANCELED 143 cancel\nFAILED 4 None\nTrue\n" * 3),
+    "the thread that calls callbacks sees the ends itself while it has none to call": (
+        "from psij.executors import _local_run\n"
+        "ended, threads = _local_run.LocalRun.ended, []\n"
+        "def note(run, outcome): threads.append(threading.current_thread().name); ended(run, outcome)\n"
+        "_local_run.LocalRun.ended = note\n"
+        "until = time.monotonic() + 60\n"
+        "while threads[-3:] != ['psij-callbacks'] * 3 and time.monotonic() < until:\n"
+        "    job = Job(JobSpec('/bin/sleep', ['0.02'])); job.set_job_status_callback(lambda job, status: None)\n"
+        "    executor.submit(job); job.wait(60)\n"
+        "print(threads[-1])\n",
+        "psij-callbacks\n"),
     "a handler that submits just before the end": (
         "jobs = []\n"
         "def handle(*_): len(jobs) < 30 and jobs.append(submit('echo x >>out'))\n"
