@@ -41,7 +41,7 @@ class Duty(Protocol):
         """The caller has calls to make: the other thread is to do it."""
 
     def rouse(self) -> None:
-        """Called by any thread: end the wait for an event."""
+        """Called by any thread: end the wait for an event. Raises OSError where it cannot be ended any more."""
 
 
 class _Deliverer:
@@ -67,7 +67,12 @@ class _Deliverer:
         """Have a call made; those of one key in their order."""
         self._queue.put((key, call))
         if self._doing and self._doing != threading.get_ident() and self.duty is not None:
-            self.duty.rouse()
+            try:
+                self.duty.rouse()
+            except OSError:         # the program has closed its descriptors: who does it will not come back
+                with self._lock:
+                    self.duty, self._doing = None, 0
+                    self._new_worker()
         if self._worker is None:
             self._start()
         if not self._watching:

@@ -299,6 +299,18 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "def note(job, status): names.append(status.state.name); raise ValueError\n"
         "job.set_job_status_callback(note); executor.submit(job); tell(job.wait(60)); print(names)\n",
         "FAILED 3 None\n['QUEUED', 'ACTIVE', 'FAILED']\n"),
+    "descriptors of psij are closed": (
+        "job, names = Job(JobSpec('/bin/true')), []\n"
+        "job.set_job_status_callback(lambda job, status: None); executor.submit(job); job.wait(60); time.sleep(0.1)\n"
+        "os.closerange(3, 256)\n"
+        "for _ in range(2):\n"
+        "    try: submit('exit 0')\n"
+        "    except SubmitException as e: print(e)\n"
+        "other = Job(); other.set_job_status_callback(lambda job, status: names.append(status.state))\n"
+        "from psij import JobStatus\n"
+        "other.status = JobStatus(JobState.COMPLETED); other.wait(60); print(names)\n",
+        2 * ("the program has closed descriptors that it did not open, those of psij among them: no local job can be "
+             "started or followed any more\n") + "[QUEUED, ACTIVE, COMPLETED]\n"),
     "a callback that blocks leaves ends, limits and cancels to others": (
         "over = threading.Event()\n"
         "def block(job, status):\n"
