@@ -4,6 +4,9 @@ It starts with the first callback and is a daemon; at the end of the program wha
 callback that raises is logged. One that waits, submits or cancels is safe, because states are set by other threads. One
 that blocks for seconds keeps its thread, and another thread goes on with the queue; the later calls of the same job
 wait for it. A forked child gets threads of its own.
+
+While it has no calls to make, the thread may wait for what brings the next ones (``Duty``): then no other thread has to
+wake it.
 """
 
 from __future__ import annotations
@@ -15,13 +18,30 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import queue
 
 PATIENCE_S = 1.0        # a call that lasts between once and twice this long holds nobody up any more
 _Call = Callable[[], None]
+
+
+class Duty(Protocol):
+    """A loop that waits for events. It has a thread of its own, and is left to the worker while that has no calls."""
+
+    def take(self) -> bool:
+        """Whether the caller is to do it now. Else what ``lend`` gave is called when it may ask again."""
+
+    def work(self, over: Callable[[], bool]) -> None:
+        """Do it until it is over, which is looked at after each event."""
+
+    def leave(self) -> None:
+        """The caller has calls to make: the other thread is to do it."""
+
+    def rouse(self) -> None:
+        """Called by any thread: end the wait for an event. Raises OSError where it cannot be ended any more."""
 
 
 class _Deliverer:
@@ -40,10 +60,19 @@ class _Deliverer:
         self._watching = False
         self._watch: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._pid = os.getpid()
+        self.duty: Duty | None = None
+        self._doing = 0         # the worker's number while it does the duty
 
     def put(self, key: Hashable, call: _Call) -> None:
         """Have a call made; those of one key in their order."""
         self._queue.put((key, call))
+        if self._doing and self._doing != threading.get_ident() and self.duty is not None:
+            try:
+                self.duty.rouse()
+            except OSError:         # the program has closed its descriptors: who does it will not come back
+                with self._lock:
+                    self.duty, self._doing = None, 0
+                    self._new_worker()
         if self._worker is None:
             self._start()
         if not self._watching:
@@ -76,7 +105,7 @@ class _Deliverer:
                 self._current = None
                 if self._worker is not me:
                     break
-            key, call = self._queue.get()
+            key, call = self._next()
             with self._lock:
                 if key in self._held:
                     self._held[key].append(call)
@@ -86,6 +115,25 @@ class _Deliverer:
             _make(key, call)
             del call
         self._make_held(key)
+
+    def _next(self) -> tuple[Hashable, _Call]:
+        """The next call and its key. Until there is one, the duty is done where it can be had."""
+        while True:
+            duty = self.duty
+            if duty is not None and self._queue.empty() and duty.take():
+                self._doing = threading.get_ident()         # first: who puts a call after the look at the queue rouses
+                try:
+                    duty.work(lambda: not self._queue.empty())
+                except Exception:
+                    log_failure("Local jobs are not looked after any more")
+                    self.duty = duty = None
+                self._doing = 0
+            key, call = self._queue.get()
+            if call is _ask_again:
+                continue
+            if duty is not None:
+                duty.leave()
+            return key, call
 
     def _make_held(self, key: Hashable) -> None:
         """The call that blocked is over: make those that waited for it."""
@@ -146,11 +194,17 @@ def _make(key: Hashable, call: _Call) -> None:
     try:
         call()
     except BaseException:       # SystemExit too: it would end the thread and nothing else
-        import logging
-
-        logging.getLogger("psij").exception("A status callback of job %s failed", key)
+        log_failure("A status callback of job %s failed", key)
     finally:
         _mine.delivering = False
+
+
+def log_failure(text: str, *details: object) -> None:
+    """Log what was just raised in a thread that has to go on, whatever the program's handlers of the log raise."""
+    with suppress(Exception):
+        import logging
+
+        logging.getLogger("psij").exception(text, *details)
 
 
 _deliverers: dict[int, _Deliverer] = {}     # by process id: threads do not survive a fork
@@ -164,6 +218,17 @@ def _deliverer() -> _Deliverer:
 def deliver(key: Hashable, call: _Call) -> None:
     """Have the delivery thread call this after everything handed over before with the same key."""
     _deliverer().put(key, call)
+
+
+def _ask_again() -> None:
+    """Stands in the queue where a call does."""
+
+
+def lend(duty: Duty) -> _Call:
+    """Let the delivery thread of this process do a duty while it has no calls to make; what has it ask for it again."""
+    deliverer = _deliverer()
+    deliverer.duty = duty
+    return partial(deliverer.put, None, _ask_again)
 
 
 def calls_begun() -> int:

@@ -26,6 +26,7 @@ from types import BuiltinFunctionType, NoneType
 from typing import Any, Final, Generic, TypeVar
 
 from psij import _forks
+from psij._delivery import log_failure
 from psij.exceptions import SubmitException
 
 _T = TypeVar("_T")
@@ -143,7 +144,7 @@ def _guarded(call: Callable[[], object]) -> None:
     except SubmitException as e:
         _log.warning("What a signal handler asked for was not done: %s", e)
     except Exception:
-        _log.exception("What a signal handler asked for was not done")
+        log_failure("What a signal handler asked for was not done")
 
 
 class _Here:

@@ -30,8 +30,11 @@ def _gil_is_on() -> bool:
 
 
 def check_interpreter() -> None:
-    """Raise SubmitException in a subinterpreter, where a thread that is left ends the whole process with it, and
-    without the global interpreter lock: what several threads do to one object is proved with it alone."""
+    """Raise SubmitException in a subinterpreter, where a thread that is left ends the whole process with it, without
+    the global interpreter lock: what several threads do to one object is proved with it alone; and in an interpreter
+    that comes to its end, where no modules and threads are to be had."""
+    if sys.is_finalizing():
+        raise SubmitException("the program has ended: its interpreter takes no more jobs")
     if not _MAIN_INTERPRETER:
         raise SubmitException("jobs can be submitted and attached to in the main interpreter of a process only")
     if not _gil_is_on():

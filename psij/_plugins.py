@@ -207,6 +207,8 @@ class Registry:
         available = sorted(public for public in self.names() if not public.startswith("_"))
         close = difflib.get_close_matches(name.lower(), [*available, *self.aliases], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
+        if not available and not _OWN_ROOT.is_dir():
+            hint = f" The package psij lies in {_OWN_ROOT}, and it does not run from an archive: unpack it."
         return f"No such {self.kind}: {name!r}. Available {self.kind}s: {', '.join(available) or 'none'}.{hint}"
 
 

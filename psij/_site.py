@@ -31,6 +31,7 @@ from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
+from sssjob.places import configuration_files
 
 _TABLE: Final = "executors"
 _TEXTS: Final = ("account", "queue_name", "reservation_id")
@@ -93,7 +94,7 @@ def site_of(executor: str, config: type[JobExecutorConfig]) -> Site:
     types = _parameters(config)
     jobs: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    for path, needed in _files():
+    for path, needed in configuration_files("psij", "PSIJ_CONFIG"):
         table = _read(path, needed)
         for prefix, values in (("", table), *_tables(table.pop(_TABLE, {}), executor, path)):
             for name, value in values.items():
@@ -103,16 +104,6 @@ def site_of(executor: str, config: type[JobExecutorConfig]) -> Site:
                 (jobs if name in _OF_JOBS else settings)[name] = taken
     return Site(jobs, {name: value for name, value in settings.items()
                        if name in types and _VARIABLES.get(name, "") not in os.environ})
-
-
-def _files() -> list[tuple[Path, bool]]:
-    """The files, the one that counts least first, each with whether it has to be there."""
-    import platformdirs
-
-    system = reversed(platformdirs.site_config_dir("psij", multipath=True).split(os.pathsep))
-    stated = os.environ.get("PSIJ_CONFIG")
-    user = Path(stated) if stated else Path(platformdirs.user_config_dir("psij"), "config.toml")
-    return [*((Path(folder, "config.toml"), False) for folder in system), (user, bool(stated))]
 
 
 def _read(path: Path, needed: bool) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from psij.exceptions import InvalidJobException, InvalidJobTypeException
 from psij.job import Job
 from psij.job_attributes import JobAttributes
-from psij.job_spec import JobSpec
+from psij.job_spec import JobSpec, as_text
 from psij.resource_spec import ResourceSpec, ResourceSpecV1
 from psij.staging import StageIn, StageOut, StageOutFlags
 
@@ -95,6 +95,8 @@ def _check_command(spec: JobSpec) -> None:
         for index, argument in enumerate(texts or ()):
             _text(f"arguments[{index}]", argument)
     if spec._name is not None:
+        if type(spec._name) is not str:
+            spec._name = as_text(spec._name)
         _text("name", spec._name)
     if spec.launcher is not None:
         _text("launcher", spec.launcher)
@@ -144,7 +146,9 @@ def _check_attributes(attributes: object) -> None:
     if not isinstance(attributes, JobAttributes):
         raise InvalidJobTypeException(f"attributes must be JobAttributes, not {_kind(attributes)}")
     for name in ("queue_name", "account", "reservation_id"):
-        if getattr(attributes, name) is not None:
+        if (value := getattr(attributes, name)) is not None:
+            if type(value) is not str:
+                setattr(attributes, name, as_text(value))
             _text(f"attributes.{name}", getattr(attributes, name))
     _check_duration(attributes.duration)
     custom: Any = attributes.custom_attributes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,7 +37,8 @@ class AsyncJobStatusCallback(ABC):
 
     @abstractmethod
     async def job_status_changed(self, job: AsyncJob, job_status: JobStatus) -> None:
-        """Called once per status, in order, in the event loop in which the job was submitted. Exceptions are logged."""
+        """Called once per status, in order, in the event loop in which the job was submitted; when that is closed, in
+        the one in which the job is waited for next. Exceptions are logged."""
 
 
 class AsyncFunctionJobStatusCallback(AsyncJobStatusCallback):
@@ -91,30 +93,40 @@ class _Teller(JobStatusCallback):
 
     def __init__(self, job: AsyncJob) -> None:
         self._job, self._loop = job, asyncio.get_running_loop()
-        self._queue: asyncio.Queue[JobStatus] = asyncio.Queue()
+        self._statuses: deque[JobStatus] = deque()      # to be told
         self._task: asyncio.Task[None] | None = None
+        self._warned = False
 
     def job_status_changed(self, job: Job, job_status: JobStatus) -> None:
         """Called by psij's delivery thread."""
+        self._statuses.append(job_status)
         try:
-            self._loop.call_soon_threadsafe(self._put, job_status)
+            self._loop.call_soon_threadsafe(self._begin)
         except RuntimeError:        # the loop is closed: nobody listens in it
-            return
+            if not self._warned:
+                self._warned = True
+                _log.warning("Job %s is %s: its callbacks are told so when it is waited for in another event loop, for "
+                             "the one in which it was submitted is closed", job.id, job_status.state)
 
     def is_deaf(self) -> bool:
         """Whether nothing is told any more: its loop is closed."""
         return self._loop.is_closed()
 
-    def _put(self, status: JobStatus) -> None:
-        self._queue.put_nowait(status)
-        if self._task is None:
+    def move(self) -> None:
+        """Where the loop is closed, tell in the running one from now on; what could not be told as well."""
+        if self.is_deaf():
+            self._loop, self._task, self._warned, self._job._telling = asyncio.get_running_loop(), None, False, None
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None and self._statuses:
             self._task = self._loop.create_task(self._tell())
 
     async def _tell(self) -> None:
         _is_callback.set(True)
         try:
-            while not self._queue.empty():
-                status = self._job._telling = self._queue.get_nowait()
+            while self._statuses:
+                status = self._job._telling = self._statuses.popleft()
                 executor = self._job.executor
                 for cb in (self._job._cb, None if executor is None else executor._cb):
                     if cb is not None:
@@ -188,6 +200,11 @@ class AsyncJob:
         """Have the callbacks told in this event loop, from now on."""
         self._job.set_job_status_callback(_Teller(self))
 
+    def _move(self) -> None:
+        """Have the callbacks told in this event loop, where the one in which the job was submitted is closed."""
+        if isinstance(self._job._cb, _Teller):
+            self._job._cb.move()
+
     async def cancel(self) -> None:
         """Ask the executor to end the job; nothing happens if it is already final. Raises as ``Job.cancel``."""
         await asyncio.to_thread(self._job.cancel)
@@ -200,6 +217,7 @@ class AsyncJob:
         Returns the status that ended the wait, or None when the time was up.
         """
         seconds, targets = _ends_of_wait(timeout, target_states)
+        self._move()
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         if not await self._sleep(lambda: _reached(self._job.status.state, targets), deadline):
@@ -250,6 +268,7 @@ class AsyncJob:
     async def statuses(self) -> AsyncIterator[JobStatus]:
         """The present status and those that follow, up to the final one, as they are seen: a state that is left before
         the task runs again is passed over (a callback misses none)."""
+        self._move()
         with self._woken() as task:
             status = self._job.status
             yield status

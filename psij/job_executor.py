@@ -139,9 +139,10 @@ class JobExecutor(ABC):
         A job that no executor is bound to when its status changes (plug-ins do not know Job._bind) becomes this one's.
         Raises InvalidStateException, InvalidJobException; SubmitException in a subinterpreter.
         """
+        check_interpreter()
+
         from psij._validate import check_is_job, check_spec
 
-        check_interpreter()
         check_is_job(job)
         job._follow_here()
         job._check_unbound()

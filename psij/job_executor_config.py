@@ -57,7 +57,12 @@ class JobExecutorConfig:
 
     @property
     def work_directory(self) -> Path:
-        """Where psij keeps its own files; text is taken too."""
+        """Where psij keeps its own files; text is taken too. Raises SubmitException where the default is below a home
+        directory and there is none."""
+        if self._work_directory.parts[:1] == ("~",):
+            from psij.exceptions import SubmitException
+
+            raise SubmitException("there is no home directory for the files of psij: set PSIJ_WORK_DIRECTORY, or HOME")
         return self._work_directory
 
     @work_directory.setter

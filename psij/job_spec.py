@@ -41,7 +41,7 @@ class _PathMember:
         spec.__dict__[self._private] = Path(value) if isinstance(value, str) else value
 
 
-def _as_text(value: Any) -> Any:
+def as_text(value: Any) -> Any:
     """A path or a number as the text that a program gets; anything else as it is, for the checks to judge."""
     if type(value) is str:
         return value
@@ -128,7 +128,7 @@ class JobSpec:
         stated: Any = self._arguments
         if not isinstance(stated, list | tuple) or all(type(argument) is str for argument in stated):
             return self.arguments
-        return [_as_text(argument) for argument in stated]
+        return [as_text(argument) for argument in stated]
 
     @property
     def environment(self) -> dict[str, str] | None:
@@ -142,7 +142,7 @@ class JobSpec:
         self._environment: Any = env
         stated = env if isinstance(env, Mapping) else {}
         if stated is env and not (isinstance(env, dict) and all(type(value) is str for value in stated.values())):
-            self._environment = {key: _as_text(value) for key, value in stated.items()}
+            self._environment = {key: as_text(value) for key, value in stated.items()}
 
     @property
     def stage_in(self) -> set[StageIn] | None:

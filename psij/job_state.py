@@ -14,7 +14,8 @@ class JobState(Enum):       # _value_ is value, without the detour that costs a 
     """State of a job.
 
     NEW < QUEUED < STAGE_IN < ACTIVE < STAGE_OUT < CLEANUP < each of COMPLETED, FAILED, CANCELED. Two different final
-    states have no order. Numbers are those of psij-python's head; nothing here depends on them.
+    states have no order: neither is greater than the other. Numbers are those of psij-python's head; nothing here
+    depends on them.
     """
 
     NEW = 0
@@ -33,6 +34,18 @@ class JobState(Enum):       # _value_ is value, without the detour that costs a 
             return False
         mine, theirs = self._value_, other._value_
         return None if mine >= _FIRST_FINAL and theirs >= _FIRST_FINAL else mine > theirs
+
+    def __gt__(self, other: object) -> bool:
+        return self.is_greater_than(other) is True if isinstance(other, JobState) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self is other or self > other if isinstance(other, JobState) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        return other > self if isinstance(other, JobState) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return other >= self if isinstance(other, JobState) else NotImplemented
 
     @property
     def final(self) -> bool:

@@ -19,7 +19,7 @@ LINKED: Final = ("schemas", "templates", "translators")     # installed inside s
 
 #: Modules in sssjob/ itself -> the room they belong to.
 FLAT: Final = {module: room for room, modules in {
-    "ground": "errors limits packages processes version",
+    "ground": "errors limits packages places processes version",
     "document": "consequences findings rules",
     "front": "front __main__",
 }.items() for module in modules.split()}
@@ -30,7 +30,7 @@ MAY_IMPORT: Final = {room: set(others.split()) for room, others in {
     "ground": "",
     "lrm": "ground",
     "templates": "lrm",
-    "psij": "lrm templates",
+    "psij": "ground lrm templates",
     "schemas": "",
     "document": "ground lrm",
     "request": BELOW,

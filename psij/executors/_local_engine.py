@@ -1,8 +1,10 @@
-"""One thread per process that learns of the end of jobs, keeps their time limits and ends what is to be ended.
+"""One loop per process that learns of the end of jobs, keeps their time limits and ends what is to be ended.
 
-Nothing is polled: the thread sleeps until a starter reports an end, a process descriptor (pidfd) is readable, a limit
+Nothing is polled: it sleeps until a starter reports an end, a process descriptor (pidfd) is readable, a limit
 is due or a request comes. (Only where a process has no descriptor, for lack of them, it looks now and then.)
-Everything about a running process is changed by this thread only. What is to be looked at in the table of processes is
+Everything about a running process is changed by the thread that has the turn to run the loop, called the engine's
+thread here: one of its own, or the one that calls callbacks while it has none to call, so that an end that it sees is
+told without another thread being woken. What is to be looked at in the table of processes is
 gathered, so that ending many jobs does not read it many times.
 """
 
@@ -10,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import math
 import os
 import queue
@@ -21,104 +22,20 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
+from psij._delivery import lend, log_failure
+from psij.exceptions import SubmitException
 from psij.executors import _local_proc as proc
-from psij.executors._local_starter import Report, Starter, ask_end, end_of
+from psij.executors._local_starter import Report, Starter, end_of
+from psij.executors._local_watched import Outcome, Watched
 
 GRACE_S = 2.0       # seconds between SIGTERM and SIGKILL
 _RECHECK_S = 0.05   # seconds between looks where there are no process descriptors
 _ZOMBIES_S = 1.0    # seconds after SIGKILL for which a process group counts where its members cannot be seen
-_TICKS = os.sysconf("SC_CLK_TCK")
 _FEW = 1000         # timers that may lie about
-_log = logging.getLogger("psij")
 _Call = Callable[[], None]
-
-
-class Outcome(NamedTuple):
-    """How a process ended. why: None, cancel or timeout. What is None is not known: the process was not ours.
-
-    peak: as in ru_maxrss.
-    """
-
-    wait_status: int | None
-    cpu_s: float | None
-    peak: int | None
-    wall_s: float
-    why: str | None
-
-
-class Owner(Protocol):
-    """Who wants to know of the end of a process; called by the engine's thread."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """The process, and all members if it was ended on request, are gone."""
-
-
-@dataclass(slots=True, eq=False)
-class Watched:
-    """A process from its start (or attaching) to its end. pid 0: not started yet.
-
-    starter: which reports its end. child: it is ours to reap. own_session: it leads a session of its own. tag: the
-    value of proc.TAG in its environment. started: by the monotonic clock. limit: seconds from the start, or None.
-    begun: the engine looks after it. killed: when the first SIGKILL was due, by the monotonic clock. empty: the last
-    look found no member. known: processes seen to belong to it, by id and start. watching: those that it waits for.
-    teller: a descriptor that brings the report of another client's starter (``_local_starter.ask_end``),
-    whose id is parent.
-    """
-
-    owner: Owner
-    pid: int = 0
-    starter: Starter | None = None
-    child: bool = False
-    own_session: bool = True
-    tag: str | None = None
-    started: float = 0.0
-    limit: float | None = None
-    begun: bool = False
-    why: str | None = None
-    killing: bool = False
-    killed: float = 0.0
-    empty: bool = False
-    ended: float | None = None
-    wait_status: int | None = None
-    cpu_s: float | None = None
-    peak: int | None = None
-    done: bool = False
-    fd: int | None = None
-    teller: int | None = None
-    parent: int = 0
-    known: set[tuple[int, int]] = field(default_factory=set)
-    watching: set[int] = field(default_factory=set)
-    timer: list[Any] | None = None
-
-    def elsewhere(self, owner: Owner) -> Watched:
-        """The same process, to be looked after by a forked child of the one that looks after it now."""
-        parent = self.parent if self.starter is None else self.starter.pid
-        return Watched(owner, self.pid, own_session=self.own_session, tag=self.tag, started=self.started,
-                       limit=self.limit, known=set(self.known)).told_by(parent)
-
-    def told_by(self, parent: int) -> Watched:
-        """Have the starter of another process tell of the end, where the parent is one."""
-        self.parent, self.teller = parent, ask_end(self.pid, parent)
-        return self
-
-    def started_s(self) -> float:
-        """When the process started, seconds of CLOCK_BOOTTIME."""
-        for pid, start in self.known:
-            if pid == self.pid:
-                return start / _TICKS
-        return self.started - time.monotonic() + time.clock_gettime(time.CLOCK_BOOTTIME)
-
-    def seems_alive(self) -> bool:
-        """Whether the process is there, by its id and its session or what is known of it; it is noted then."""
-        now = proc.process(self.pid)
-        if now is None or not now.living or (self.own_session and now.session != self.pid):
-            return False
-        self.known = self.known or {(now.pid, now.start)}
-        return (now.pid, now.start) in self.known
 
 
 class Engine:
@@ -133,6 +50,11 @@ class Engine:
         self._sleeps_until = 0.0
         self._numbers = itertools.count()
         self._due: dict[Watched, int | None] = {}      # to be looked at; the signal for its members, or None
+        self._turn: queue.SimpleQueue[None] = queue.SimpleQueue()      # something where the own thread is to go on
+        self._turns = threading.Lock()          # around what follows
+        self._offered = False       # nobody has the turn: the own thread has left it to the one that calls callbacks
+        self._lent = False          # that one has it
+        self._wanted = False        # that one waits for it
 
     def watch(self, watched: Watched, at_once: bool = True) -> None:
         """Look after a process that was just started or attached. at_once: else ``wake`` is to follow soon."""
@@ -173,15 +95,18 @@ class Engine:
     def wake(self) -> None:
         """Have the thread look what there is to do."""
         if self._thread is not None:
-            self._rouse()
+            self.rouse()
 
-    def _rouse(self) -> None:
+    def rouse(self) -> None:
+        """Have the loop make another round."""
         with suppress(BlockingIOError):         # full: it will wake up anyway
             os.write(self._wake, b"x")
 
     def start(self) -> None:
-        """Start the thread, if that has not been done. Raises OSError, RuntimeError."""
+        """Start the thread, if that has not been done. Raises OSError, RuntimeError; SubmitException where the program
+        has closed the descriptors with which it works."""
         if self._thread is not None:
+            self._check_descriptors()
             return
         with self._lock, ExitStack() as stack:
             if self._thread is None:
@@ -190,15 +115,57 @@ class Engine:
                 for fd in (self._woken, self._wake):
                     stack.callback(os.close, fd)
                     os.set_blocking(fd, False)
+                self._pipe = os.fstat(self._wake).st_ino
                 self._selector.register(self._woken, selectors.EVENT_READ, self._take_requests)
+                self._offer = lend(self)
                 thread = threading.Thread(target=self._run, name="psij-local", daemon=True)
                 thread.start()
                 self._thread = thread
                 stack.pop_all()
-                self._rouse()       # for what was posted before
+                self._turn.put(None)
+                self.rouse()        # for what was posted before
+
+    def _check_descriptors(self) -> None:
+        with suppress(OSError):
+            if os.fstat(self._wake).st_ino == self._pipe:
+                return
+        raise SubmitException("the program has closed descriptors that it did not open, those of psij among them: no "
+                              "local job can be started or followed any more")
 
     def _run(self) -> None:
+        """The own thread."""
         while True:
+            self._turn.get()
+            self.work(lambda: self._wanted)
+            with self._turns:
+                self._offered, self._wanted = self._wanted, False
+                if not self._offered:           # it is not wanted any more
+                    self._turn.put(None)
+            if self._offered:
+                self._offer()
+
+    def take(self) -> bool:
+        """Whether the turn is the caller's, because the own thread has left it, or has not yet begun."""
+        with self._turns, suppress(queue.Empty):
+            if not self._offered:
+                self._turn.get_nowait()
+            self._offered, self._lent = False, True
+            return True
+        self._wanted = True
+        self.rouse()
+        return False
+
+    def leave(self) -> None:
+        """Have the own thread run the loop from now on."""
+        with self._turns:
+            self._wanted = False
+            if self._offered or self._lent:
+                self._offered = self._lent = False
+                self._turn.put(None)
+
+    def work(self, over: Callable[[], bool]) -> None:
+        """Run the loop until it is over, which is asked after each round."""
+        while not over():
             for key, _ in self._selector.select(self._timeout()):
                 self._guarded(key.data)
             self._take_timers()
@@ -210,7 +177,7 @@ class Engine:
         try:
             call()
         except Exception:
-            _log.exception("Error while looking after a local job")
+            log_failure("Error while looking after a local job")
 
     def _take_requests(self) -> None:
         with suppress(BlockingIOError):         # somebody else has read the wake-up

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from psij.executors import _local_proc as proc
 from psij.executors._environment import ENVIRONMENT
 from psij.executors._local_ends import End, find
-from psij.executors._local_engine import Outcome, Watched, engine
+from psij.executors._local_engine import engine
 from psij.executors._local_plan import Plan, for_launcher, make_plan, processors
 from psij.executors._local_records import head, read
 from psij.executors._local_spawn import Begun, LaunchError, Spawned, begin, end_marked, spawn
@@ -34,6 +34,7 @@ from psij.executors._local_staging import (
     spoil,
     staging,
 )
+from psij.executors._local_watched import Outcome, Watched
 from psij.job import Job
 from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec

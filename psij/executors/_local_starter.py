@@ -244,8 +244,9 @@ class Starter:
 
     def let_go(self) -> None:
         """Have it end when its jobs have."""
-        self.channel.close()
-        self.bell.close()
+        for end in (self.channel, self.bell):
+            with suppress(OSError):         # the program has closed it
+                end.close()
 
     def bury(self) -> None:
         """Let go of it when it has ended."""

@@ -11,10 +11,9 @@ Files are staged by this process, before the start and after the end; ``_local_s
 
 memory_max_bytes is the greatest peak of a process among the job's own and those it waited for, as Linux counts it:
 exact above some 11 MB; that of any smaller job cannot be told from the memory of the process that starts it, and is
-left out. ``_local_starter`` says why and how.
-
-The native identifier is the process id. ``LocalJobExecutor.reference(job)`` gives a longer text that stays right when
-ids are reused and after a restart of the machine; ``attach`` takes both.
+left out. ``_local_starter`` says why and how. The native identifier is the process id.
+``LocalJobExecutor.reference(job)`` gives a longer text that stays right when ids are reused and after a restart of the
+machine; ``attach`` takes both.
 """
 
 from __future__ import annotations
@@ -36,11 +35,12 @@ from psij._validate import attached_id
 from psij.exceptions import InvalidJobException, SubmitException
 from psij.executors import _local_ends
 from psij.executors import _local_proc as proc
-from psij.executors._local_engine import GRACE_S, Outcome, Watched, engine
+from psij.executors._local_engine import GRACE_S, engine
 from psij.executors._local_plan import make_plan, options
 from psij.executors._local_records import Record, bar, read
 from psij.executors._local_run import LocalRun, outcome_of
 from psij.executors._local_spawn import LaunchError
+from psij.executors._local_watched import Outcome, Watched
 from psij.executors.batch._terms import DEEDS, Order
 from psij.job import Job
 from psij.job_executor import JobExecutor

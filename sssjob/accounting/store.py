@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
-import platformdirs
-
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
+from sssjob.places import state_folder
 
 __all__ = ["Store", "default_place", "open_store", "shown"]
 
@@ -67,7 +66,14 @@ def default_place(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _own_folder() -> Path:
-    return Path(platformdirs.user_state_dir("sssjob"))
+    return state_folder("sssjob", "SSSJOB_LEDGER")
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether it is the folder of a ledger for which no place was stated."""
+    with suppress(AccessError):         # no home directory: there is none
+        return folder == _own_folder()
+    return False
 
 
 def shown(place: str) -> str:
@@ -204,7 +210,7 @@ def _sqlite(place: str, create: bool) -> Store:
         if not path.exists():
             if not create:
                 raise AccessError(shown(place), "there is no ledger")
-            if path.parent == _own_folder():
+            if _is_own(path.parent):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             elif not path.parent.is_dir():
                 raise AccessError(shown(place), f"there is no folder {escape(str(path.parent))}")

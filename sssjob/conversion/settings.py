@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sssjob.errors import AccessError, SSSJobError
+from sssjob.places import configuration_files
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["OF_SITES", "SETTINGS", "Layer", "Setting", "Settings", "SettingsError", "Value", "checked", "config_files",
@@ -287,18 +288,8 @@ def _line_of(lines: Mapping[tuple[str, ...], int], keys: tuple[str, ...]) -> int
 
 
 def config_files(environment: Mapping[str, str] = os.environ) -> list[tuple[Path, bool]]:
-    """The configuration files, the one that counts least first, each with whether it has to be there.
-
-    That of the system (XDG_CONFIG_DIRS, /etc/xdg), then that of the user (XDG_CONFIG_HOME, ~/.config), or the one that
-    SSSJOB_CONFIG names; both are ``sssjob/config.toml``.
-    """
-    import platformdirs
-
-    system = [Path(folder) / "config.toml" for folder in
-              reversed(platformdirs.site_config_dir("sssjob", multipath=True).split(os.pathsep))]
-    stated = environment.get("SSSJOB_CONFIG")
-    user = Path(stated) if stated else Path(platformdirs.user_config_dir("sssjob")) / "config.toml"
-    return [*((path, False) for path in system), (user, bool(stated))]
+    """The configuration files (``configuration_files``); SSSJOB_CONFIG names that of the user."""
+    return configuration_files("sssjob", "SSSJOB_CONFIG", environment)
 
 
 def site_file(name: str, environment: Mapping[str, str] = os.environ) -> str:

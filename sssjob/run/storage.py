@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
 from sssjob.errors import AccessError, UsageError
+from sssjob.places import state_folder
 from sssjob.run.listing import SCHEMA as LIST_SCHEMA
 
 __all__ = ["VERSION", "connected", "default_path", "has_no_room", "is_full", "make_folder", "make_private", "private",
@@ -72,7 +71,7 @@ CREATE INDEX events_submission ON events (submission, number);
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
     """SSSJOB_JOURNAL, else ``sssjob/journal.db`` where state belongs (XDG_STATE_HOME, ~/.local/state)."""
     stated = environment.get("SSSJOB_JOURNAL")
-    return Path(os.path.abspath(stated)) if stated else Path(platformdirs.user_state_dir("sssjob")) / "journal.db"
+    return Path(os.path.abspath(stated)) if stated else state_folder("sssjob", "SSSJOB_JOURNAL") / "journal.db"
 
 
 def connected(path: Path, alone: bool = False) -> sqlite3.Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -235,6 +236,42 @@ def test_a_loop_that_is_closed_is_no_trouble(tmp_path: Path) -> None:
 
     run(submit, tmp_path)
     run(wait, tmp_path)
+
+
+@pytest.mark.parametrize("again", ["wait", "statuses", None])
+def test_callbacks_go_on_in_the_next_loop(again: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A program that runs one loop after another misses no status, and one that never waits again is told so."""
+    job, names = sh("read line <go; exit 2"), []
+    assert job.spec is not None
+    job.spec.directory = tmp_path
+    os.mkfifo(tmp_path / "go")
+
+    async def note(_: AsyncJob, status: JobStatus) -> None:
+        await asyncio.sleep(0)
+        names.append(status.state.name)
+
+    async def submit(executor: AsyncJobExecutor) -> None:
+        job.set_job_status_callback(note)
+        await executor.submit(job)
+        await job.wait(JobState.ACTIVE)
+
+    async def go_on(_: AsyncJobExecutor) -> None:
+        if again == "wait":
+            await job.wait()
+        else:
+            assert [status async for status in job][-1].final
+            await job.wait()
+
+    run(submit, tmp_path)
+    assert names == ["QUEUED", "ACTIVE"]
+    (tmp_path / "go").write_text("\n")
+    job._job.wait(30)
+    assert names == ["QUEUED", "ACTIVE"] and [record.getMessage() for record in caplog.records] == [
+        f"Job {job.id} is FAILED: its callbacks are told so when it is waited for in another event loop, for the one "
+        f"in which it was submitted is closed"]
+    if again is not None:
+        run(go_on, tmp_path)
+        assert names == ["QUEUED", "ACTIVE", "FAILED"]
 
 
 @pytest.mark.parametrize("error", [JobException("exit code 3", 3), JobException(None, None), FacilityError("no", 503)])

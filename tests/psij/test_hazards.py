@@ -290,6 +290,49 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "signal.signal(signal.SIGALRM, lambda *_: sys.exit(0)); signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
         "while True: jobs.append(submit('sleep 0.2'))\n",
         "True []\n"),
+    "a log that cannot be written": (
+        "import logging\n"
+        "class Broken(logging.Handler):\n"
+        "    def handle(self, record): raise RuntimeError('no log')\n"
+        "logging.getLogger().addHandler(Broken())\n"
+        "job, names = Job(JobSpec('/bin/sh', ['-c', 'exit 3'])), []\n"
+        "def note(job, status): names.append(status.state.name); raise ValueError\n"
+        "job.set_job_status_callback(note); executor.submit(job); tell(job.wait(60)); print(names)\n",
+        "FAILED 3 None\n['QUEUED', 'ACTIVE', 'FAILED']\n"),
+    "descriptors of psij are closed": (
+        "job, names = Job(JobSpec('/bin/true')), []\n"
+        "job.set_job_status_callback(lambda job, status: None); executor.submit(job); job.wait(60); time.sleep(0.1)\n"
+        "os.closerange(3, 256)\n"
+        "for _ in range(2):\n"
+        "    try: submit('exit 0')\n"
+        "    except SubmitException as e: print(e)\n"
+        "other = Job(); other.set_job_status_callback(lambda job, status: names.append(status.state))\n"
+        "from psij import JobStatus\n"
+        "other.status = JobStatus(JobState.COMPLETED); other.wait(60); print(names)\n",
+        2 * ("the program has closed descriptors that it did not open, those of psij among them: no local job can be "
+             "started or followed any more\n") + "[QUEUED, ACTIVE, COMPLETED]\n"),
+    "a callback that blocks leaves ends, limits and cancels to others": (
+        "over = threading.Event()\n"
+        "def block(job, status):\n"
+        "    if status.final:\n"
+        "        tell(submit('sleep 30', 0.2).wait(60))\n"
+        "        last = submit('sleep 30'); last.cancel(); tell(last.wait(60))\n"
+        "        tell(submit('exit 4').wait(60)); over.set()\n"
+        "for _ in range(3):\n"
+        "    job = Job(JobSpec('/bin/true')); over.clear(); job.set_job_status_callback(block); executor.submit(job)\n"
+        "    print(over.wait(60))\n",
+        "FAILED 143 timeout\nCANCELED 143 cancel\nFAILED 4 None\nTrue\n" * 3),
+    "the thread that calls callbacks sees the ends itself while it has none to call": (
+        "from psij.executors import _local_run\n"
+        "ended, threads = _local_run.LocalRun.ended, []\n"
+        "def note(run, outcome): threads.append(threading.current_thread().name); ended(run, outcome)\n"
+        "_local_run.LocalRun.ended = note\n"
+        "until = time.monotonic() + 60\n"
+        "while threads[-3:] != ['psij-callbacks'] * 3 and time.monotonic() < until:\n"
+        "    job = Job(JobSpec('/bin/sleep', ['0.02'])); job.set_job_status_callback(lambda job, status: None)\n"
+        "    executor.submit(job); job.wait(60)\n"
+        "print(threads[-1])\n",
+        "psij-callbacks\n"),
     "a handler that submits just before the end": (
         "jobs = []\n"
         "def handle(*_): len(jobs) < 30 and jobs.append(submit('echo x >>out'))\n"
@@ -569,6 +612,16 @@ for ask in (lambda: executor.submit(job), lambda: executor.attach(twin, "1")):
     except psij.SubmitException as e: print(e)
 print(job.status.state.name, twin.status.state.name, executor.list())
 """
+
+
+def test_an_object_that_submits_when_the_interpreter_has_ended(tmp_path: Path) -> None:
+    program = (
+        "class Last:\n"
+        "    def __del__(self, job=Job(JobSpec('/bin/true')), submit=executor.submit, no=SubmitException, out=print):\n"
+        "        try: submit(job)\n"
+        "        except no as e: out(e)\n"
+        "submit('exit 0').wait(60); sys.modules['last'] = Last()\n")
+    assert _run(program, tmp_path, ["env"]) == (0, "the program has ended: its interpreter takes no more jobs\n", "")
 
 
 @pytest.mark.parametrize("isolated", [True, False])

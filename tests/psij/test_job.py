@@ -89,6 +89,12 @@ def test_order_is_partial() -> None:
     assert JobState.FAILED.is_greater_than(JobState.COMPLETED) is None
     assert JobState.FAILED.is_greater_than(JobState.FAILED) is False
     assert JobState.CANCELED.is_greater_than(JobState.CLEANUP) is True
+    assert JobState.ACTIVE > JobState.QUEUED >= JobState.QUEUED and JobState.NEW < JobState.FAILED <= JobState.FAILED
+    assert not any((JobState.FAILED > JobState.COMPLETED, JobState.FAILED < JobState.COMPLETED,
+                    JobState.FAILED >= JobState.COMPLETED, JobState.ACTIVE < JobState.ACTIVE))
+    assert max(JobState) is JobState.COMPLETED and sorted(reversed(JobState))[:3] == list(JobState)[:3]
+    with pytest.raises(TypeError):
+        max(2, JobState.ACTIVE)
     assert JobStateOrder.prev(JobState.NEW) is None
     assert JobStateOrder.prev(JobState.FAILED) is None
     assert JobStateOrder.prev(JobState.COMPLETED) is JobState.CLEANUP

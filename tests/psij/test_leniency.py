@@ -58,6 +58,17 @@ def test_arguments(given: Any, texts: object) -> None:
     assert written == (list(texts) if isinstance(texts, list | tuple) else None)
 
 
+def test_numbers_as_names() -> None:
+    """Projects and queues that are numbers, as programs set them."""
+    spec = JobSpec("/x")
+    attributes = spec.attributes
+    assert attributes is not None
+    stated: Any = spec
+    stated.name, stated.attributes.account, stated.attributes.queue_name = 5, 17_001, Path("gpu")
+    check_spec(spec)
+    assert (spec.name, attributes.account, attributes.queue_name) == ("5", "17001", "gpu")
+
+
 def test_a_list_of_arguments_is_not_copied() -> None:
     """Specification, setArguments: more can be added to the list that was given."""
     given: list[Any] = ["a"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,23 @@ def test_folder_that_all_may_write_is_skipped(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "open-good" not in JobExecutor.get_executor_names()
     assert "everybody may write" in caplog.text
+
+
+def test_a_package_in_an_archive_says_so(tmp_path: Path) -> None:
+    """Programs in one file (zipapp) cannot hold psij, whose plug-ins and scripts are files."""
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for folder in ("psij", "sssjob/lrm"):
+            for file in (REPO / folder).rglob("*.py"):
+                archive.write(file, file.relative_to(REPO))
+        for file in (REPO / "sssjob").glob("*.py"):
+            archive.write(file, file.relative_to(REPO))
+    code = "import psij; print(psij.__file__); psij.JobExecutor.get_instance('local')"
+    done = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, 'all.zip'); {code}"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "all.zip/psij/__init__.py\n"
+    assert done.stderr.splitlines()[-1] == (
+        f"ValueError: No such executor: 'local'. Available executors: none. The package psij lies in "
+        f"{tmp_path / 'all.zip'}, and it does not run from an archive: unpack it.")
 
 
 def test_unknown_name_is_suggested() -> None:
