@@ -333,7 +333,8 @@ def test_a_deleted_job_was_canceled_where_that_is_known(canceled: bool, wanted: 
 
 BASE = JobStatus(C, exit_code=0, metadata={
     "submit_time": 5.0, "start_time": 100.0, "end_time": 200.0, "wall_seconds": 1000.0, "memory_max_bytes": 1000000,
-    "processors": 4, "nodes": ["n1.site", "n2"], "queue": "q", "starts": 2, "sources": dict.fromkeys(("start_time", "queue"), "acct"),
+    "processors": 4, "nodes": ["n1.site", "n2"], "queue": "q", "starts": 2,
+    "sources": dict.fromkeys(("start_time", "queue"), "acct"),
     "attempts": [{"start_time": 10.0}, {"start_time": 100.0}]})
 
 
