@@ -70,8 +70,8 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
 
 
 def _is_missing(item: Followed, now: float) -> bool:
-    """Whether several answers of all sources, over some seconds, knew nothing of a job whose end nobody asked for. Since
-    when is noted. now: monotonic time."""
+    """Whether several answers of all sources, over some seconds, knew nothing of a job whose end nobody asked for.
+    Since when is noted. now: monotonic time."""
     if item.ended_at is None or not item.missed or item.cancel_at is not None or item.wanted or \
             (item.queue is not None and item.queue.state.final):
         return False
