@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sssjob.cli._arguments import with_arguments
 from sssjob.cli._findings import problem, say, show
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import following_site_option, settings_for
@@ -47,7 +48,9 @@ def on_journal(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def command(as_json: bool, site_name: str | None = None, **rest: Any) -> int:
         """Open the journal, run the function of the command, and give its exit status."""
-        with opened(settings=settings_for(site_name)) as client:
+        settings, site = settings_for(site_name)
+        with opened(settings=settings) as client:
+            client.site = site
             return stopped(client, function(client, as_json, **rest))
 
     return command
@@ -96,6 +99,8 @@ def submitted(session: Session, name: str, fail_fast: bool, expand_arrays: bool)
 
 def shaped(session: Session, document: Document, name: str, fail_fast: bool, expand_arrays: bool) -> Document:
     """A document as it is to be submitted. name: of its file; all others as of ``submitted``."""
+    if not session.errors:              # they are told already
+        with_arguments(document)
     if fail_fast:
         from sssjob.document.failures import with_fail_fast
 

@@ -39,10 +39,10 @@ def settings_of(session: Session, executor: str | None) -> Settings:
     return settings
 
 
-def settings_for(site_name: str | None = None) -> Settings:
-    """The settings for jobs that are followed. site_name: what ``--site`` says."""
+def settings_for(site_name: str | None = None) -> tuple[Settings, str | None]:
+    """The settings for jobs that are followed, and the name of their site. site_name: what ``--site`` says."""
     from sssjob.cli._profiles import load_site
     from sssjob.run.configuring import load_settings
 
     site, path = load_site(site_name)
-    return load_settings(None if site is None else (site, path))
+    return load_settings(None if site is None else (site, path)), None if site is None else site.name

@@ -33,7 +33,7 @@ def show(site_name: str | None, as_json: bool) -> int:
     """
     from psij import JobExecutor
 
-    settings = list(settings_for(site_name).shown())
+    settings = list(settings_for(site_name)[0].shown())
     if as_json:
         emit("".join(json.dumps({"name": name, "value": setting.value, "source": setting.source}) + "\n"
                      for name, setting in settings))

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from sssjob.cli._app import status_of
+from sssjob.cli._arguments import TakesArguments
 from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("run")
+@click.command("run", cls=TakesArguments)
 @click.argument("file", metavar="FILE", shell_complete=files)
 @executor_option
 @click.option("--timeout", type=MORE_THAN_NONE, metavar="SECONDS",
@@ -51,7 +52,8 @@ def command(session: Session, file: str, executor: str | None, timeout: float | 
     """Run the jobs of FILE (- is standard input) and write the document with what was delivered.
 
     The exit status is the job's own once it has ended (128 + n for signal n; for a group that of the first failure
-    that no other job answered). With --json the last record on standard error says whose it is.
+    that no other job answered). With --json the last record on standard error says whose it is. What follows `--` are
+    arguments of the script or program, as those of `sbatch job.sh a b`.
     """
     try:
         return _run(session, file, executor, timeout, resume, no_job_code, retries, fail_fast, max_queued,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sssjob.cli._arguments import TakesArguments
 from sssjob.cli._complete import files
 from sssjob.cli._dry_run import dry_run_option, print_rehearsal
 from sssjob.cli._files import emit, once
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("submit")
+@click.command("submit", cls=TakesArguments)
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
 @executor_option
 @click.option("--sites", metavar="SITE,SITE...", default="",
@@ -53,7 +54,8 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
     Jobs that wait for others are started by whichever client next asks for them (`status`, `wait`, `submit`); on this
     machine (`local`) by a process that stays. Exit status 4 or 5: a resource manager did not take a job, and trying
     again may help or will not. 7: all is in the journal and some of it still to be submitted, which the next client
-    does: submitting it again would run it twice.
+    does: submitting it again would run it twice. What follows `--` are arguments of the script or program of each FILE,
+    as those of `sbatch job.sh a b`.
     """
     from sssjob.run.configuring import complete
 

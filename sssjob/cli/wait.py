@@ -45,7 +45,7 @@ def command(ids: tuple[str, ...], timeout: float | None, no_job_code: bool, max_
     from sssjob.run.signals import STOPS
 
     end_hooks = hooks(on_end)
-    with opened(progress=not (quiet or as_json), max_queued=max_queued, settings=settings_for(site_name)) as client:
+    with opened(progress=not (quiet or as_json), max_queued=max_queued, settings=settings_for(site_name)[0]) as client:
         jobs, done = client.wait(ids, timeout, end_hooks)
         told(client, as_json)
         if as_json:

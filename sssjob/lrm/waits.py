@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["BEGIN", "DEPENDENCY", "HELD", "LIMIT", "NEVER", "TURN", "UNAVAILABLE", "first_kind"]
+__all__ = ["BEGIN", "DEPENDENCY", "HELD", "LIMIT", "MISSING", "NEVER", "TURN", "UNAVAILABLE", "first_kind"]
 
 TURN: Final = "turn"                    # others come first, or what it needs is in use
 HELD: Final = "held"                    # somebody has to release it
@@ -18,6 +18,7 @@ BEGIN: Final = "begin"                  # its time, or that of its reservation, 
 LIMIT: Final = "limit"                  # the user, the account or the queue has as much as it may have just now
 UNAVAILABLE: Final = "unavailable"      # nodes, queues or licences that it needs are down or closed
 NEVER: Final = "never"                  # it cannot start as it is, however long it waits
+MISSING: Final = "missing"              # its manager has it neither in its queue nor in its accounting
 
 
 

@@ -115,7 +115,8 @@ class Adopting:
         try:
             backend = job.of.executor()
             if isinstance(backend, BatchSchedulerExecutor):
-                backend.expect(psij_job, job.identity(part), job.cancel)
+                backend.expect(psij_job, job.identity(part), job.cancel,
+                               missing_since=job.seen[part].known.get("missing_since"))
             backend.attach(psij_job, reference)
         except psij.SubmitException as error:
             job.parts[part] = None

@@ -248,7 +248,7 @@ class Client:
         token = token_hex(8)
         entry = self.journal.add(token, executor.lower(), write_document(document), Path.cwd(), "Reject", None, [row],
                                  [Event(0, "native", "user", data), *unplaced(backend, cluster)], cluster,
-                                 settings=pinned(self._stated(executor)))
+                                 site=self.site, settings=pinned(self._stated(executor), backend))
         return self.look([entry])[0][0]
 
     def standing(self, entry: Entry) -> Submission:

@@ -197,7 +197,7 @@ class Engine:
         if not settled(psij_job) or status is None:
             return False
         last = psij_job.status
-        return last.state is psij.JobState.NEW or self.came.get((self.place[id(job)], part)) is last
+        return not (last.metadata or last.state.value) or self.came.get((self.place[id(job)], part)) is last
 
     def _begin(self, main: Submission) -> None:
         for job in main.jobs:
@@ -376,7 +376,7 @@ class Engine:
         if tag is not None and not status.final:        # the resource manager knows it: others can be told to wait
             self.pend_after(job)
         if job.take(part, status, time.time()):
-            job.of.note_status(job, part, status)
+            job.of.note_status(job, part, job.seen[part].status or status)
             self.show(job)
             if all(s.final for s in job.seen):
                 self.settle(job)

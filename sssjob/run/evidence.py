@@ -139,8 +139,9 @@ def _is_of_an_attempt(key: str, time: float, metadata: Mapping[str, Any]) -> boo
 def _is_of_a_requeue(key: str, time: Any, source: str, metadata: Mapping[str, Any]) -> bool:
     """Whether a time of submission is the one at which a job that had begun was put back into the queue: queue and
     controller, unlike accounting, have only the last one."""
-    started = metadata.get("start_time")
-    return key == "submit_time" and kind_of(source) != "accounting" and started is not None and time > started
+    runs = (metadata, *metadata.get("attempts", ()))
+    starts = [run["start_time"] for run in runs if run.get("start_time") is not None]
+    return key == "submit_time" and kind_of(source) != "accounting" and bool(starts) and time > min(starts)
 
 
 def _short(names: Any) -> set[str]:

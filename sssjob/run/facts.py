@@ -19,7 +19,7 @@ from psij import JobState
 from sssjob.document.element import Container, Property, new_property
 from sssjob.document.model import Delivered, Job, Requested, Task, TaskGroup
 from sssjob.document.units import from_bytes
-from sssjob.lrm.waits import NEVER
+from sssjob.lrm.waits import MISSING, NEVER
 from sssjob.run.evidence import is_annotation
 from sssjob.run.seen import Seen
 
@@ -155,7 +155,8 @@ def _waiting(parts: Sequence[Seen]) -> str | None:
     """Why a job that has not ended waits: of the first part that does, the kind of reason and the resource manager's
     words."""
     for p in parts:
-        if p.status is not None and not p.final and _state_of(p) in ("Idle", "Hold"):
+        if p.status is not None and not p.final and (
+                _state_of(p) in ("Idle", "Hold") or p.known.get("waits") == MISSING):
             reasons = [str(x) for x in (p.known.get("waits"), p.status.message) if x]
             return ": ".join(reasons) or ("put back into the queue" if p.known.get("requeued") else None)
     return None

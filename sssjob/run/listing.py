@@ -41,7 +41,9 @@ _WRITE: Final = (f"INSERT INTO details VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT 
 COLUMNS: Final = {
     "key": "j.submission, j.job", "id": "j.id", "name": "j.name", "executor": "s.executor", "site": "s.site",
     "state": "j.state", "queue": "d.queue", "submitted": "d.submitted", "nodes": "d.nodes",
-    "elapsed": "coalesce(d.ended, CASE WHEN j.outcome IS NULL THEN :now END) - coalesce(d.started, d.submitted)"}
+    "elapsed": "coalesce(d.ended, CASE WHEN j.outcome IS NULL THEN :now END) - "
+               "coalesce(CASE WHEN j.outcome IS NULL AND j.state IN ('Idle', 'Hold') THEN NULL ELSE d.started END, "
+               "d.submitted)"}
 _OUTCOMES: Final = ("done", "failed", "canceled", "skipped", "kept")
 _STATES: Final = {state.lower(): state for state in ("Idle", "Hold", "Running", "Suspended", "Completed")}
 
@@ -66,12 +68,16 @@ class Listed:
 
     def waited(self, now: float) -> float | None:
         """Seconds from the submission to the start, or to an end without a start; of a job that waits until now. None
-        of a job that has ended nobody knows when."""
-        return _span(self.details.submitted, self.details.started or self._ended(now))
+        of a job that has ended nobody knows when. One that was put back into the queue waits since its submission."""
+        return _span(self.details.submitted, self._began or self._ended(now))
 
     def elapsed(self, now: float) -> float | None:
         """Seconds from the start to the end; of a job that runs until now. None as above."""
-        return _span(self.details.started, self._ended(now))
+        return _span(self._began, self._ended(now))
+
+    @property
+    def _began(self) -> float | None:
+        return None if self.row.outcome is None and self.row.state in ("Idle", "Hold") else self.details.started
 
     def _ended(self, now: float) -> float | None:
         return self.details.ended or (now if self.row.outcome is None else None)

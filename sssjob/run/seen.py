@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from psij import JobState, JobStatus
 from sssjob.document.model import TaskGroup
-from sssjob.lrm.waits import TURN
+from sssjob.lrm.waits import MISSING, TURN
 from sssjob.run.evidence import kind_of
 
 __all__ = ["Seen", "news_of"]
@@ -32,6 +32,7 @@ class Seen:
     began: float | None = None
     started: float | None = None
     status: JobStatus | None = None
+    renamed: str | None = None      # its name there, where somebody has given it another one
     put_back: bool = False          # it had begun, and waits again, or did until its end
 
     def take(self, status: JobStatus) -> None:
@@ -40,6 +41,7 @@ class Seen:
         self.native_id = metadata.get("native_id", self.native_id)
         if metadata.get("requeued") or "start_time" in metadata:
             self.put_back = bool(metadata.get("requeued"))
+        self.renamed = metadata.get("renamed", self.renamed)
         submitted = metadata.get("submit_time")
         if submitted is not None and not self._is_time_put_back(metadata, submitted):
             self.submitted = submitted
@@ -72,6 +74,15 @@ class Seen:
     def known(self) -> dict[str, Any]:
         """The metadata of the last status."""
         return (self.status.metadata if self.status is not None else None) or {}
+
+    def as_missing(self, status: JobStatus) -> JobStatus:
+        """A status of a job that its resource manager does not know is one of the state in which it was last, of which
+        the executor may not have heard; any other status is as it is."""
+        if self.status is None or (status.metadata or {}).get("waits") != MISSING:
+            return status
+        metadata = {key: value for key, value in self.known.items() if key not in ("phase", "sources")}
+        metadata.update(status.metadata or {})
+        return JobStatus(self.status.state, self.status.time, status.message, metadata=metadata)
 
     def follows(self, status: JobStatus) -> bool:
         """Whether a status can come after the last one: of a later state, or of the same, or waiting once more."""
@@ -121,6 +132,7 @@ def news_of(status: JobStatus) -> tuple[object, ...]:
     resource manager does with it, and why it waits: that its turn has not come is not worth telling."""
     metadata = status.metadata or {}
     again = bool(metadata.get("requeued")) and not status.final
-    waits = metadata.get("waits") if again or status.state is JobState.QUEUED else None
+    waits = metadata.get("waits")
+    waits = waits if again or status.state is JobState.QUEUED or waits == MISSING else None
     why = None if waits is None or waits == TURN else (waits, status.message)
-    return JobState.QUEUED if again else status.state, again, metadata.get("phase"), why
+    return JobState.QUEUED if again else status.state, again, metadata.get("phase"), why, metadata.get("renamed")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import getpass
+import itertools
 import os
 import re
 import socket
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from psij import JobAttributes, JobExecutor, JobSpec, ResourceSpecV1
-from psij.executors.batch._options import ENVIRONMENT, EXIT
+from psij.executors.batch._options import COMMENTS, ENVIRONMENT, EXIT
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.references import literal
 from sssjob.document import arrays
@@ -281,6 +282,18 @@ class Specs:
         if self._dialect_of(job) is not None and spec.attributes is not None:
             for attribute in (EXIT, *(() if spec.inherit_environment else (ENVIRONMENT,))):
                 spec.attributes.set_custom_attribute(attribute, "native")
+            if comments := self._comments(job):
+                spec.attributes.set_custom_attribute(COMMENTS, "\n".join(comments))
+
+    def _comments(self, job: PlannedJob) -> list[str]:
+        """The lines at the head of a script, no directives, that its manager reads in what is submitted."""
+        dialect, file = self._dialect_of(job), self.document.files.get(str(job.folded.value("Executable"))[1:])
+        if dialect is None or not dialect.orders or file is None:
+            return []
+        beginnings = tuple(f"{prefix}{blank}" for prefix in dialect.orders for blank in " \t")
+        head = itertools.takewhile(lambda line: line.startswith("#") or not line.strip(),
+                                   file.content().decode("utf-8", "replace").split("\n"))
+        return [line.rstrip("\r") for line in head if line.startswith(beginnings)]
 
     def _dialect_of(self, job: PlannedJob) -> Dialect | None:
         """The dialect of the script that a job was, where it runs on the manager that this is for."""

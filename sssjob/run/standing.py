@@ -209,7 +209,8 @@ class Running:
         by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
         source = str(metadata.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
-        return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None, noted.get("name"),
+        return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None,
+                        self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
                         submit_time=metadata.get("submit_time") if by_manager else None,
                         began=metadata.get("start_time") if recorded else None)
@@ -287,7 +288,7 @@ class Running:
         """Take over a status of a part; False if it is none that follows the last one."""
         self.prepare(part + 1)
         seen = self.seen[part]
-        before = seen.status
+        before, status = seen.status, seen.as_missing(status)
         if not seen.follows(status):
             return False
         seen.keep_put_back(status)

@@ -97,6 +97,18 @@ def test_run(sssjob: Command, sites: Sites, site: str) -> None:
     assert sssjob("wait", "@1").code == 3
 
 
+def test_attach(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that was submitted there by hand, or from another journal; the other Slurm has one of the same id."""
+    for name in ("alpha", "beta"):
+        Path("job.sh").write_text(f"#!/bin/sh\n#SBATCH -o out.txt\nexit {len(name)}\n")
+        assert sssjob("submit", "-q", "job.sh", "--site", f"{name}.toml").code == 0
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(sites.folder / "other.db"))
+    for name in ("beta", "alpha"):
+        assert sssjob("attach", "1", "--site", f"{name}.toml")[:2] == (0, "1\n")
+    assert [sssjob("wait", key, "--timeout", "30").code for key in ("@1", "@2")] == [4, 5]
+    assert listed(sssjob) == [("beta", "1", "failed"), ("alpha", "1", "failed")]
+
+
 def test_run_again(sssjob: Command, sites: Sites) -> None:
     """A job that has ended runs again where it was, by the settings of that time, which outlive the profile."""
     assert sssjob("submit", "-q", "job.sh", "--site", "alpha.toml").code == 0

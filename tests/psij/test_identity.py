@@ -64,6 +64,15 @@ def test_an_attached_job_sticks_to_the_first_answer() -> None:
     assert judge(identity, Claim(frozenset(), "alice", "x", NOW - 100))[0] is Verdict.STRANGER
 
 
+def test_a_job_that_somebody_has_named_anew_goes_by_its_new_name() -> None:
+    """Where the queue tells the tag; accounting, which tells the name alone, has the new one then."""
+    identity = tagged(name="mine")
+    identity.learn(Claim(frozenset([OURS]), "alice", "other"))
+    assert judge(identity, Claim(None, "alice", "other"))[0] is Verdict.OURS
+    identity.learn(Claim(None, "alice", "third"))
+    assert judge(identity, Claim(None, "alice", "third"))[0] is Verdict.STRANGER
+
+
 @pytest.mark.parametrize(("text", "tags"), [
     (f"sssjob:{OURS}", {OURS}), (f"sbatch --parsable /a b/{OURS}.job", {OURS}), (f"/x/{OURS}/script.sh", set()),
     (f"sssjob:{OURS}-more", set()), (f"xsssjob:{OURS}", set()), (f"sssjob:{OURS}|/w/{OTHER}.job", {OURS, OTHER}),

@@ -189,3 +189,16 @@ def test_a_quote_follows_a_change(managed: Desk) -> None:
     assert changed(managed, "a", Duration="7200") == ""
     assert quote(managed.job("a").plan.job, rates, None).record()['charge'] == '2.00'
     managed.client().cancel(["a"])
+
+
+@pytest.mark.parametrize("managed", ["sge"], indirect=True)
+def test_a_job_that_others_name_anew_keeps_its_accounting(managed: Desk) -> None:
+    """Its records bear no tag; its row in the queue leads to one, and the journal keeps the name for other clients."""
+    assert managed.lab is not None
+    managed.submit(shell(GATE))
+    managed.lab.update(1, name="other")
+    client = managed.client()
+    assert client.look([client.journal.entry(1)], 20)[1] and managed.job("a").seen[0].renamed == "other"
+    (managed.folder / "go").touch()
+    assert managed.wait("a") == {"a": ("done", 0)}
+    assert managed.job("a").seen[0].known["sources"]["cpu_seconds"] == "qacct"

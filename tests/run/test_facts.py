@@ -332,8 +332,9 @@ def test_a_deleted_job_was_canceled_where_that_is_known(canceled: bool, wanted: 
 # --- sources --------------------------------------------------------------------------------------------------------
 
 BASE = JobStatus(C, exit_code=0, metadata={
-    "start_time": 100.0, "end_time": 200.0, "wall_seconds": 1000.0, "memory_max_bytes": 1000000, "processors": 4,
-    "nodes": ["n1.site", "n2"], "queue": "q", "starts": 2, "sources": dict.fromkeys(("start_time", "queue"), "acct"),
+    "submit_time": 5.0, "start_time": 100.0, "end_time": 200.0, "wall_seconds": 1000.0, "memory_max_bytes": 1000000,
+    "processors": 4, "nodes": ["n1.site", "n2"], "queue": "q", "starts": 2,
+    "sources": dict.fromkeys(("start_time", "queue"), "acct"),
     "attempts": [{"start_time": 10.0}, {"start_time": 100.0}]})
 
 
@@ -342,7 +343,8 @@ BASE = JobStatus(C, exit_code=0, metadata={
     ("wall_seconds", 1009.0, True), ("wall_seconds", 1012.0, False), ("memory_max_bytes", 1009999, True),
     ("memory_max_bytes", 1020000, False), ("processors", 5, False), ("nodes", ["n2", "n1"], True),
     ("nodes", ["n2"], False), ("queue", "p", False), ("starts", 1, False), ("exit_code", 3, False),
-    ("memory_max_bytes", "much", False), ("not_there", 1, True)])
+    ("memory_max_bytes", "much", False), ("not_there", 1, True), ("submit_time", 50.0, True),      # put back then
+    ("submit_time", 8.0, False)])
 def test_what_counts_as_agreement(key: str, other: Any, agrees: bool) -> None:
     status = JobStatus(C, exit_code=0, metadata={**(BASE.metadata or {}), "others": {key: {"queue": other}}})
     found = list(disagreements(status))

@@ -75,6 +75,8 @@ def test_times_and_totals(shelf: Journal) -> None:
     found = {str(one.row.id): one for one in listed(shelf, Filter(ended=True))}
     assert {name: (one.waited(300.0), one.elapsed(300.0)) for name, one in found.items()} == {
         "a1": (10.0, 190.0), "a2": (100.0, None), "b": (10.0, 30.0), "c[1]": (None, None), "d": (None, None)}
+    back = Listed(Row(1, 1, "x", None, "x", state="Idle"), Details("batch", 100.0, 110.0))     # it had begun
+    assert (back.waited(300.0), back.elapsed(300.0)) == (200.0, None)
     assert totals(found.values()) == "5 jobs: 1 Idle, 1 Hold, 1 Running, 1 failed, 1 skipped"
     assert (totals([]), totals([Listed(Row(1, 1, "x", None, "x"), Details())])) == ("0 jobs", "1 job: 1 Idle")
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import psij
+from psij import InvalidJobException, JobAttributes, JobSpec
+from psij.executors.batch._options import COMMENTS, comments
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
 from sssjob.run.running import executor_of
@@ -170,3 +172,20 @@ def test_elements_find_the_variables_of_their_manager_alone(tmp_path: Path, monk
         desk.client().run(_read("slurm", "#SBATCH -a 2,4 -o %a", "env | grep -c 'PBS_ARRAY\\|SGE_TASK\\|LSB_JOBINDEX'"),
                           "slurm", cwd=tmp_path, timeout=90)
     assert [(tmp_path / name).read_text() for name in "24"] == ["0\n", "0\n"]
+
+
+def test_the_manager_reads_the_lines_of_burst_buffers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm reads them in what is submitted, down to the first line that is no comment; what they say is no shell."""
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        desk.client().submit(_read("slurm", "#SBATCH -n 1\n#BB pool=a; touch x\n# none\n#DW\tjobdw", "true\n#BB late"),
+                             "slurm", cwd=tmp_path)
+        assert desk.lab is not None
+        script = Path(desk.lab.jobs()[0]["command"]).read_text()
+    lines = [line for line in script.splitlines() if line.startswith(("#BB", "#DW"))]
+    assert lines == ["#BB pool=a; touch x", "#DW\tjobdw"]
+
+
+@pytest.mark.parametrize("text", ["rm x", "#BB", "#BB a\nrm x", "#!/bin/sh x", ""])
+def test_other_lines_are_refused(text: str) -> None:
+    with pytest.raises(InvalidJobException, match=r"psij\.comments"):
+        comments(JobSpec("/bin/true", attributes=JobAttributes(custom_attributes={COMMENTS: text})))

@@ -100,10 +100,11 @@ class Agenda(ABC):
         return dict(self._followed)
 
     def settled(self, job: Job) -> bool:
-        """Whether it is known how a job stands, by a word of the resource manager since it is followed here."""
+        """Whether it is known how a job stands, by a word of the resource manager since it is followed here; also
+        that it knows nothing of the job."""
         with self._changed:
             followed = self._followed.get(job)
-            return followed is None or (followed.answered and job not in self._ending)
+            return followed is None or followed.is_missing or (followed.answered and job not in self._ending)
 
     def hears(self) -> tuple[bool, float | None]:
         """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once

@@ -13,6 +13,9 @@ from psij.job_status import JobStatus
 
 __all__ = ["end_of", "learn_start"]
 
+# A job that so many answers of the queue in a row do not list, and no accounting for so long, is told as missing.
+_MISSED: Final = 2
+_MISSING_S: Final = 4.0
 _RUNAWAY: Final = 10    # how many times lost_after the queue may not list a job that a record calls running
 
 
@@ -23,11 +26,13 @@ def learn_start(item: Followed) -> None:
         item.identity.began = next(iter(starts(path, item.tag, item.executor.host)), None)
 
 
-def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s: float) -> JobStatus | None:
+def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s: float,
+           heard: bool) -> JobStatus | None:
     """How a job stands that seems to have ended; None while that is not known.
 
     records: what each source says of it, by the name of the source; now: monotonic time; patience_s: seconds after
-    which a job that nobody knows is lost.
+    which a job that nobody knows is lost, counted from the first client on that found it missing; heard: all sources
+    have answered.
     """
     if item.ended_at is None:
         return None
@@ -39,6 +44,8 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
     ours = item.tag or (end.job_id if end is not None else None)
     began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
     item.starts = max(item.starts, len(began))
+    if heard and not (records or end) and _is_missing(item, now):
+        patience_s = 0.0 if time.time() - (item.missing_since or 0.0) >= patience_s else patience_s
     evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
                         item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
@@ -60,3 +67,15 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
     if item.left_out:
         metadata["left_out"] = list(item.left_out)
     return status
+
+
+def _is_missing(item: Followed, now: float) -> bool:
+    """Whether several answers of all sources, over some seconds, knew nothing of a job whose end nobody asked for.
+    Since when is noted. now: monotonic time."""
+    if item.ended_at is None or not item.missed or item.cancel_at is not None or item.wanted or \
+            (item.queue is not None and item.queue.state.final):
+        return False
+    is_sure = item.missed >= _MISSED and now - item.ended_at - item.silent_s >= _MISSING_S
+    if is_sure and item.missing_since is None:
+        item.missing_since = time.time()
+    return is_sure

@@ -22,7 +22,7 @@ _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit c
 _BY_CANCEL = ("signal", "launch", "unknown-exit")
 #: Reasons of ends of a run, after which there may be another one.
 MAY_GO_ON = ("node-failure", "preempted", "boot")
-_NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued", "end_unknown", "left_out")
+_NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued", "renamed", "end_unknown", "left_out")
 #: Facts of which sources may give different values.
 _COMPARED = frozenset((
     "submit_time", "start_time", "end_time", "wall_seconds", "suspend_seconds", "cpu_seconds", "nodes", "node_count",

@@ -47,8 +47,9 @@ class Followed:
     """A job that is followed, and what is known of it."""
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
-                 "executor", "gone", "identity", "job", "left_out", "missed", "missed_at", "native_id", "own", "queue",
-                 "quiet", "records", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
+                 "executor", "gone", "identity", "is_missing", "job", "left_out", "missed", "missed_at",
+                 "missing_since", "native_id", "own", "queue", "quiet", "records", "renamed", "reread", "silent_s",
+                 "since", "starts", "sure_until", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -56,6 +57,7 @@ class Followed:
         self.records: tuple[str, ...] = ()      # the names under which its records are looked for
         self.claim: Claim | None = None         # the last of the queue that was the job's
         self.left_out: dict[str, None] = {}     # why answers about its id did not count
+        self.renamed: str | None = None         # its name in the queue, where it was followed by another
         self.since = time.monotonic()
         self.sure_until = 0.0                   # monotonic time until which its id is certainly its own
         self.executor = executor
@@ -67,6 +69,8 @@ class Followed:
         self.quiet: dict[str, Any] | None = None    # while nothing but "as before" is to be expected: its metadata
         self.missed = 0                         # answers in a row without it
         self.missed_at = 0.0                    # monotonic time since which there were only such answers
+        self.missing_since: float | None = None     # epoch time since which neither queue nor accounting has it
+        self.is_missing = False                 # all of them have said so here
         self.gone = False                       # it was not there any more when its end was asked for
         self.ended_at: float | None = None      # monotonic time at which it first seemed to have ended
         self.asked_s = 0.0                      # monotonic time of the last question about its end

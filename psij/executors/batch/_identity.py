@@ -75,6 +75,8 @@ class Identity:
         """Keep what a claim of its own says that was not known: what comes later has to agree with that."""
         self.tags = claim.tags if self.tags is None else self.tags
         self.user = self.user or claim.user
+        if self.tags and claim.tags and self.tags & claim.tags and claim.name:      # it may have been named anew
+            self.name = claim.name
         self.name = self.name or claim.name
         if self.submit_time is None:
             self.submit_time = claim.submit_time

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from psij.executors.batch._followed import Followed
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.waits import MISSING
 
 _LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
+_MOMENTARY = ("phase", "sources", "waits", "missing_since")        # what the next answer says anew, or takes back
 _BETWEEN = ("PRERUN", "CONFIGURING", "STARTING")      # phases of a job that waits while its script may run already
 _BEHIND_S = 60.0        # no resource manager's list is further behind what its jobs have recorded
+_MISSING = "it is in no queue and in no accounting record"
 _LATER_S = 2.0          # two starts that are further apart than this are two
 
 
@@ -21,7 +25,7 @@ def amend(job: Job, before: JobStatus, status: JobStatus, last: JobStatus | None
     The first word of the queue is told as news, because what has been known so far may be an old record of a start.
     """
     facts, metadata = before.metadata or {}, status.metadata or {}
-    changed = {key: value for key, value in facts.items() if key not in ("phase", "sources", "waits")} | metadata
+    changed = {key: value for key, value in facts.items() if key not in _MOMENTARY} | metadata
     message = status.message
     if before.state is not JobState.QUEUED and status.state is JobState.QUEUED:
         if facts.get("requeued") or _is_put_back(before, status, last, now):
@@ -38,7 +42,7 @@ def amend(job: Job, before: JobStatus, status: JobStatus, last: JobStatus | None
 
 def _standing(metadata: dict[str, Any]) -> tuple[Any, ...]:
     """What of a status is news when it changes."""
-    return metadata.get("phase"), bool(metadata.get("requeued")), metadata.get("waits")
+    return metadata.get("phase"), bool(metadata.get("requeued")), metadata.get("waits"), metadata.get("renamed")
 
 
 def _is_put_back(before: JobStatus, status: JobStatus, last: JobStatus | None, now: float) -> bool:
@@ -51,6 +55,17 @@ def _is_put_back(before: JobStatus, status: JobStatus, last: JobStatus | None, n
         return True
     submitted = metadata.get("submit_time")
     return now - began > _BEHIND_S or (submitted is not None and submitted > began)
+
+
+def tell_missing(item: Followed) -> None:
+    """Tell, once, that neither the queue nor accounting knows a job of which no end is known."""
+    before = item.job.status
+    facts = before.metadata or {}
+    if facts.get("missing_since") != item.missing_since:
+        metadata = {key: value for key, value in facts.items() if key not in _MOMENTARY}
+        item.job._renew(JobStatus(before.state, before.time, _MISSING, metadata={
+            **metadata, "native_id": item.native_id, "waits": MISSING, "missing_since": item.missing_since}))
+    item.is_missing = True
 
 
 def is_behind(began: float, queue: JobStatus | None) -> bool:

@@ -28,7 +28,10 @@ RESOURCES = "psij.resources"
 ENVIRONMENT = "psij.environment"
 #: A custom attribute: ``native`` says that exit codes by which a program gives its resource manager orders reach it.
 EXIT = "psij.exit"
+#: A custom attribute: comments that the resource manager reads in the script, a line each, such as ``#BB`` and ``#DW``.
+COMMENTS = "psij.comments"
 
+_COMMENT = re.compile(r"#[A-Z]+[ \t][^\0\r\n]*")
 _UNFIT = re.compile(r"[^\w.+=@-]+")
 _log = logging.getLogger("psij")
 _warned: set[tuple[str, object]] = set()
@@ -166,6 +169,16 @@ def keeps_environment(spec: JobSpec) -> bool:
 def orders_by_exit(spec: JobSpec) -> bool:
     """Whether an exit code of a job is an order to the resource manager. Raises InvalidJobException."""
     return _is_native(spec, EXIT)
+
+
+def comments(spec: JobSpec) -> list[str]:
+    """Comments that the resource manager reads in the script. Raises InvalidJobException for a line that is none."""
+    lines = str(custom_of(spec).get(COMMENTS, "")).split("\n") if COMMENTS in custom_of(spec) else []
+    for line in lines:
+        if not _COMMENT.fullmatch(line):
+            raise InvalidJobException(f"custom attribute {COMMENTS!r} must be lines such as '#BB capacity=1TB', not "
+                                      f"{line!r}")
+    return lines
 
 
 def _is_native(spec: JobSpec, name: str) -> bool:

@@ -26,7 +26,7 @@ from psij.executors.batch._followed import Followed
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
 from psij.executors.batch._lookout import LOOK_S
-from psij.executors.batch._news import amend, is_behind, kept
+from psij.executors.batch._news import amend, is_behind, kept, tell_missing
 from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
@@ -183,9 +183,12 @@ class Watcher(Agenda):
 
     def _judged(self, item: Followed, claim: Claim, status: JobStatus | None) -> JobStatus | None:
         """What the queue says of a job, by what it says of whose it is; a tag that is new is that of its records."""
-        tag = item.tag
+        tag, name = item.tag, item.identity.name or item.renamed
         if not is_of(item, claim):
             return _MISSING
+        if name not in (None, item.identity.name):
+            item.renamed = item.identity.name
+            self._states.forget(item.native_id)     # the next answer is read as news, with that name
         if item.tag != tag:
             with self._changed:
                 if item.job in self._followed:
@@ -221,7 +224,7 @@ class Watcher(Agenda):
         """A job has another name now: by that it is told from others no more."""
         with self._changed:
             if (item := self._followed.get(job)) is not None:
-                item.identity.name = None
+                item.identity.name, item.renamed = None, item.identity.name
 
     def _guarded(self, item: Followed, function: Callable[..., None], *arguments: object) -> None:
         """Call a function for one job; what goes wrong with it concerns no other."""
@@ -275,6 +278,8 @@ class Watcher(Agenda):
     def _news(self, item: Followed, status: JobStatus, now: float) -> None:
         metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
+        if item.renamed is not None:
+            metadata["renamed"] = item.renamed
         before, last = item.job.status, item.queue
         item.queue, native_state = status, self._states.offered.get(item.native_id, metadata.get("native_state"))
         if isinstance(native_state, str):
@@ -294,6 +299,7 @@ class Watcher(Agenda):
         with self._changed:
             if self._ending.pop(item.job, None) is not None:
                 item.ended_at, item.silent_s = None, 0.0
+        item.is_missing, item.missing_since = False, None
         due = item.cancel_at
         if due is not None and time.monotonic() - due > _CANCEL_AGAIN_S and item.cancels < _CANCEL_TRIES:
             item.executor._cancel_again(item.job)
@@ -417,8 +423,11 @@ class Watcher(Agenda):
         if slept:
             item.missed_at = now        # the queue could not list it while nobody asked
         item.asked_s = now
-        status = end_of(item, records, now, patience_s)
+        heard = not (silent or self._outage.errors)
+        status = end_of(item, records, now, patience_s, heard)
         if status is None:
+            if heard and item.missing_since is not None:    # also where an earlier client has found that
+                tell_missing(item)
             return
         if not status.state.final:
             if not item.job.status.state.is_greater_than(status.state):     # half a record takes nothing back

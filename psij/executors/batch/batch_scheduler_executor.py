@@ -70,7 +70,8 @@ class BatchSchedulerExecutor(BatchOrders):
         self._parts: dict[str, Sequence[Job]] = {}  # by id of the first: jobs that are being submitted together
         self._submissions = Submissions(self)
         self._staging = BatchStaging(self)
-        self._expected: dict[str, tuple[Identity | None, bool]] = {}    # of jobs that are attached to next
+        # of jobs that are attached to next
+        self._expected: dict[str, tuple[Identity | None, bool, float | None]] = {}
         self._elements = Elements(self)
         self.files_removable = False                # keep_files only until remove_files
         _forks.tell(self)
@@ -296,7 +297,7 @@ class BatchSchedulerExecutor(BatchOrders):
             _ = self.work_directory
         except UnreachableError as e:
             raise SubmitException(f"Job {native_id} cannot be attached to: {e}", e, transient=True) from e
-        identity, takes_over = self._expected.pop(job.id, (None, False))
+        identity, takes_over, missing_since = self._expected.pop(job.id, (None, False, None))
         job._attach(self)
         job._native_id = native_id
         if not self._is_native_id(native_id):
@@ -311,7 +312,7 @@ class BatchSchedulerExecutor(BatchOrders):
         if not own:
             keep_exit_file(self, native_id, job)
         followed = Followed(self, job, native_id, own, identity)
-        followed.wanted = takes_over
+        followed.wanted, followed.missing_since = takes_over, missing_since
         follow(followed, 0.0)
 
     def _forked(self) -> None:
@@ -328,10 +329,12 @@ class BatchSchedulerExecutor(BatchOrders):
         identity = followed_before.identity
         follow(Followed(self, job, followed_before.native_id, own=False, identity=identity), self._first_delay())
 
-    def expect(self, job: Job, identity: Identity, takes_over: bool = False) -> None:
+    def expect(self, job: Job, identity: Identity, takes_over: bool = False,
+               missing_since: float | None = None) -> None:
         """Say what is known of a job that is attached to next, by which it is told from others of its native id.
-        takes_over: its end was asked for before, so that one that was killed was canceled."""
-        self._expected[job.id] = identity, takes_over
+        takes_over: its end was asked for before, so that one that was killed was canceled. missing_since: what
+        a status has under that name: seconds since the epoch at which neither queue nor accounting knew it first."""
+        self._expected[job.id] = identity, takes_over, missing_since
 
     def leave(self, job: Job) -> None:
         """Follow a job no more; it goes on, and can be attached to again."""

@@ -23,6 +23,7 @@ from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._options import (
+    comments,
     custom_directives,
     custom_of,
     directory,
@@ -248,6 +249,7 @@ class SlurmJobExecutor(LrmExecutor):
         for part in parts:
             check_part(part.spec or JobSpec())
         values["exported"], values["passed_on"] = _exported(spec), _passed_on(spec)
+        values["comments"] = [Quoted(line) for line in comments(spec)]
         values["more_parts"] = [self._directives(part, part.spec) for part in parts[1:] if part.spec is not None]
         values["step"] = Quoted(step([self._part(part) for part in parts]) if parts and not _once(parts) else "")
         return values
@@ -365,6 +367,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     _ACCOUNTED_AT_ONCE = 1000
     _LIVE_SOURCES = frozenset(("scontrol",))
+    _OF_EARLIER_RUNS = re.compile(r"^slurmstepd\S*: error: \*\*\* .* DUE TO JOB REQUEUE \*\*\*\n?", re.MULTILINE)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(self._columns), "-j", ",".join(ids)]
