@@ -30,9 +30,9 @@ def refused(script: Script) -> Iterator[Hit]:
         refusals = judge.refusals(map(_SAID, part))
         if not refusals:
             continue
-        told = [f for f in script.findings if f.kind == "refused"]
-        refused_before = {(f.line, f.subject) for f in told}
-        messages = " ".join([f.message for f in told])
+        refusals = [f for f in script.findings if f.kind == "refused"]
+        refused_before = {(f.line, f.subject) for f in refusals}
+        messages = " ".join([f.message for f in refusals])
         last = {option.name: option for option in part}
         for refusal in refusals:
             option = last.get(refusal.option)

@@ -255,9 +255,9 @@ class RowPlans:
                 return None
             memory, of_memory = rows.memory[reqmem], f"in {size[1]}"
         processors, properties, requested, of_counts = counted
-        said = (form, asked_form, requested, of_counts, of_memory, time_limit is None, nodes is None,
+        which = (form, asked_form, requested, of_counts, of_memory, time_limit is None, nodes is None,
                 nodes is not None and nodes.attributes.get("aggregation"))
-        return said, processors, nodes, time_limit, memory, properties, numbers + asked_numbers
+        return which, processors, nodes, time_limit, memory, properties, numbers + asked_numbers
 
     # -- plans
     def _learn(self, key: tuple[Any, ...], facts: list[Any], row: list[str], bare: int) -> None:

@@ -29,7 +29,8 @@ from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SCRIPT, SITE
 
 __all__ = [
     "Amount", "Part", "in_all", "join", "joined", "nodes_of", "of_total", "on_nodes", "one_part", "one_task",
-    "part_of", "perhaps_shared", "shared", "spread", "started", "task_processors", "total_of", "totals_in", "unknown_factor",
+    "part_of", "perhaps_shared", "shared", "spread", "started", "task_processors", "total_of", "totals_in",
+    "unknown_factor",
 ]
 
 if TYPE_CHECKING:

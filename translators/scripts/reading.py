@@ -392,7 +392,7 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
         row, of_row = rows[at], options_by_row[at]
         if remarks is not None and remarks.knows(keys[at]):
             continue
-        told = len(reading.findings)
+        findings_before = len(reading.findings)
         if several:
             reading.several = of_part(row)
             if row.name == own or (number and not reading.several):
@@ -404,7 +404,7 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
             row.read(reading, of_row if len(of_row) == 1
                      else {name: of_row[name] for name in row.names if name in of_row})
         if remarks is not None:
-            remarks.read(keys[at], reading.findings, told)
+            remarks.read(keys[at], reading.findings, findings_before)
     reading.several = several
     for option in others:
         reading.keep(option)
