@@ -41,11 +41,11 @@ class Check:
 
 
 def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, site: Site | None = None,
-         choice: Choice = ALL, known: Unremarkable | None = None) -> Findings:
+         choice: Choice = ALL, remarks: Unremarkable | None = None) -> Findings:
     """What the reader of a script format and the checks find, in the order of the lines.
 
     policy: warn and ignore make what the submit command refuses a warning; site: what it says is not doubtful any more;
-    choice: the rules that are wanted; known: options of earlier scripts that nothing was to be said about (None: of all
+    choice: the rules that are wanted; remarks: options of earlier scripts that nothing was to be said about (None: of all
     that this process has seen). Comments of the script that name rules are heeded (``lint_choice``). Raises
     RejectedError where the text is too large (``script_bytes``), UsageError for a format without directives.
     """
@@ -54,7 +54,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
         raise UsageError(f"{name} is no format of batch scripts")
     context = ReadContext(path, Findings(path), policy=Policy.WARN, site=site,
                           remarks=None if site is not None or name not in SCRIPT_FORMATS
-                          else _KNOWN if known is None else known)
+                          else _KNOWN if remarks is None else remarks)
     if len(data) > LIMITS.script_bytes:
         context.findings.add("SSS110", "script_bytes", f"more than {LIMITS.script_bytes} bytes")
         context.findings.raise_if_rejected()

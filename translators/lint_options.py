@@ -30,9 +30,9 @@ def refused(script: Script) -> Iterator[Hit]:
         refusals = judge.refusals(map(_SAID, part))
         if not refusals:
             continue
-        refusals = [f for f in script.findings if f.kind == "refused"]
-        refused_before = {(f.line, f.subject) for f in refusals}
-        messages = " ".join([f.message for f in refusals])
+        findings_refused = [f for f in script.findings if f.kind == "refused"]
+        refused_before = {(f.line, f.subject) for f in findings_refused}
+        messages = " ".join([f.message for f in findings_refused])
         last = {option.name: option for option in part}
         for refusal in refusals:
             option = last.get(refusal.option)

@@ -215,17 +215,17 @@ def written_scripts(draw: st.DrawFn) -> tuple[str, bytes]:
 def test_what_is_told_does_not_depend_on_the_scripts_before(several: list[tuple[str, bytes]]) -> None:
     """An option that nothing was to be said about is not read again; that must not change a finding of another one."""
     for name, data in several:
-        alone = lint(name, data, "x", known=Unremarkable(noteworthy))
+        alone = lint(name, data, "x", remarks=Unremarkable(noteworthy))
         assert list(lint(name, data, "x")) == list(alone)
 
 
 def test_few_options_are_kept_in_mind() -> None:
-    known = Unremarkable(noteworthy, most=2)
+    remarks = Unremarkable(noteworthy, most=2)
     for number in range(1, 8):
-        assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodes={number}\n".encode(), "x", known=known))
-        assert 1 <= len(known) <= 2
-    assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodelist={'n' * 300}\n".encode(), "x", known=known))
-    assert len(known) == 1
+        assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodes={number}\n".encode(), "x", remarks=remarks))
+        assert 1 <= len(remarks) <= 2
+    assert not list(lint("slurm", f"#!/bin/sh\n#SBATCH --nodelist={'n' * 300}\n".encode(), "x", remarks=remarks))
+    assert len(remarks) == 1
 
 
 # --- the command
