@@ -45,8 +45,8 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
     """What the reader of a script format and the checks find, in the order of the lines.
 
     policy: warn and ignore make what the submit command refuses a warning; site: what it says is not doubtful any more;
-    choice: the rules that are wanted; remarks: options of earlier scripts that nothing was to be said about (None: of all
-    that this process has seen). Comments of the script that name rules are heeded (``lint_choice``). Raises
+    choice: the rules that are wanted; remarks: options of earlier scripts without a remark (None: those of all that
+    this process has seen). Comments of the script that name rules are heeded (``lint_choice``). Raises
     RejectedError where the text is too large (``script_bytes``), UsageError for a format without directives.
     """
     translator, dialect = get(name), dialect_of(name)
