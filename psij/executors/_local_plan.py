@@ -2,7 +2,8 @@
 
 Nothing is started here. Custom attributes ``local.*`` that the local executor understands: ``rlimit.<name>``
 ("soft:hard", each a number or ``unlimited``; names of setrlimit(2) in lower case), ``nice`` (a number), ``stdout_mode``
-and ``stderr_mode`` (``truncate``, ``append``), ``merge`` (``stderr-to-stdout``, ``stdout-to-stderr``).
+and ``stderr_mode`` (``truncate``, ``append``, ``share``: emptied, then appended to, for a file that jobs which start
+later append to), ``merge`` (``stderr-to-stdout``, ``stdout-to-stderr``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from psij.references import expand
 from psij.resource_spec import ResourceSpecV1
 
 _LIMIT = re.compile(r"(\d{1,19}|unlimited)(?::(\d{1,19}|unlimited))?", re.ASCII)
-_MODES = ("truncate", "append")
+_MODES = {"truncate": os.O_TRUNC, "append": os.O_APPEND, "share": os.O_TRUNC | os.O_APPEND}
 _LONGEST_PATH, _LONGEST_NAME = 4096, 255             # PATH_MAX, NAME_MAX
 _LONGEST_STRING, _MOST = 131072, 6 << 20             # MAX_ARG_STRLEN, and the most of all strings
 _SHORT = 63              # characters of a path that need no look: each has four bytes at most
@@ -35,12 +36,13 @@ _KNOWN = ("stdout_mode", "stderr_mode", "merge", "nice", *(f"rlimit.{name}" for 
 
 @dataclass(slots=True)
 class Options:
-    """The custom attributes of the local executor. limits: by name in ``resource``, soft and hard (-1: unlimited)."""
+    """The custom attributes of the local executor. limits: by name in ``resource``, soft and hard (-1: unlimited);
+    flags: how a file that is there is opened."""
 
     limits: dict[str, tuple[int, int]] = field(default_factory=dict)
     nice: int | None = None
-    append_stdout: bool = False
-    append_stderr: bool = False
+    stdout_flags: int = os.O_TRUNC
+    stderr_flags: int = os.O_TRUNC
     merge: str | None = None
 
 
@@ -73,7 +75,7 @@ def options(spec: JobSpec) -> Options:
 
 def _set_option(result: Options, option: str, value: object) -> None:
     if option in ("stdout_mode", "stderr_mode"):
-        setattr(result, f"append_{option[:6]}", _one_of(option, value, _MODES) == "append")
+        setattr(result, f"{option[:6]}_flags", _MODES[_one_of(option, value, tuple(_MODES))])
     elif option == "merge":
         result.merge = _one_of(option, value, _MERGES)
     elif option == "nice":
@@ -150,9 +152,9 @@ def make_plan(spec: JobSpec, extra: Mapping[str, str]) -> Plan:
     stdin, stdout, stderr = (None if getattr(spec, member) is None else _absolute(spec, name, directory)
                              for name, member in _STREAMS)
     if chosen.merge == "stderr-to-stdout":
-        stderr, chosen.append_stderr = stdout, chosen.append_stdout
+        stderr, chosen.stderr_flags = stdout, chosen.stdout_flags
     elif chosen.merge == "stdout-to-stderr":
-        stdout, chosen.append_stdout = stderr, chosen.append_stderr
+        stdout, chosen.stdout_flags = stderr, chosen.stderr_flags
     duration: timedelta | None = spec.attributes.duration if spec.attributes is not None else None
     plan = Plan([os.fsencode(spec.executable or ""), *arguments], environment, directory, stdin, stdout, stderr, chosen,
                 None if duration is None else duration.total_seconds())

@@ -29,6 +29,7 @@ from psij.executors._local_plan import Plan
 from psij.executors._local_records import by_us
 
 _Streams = tuple[int | None, int | None, int | None]       # descriptors of stdin, stdout, stderr; None for /dev/null
+_WRITTEN = os.O_WRONLY | os.O_CREAT
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _MARKERS = (b"_PSI_J_LAUNCHER_DONE", b"_PSIJ_SCRIPT_DONE")
 _TAIL = 4096        # bytes of a launcher's output that are looked at
@@ -141,17 +142,13 @@ def _unlink_on_error(path: str, error: type[BaseException] | None, *_: object) -
 def _open_streams(plan: Plan, stack: ExitStack) -> _Streams:
     """The standard streams; one file named twice is opened once, so that neither overwrites."""
     stdin = None if plan.stdin is None else _open(plan.stdin, os.O_RDONLY, stack, "standard input")
-    stdout = None if plan.stdout is None else _open(plan.stdout, _flags(plan.options.append_stdout), stack,
+    stdout = None if plan.stdout is None else _open(plan.stdout, _WRITTEN | plan.options.stdout_flags, stack,
                                                     "standard output")
     if plan.stderr is None:
         return stdin, stdout, None
     if plan.stdout is not None and _same(plan.stderr, plan.stdout):
         return stdin, stdout, stdout
-    return stdin, stdout, _open(plan.stderr, _flags(plan.options.append_stderr), stack, "standard error")
-
-
-def _flags(append: bool) -> int:
-    return os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
+    return stdin, stdout, _open(plan.stderr, _WRITTEN | plan.options.stderr_flags, stack, "standard error")
 
 
 def _same(first: str, other: str) -> bool:

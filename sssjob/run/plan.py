@@ -26,7 +26,7 @@ from sssjob.lrm.reasons import reasons_of
 from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY, PLACED
-from sssjob.run.specs import Specs
+from sssjob.run.specs import Specs, share_files
 from sssjob.translators.specs.psij import FACTS
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]
@@ -341,6 +341,8 @@ class _Planning:
             if job.retry is not None:
                 spec.environment = {ATTEMPT: str(attempt), **(spec.environment or {})}
             job.parts.append(Part(spec, group))
+        if len(groups) > 1 and not job.together:
+            share_files([part.spec for part in job.parts])
 
     def _groups(self, job: PlannedJob) -> Sequence[TaskGroup | None]:
         """The task groups that are JobSpecs of their own (decisions 11): side by side on this machine, as one native

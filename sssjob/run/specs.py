@@ -444,6 +444,22 @@ class Specs:
         return self.paths[key]
 
 
+def share_files(specs: Sequence[JobSpec]) -> None:
+    """Have the parts of a job that are started one after the other, and run side by side, add to a file that several of
+    them write: the first that writes it empties it, where the job does not say that it is gone on with."""
+    writers: dict[str, list[tuple[JobSpec, str]]] = {}
+    for spec in specs:
+        of_one = {os.path.join(str(spec.directory), str(path)): member for member in ("stderr", "stdout")
+                  if (path := getattr(spec, f"{member}_path")) is not None}
+        for path, member in of_one.items():
+            writers.setdefault(path, []).append((spec, member))
+    for shared in writers.values():
+        for n, (spec, member) in enumerate(shared if len(shared) > 1 else ()):
+            assert spec.attributes is not None
+            name, custom = f"{_LOCAL}.{member}_mode", spec.attributes.custom_attributes or {}
+            spec.attributes.set_custom_attribute(name, "append" if n else custom.get(name, "share"))
+
+
 def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None:
     """Say of the streams what launchers understand, in place of what the local executor does."""
     modes = {stream: custom.pop(f"local.{stream}_mode", None) for stream in ("stdout", "stderr")}

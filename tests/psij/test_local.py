@@ -134,6 +134,9 @@ def test_streams_and_directory(executor: LocalJobExecutor, tmp_path: Path, monke
     assert (tmp_path / "err").read_text() == f"{tmp_path}/sub\n"
     finish(executor, make("echo a; echo b >&2", {"local.merge": "stdout-to-stderr"}, stderr_path=tmp_path / "err"))
     assert (tmp_path / "err").read_text() == "a\nb\n"
+    for mode in ("share", "append"):
+        finish(executor, make("echo a", {"local.stdout_mode": mode}, stdout_path=tmp_path / "err"))
+    assert (tmp_path / "err").read_text() == "a\na\n"
     finish(executor, make("echo a; echo b >&2", stdout_path=tmp_path / "same", stderr_path=tmp_path / "same"))
     assert (tmp_path / "same").read_text() == "a\nb\n"
 

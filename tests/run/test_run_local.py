@@ -148,6 +148,19 @@ def test_output_is_overwritten_unless_appended(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["o"]
 
 
+@pytest.mark.parametrize(("more", "lines"), [
+    ("<OutputFile>o</OutputFile>", 3), ("<OutputFile redirectList='Append'>o</OutputFile>", 4),
+    ("<OutputFile>o</OutputFile><ErrorFile>{pwd}/o</ErrorFile>", 3)])
+def test_task_groups_share_an_output_file(tmp_path: Path, more: str, lines: int) -> None:
+    """Both run at the same time: the second neither empties the file nor writes over what the first has written."""
+    (tmp_path / "o").write_text("old\n")
+    more = more.replace("{pwd}", str(tmp_path))
+    wait_for_other = "echo early; touch $$.up; while [ $(ls *.up | wc -l) -lt 2 ]; do sleep 0.02; done; "
+    text = shell(f"{wait_for_other}[ -e late ] && exit; touch late; echo late", more, "<TaskGroup/><TaskGroup/>")
+    ran(text, tmp_path)
+    assert sorted((tmp_path / "o").read_text().split()) == ["early", "early", "late", "old"][:lines]
+
+
 def test_resource_limit(tmp_path: Path) -> None:
     limits = "<ResourceLimit name='OpenFiles' type='Soft'>33</ResourceLimit><ResourceLimit name='OpenFiles' " \
              "type='Hard'>44</ResourceLimit><ResourceLimit name='CoreFileSize'>0</ResourceLimit>"
