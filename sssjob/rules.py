@@ -353,6 +353,10 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("SSS606", "contradictory", "facts disagree",
      "Two sources state different values of one delivered fact. The message names both. `--prefer` of `sssjob merge` "
      "says whose word counts."),
+    ("SSS607", "contradictory", "jobs write the same file",
+     "Several jobs, or elements of an array, name one file for a stream, and each of them empties it when it starts: "
+     "of what those before it wrote nothing is left, and those that run at the same time write over each other. Tokens "
+     "keep the files apart (`{jobid}`, `{name}`, `{index}`), or `redirectList='Append'` lets each add to it."),
     ("SSS610", "refused", "the job can never start as it is",
      "The resource manager holds a job in the queue for a reason that no waiting takes away: a time limit above that "
      "of the partition, more nodes than there are, a condition that no node meets, a dependency that cannot come true. "

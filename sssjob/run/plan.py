@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,7 +27,7 @@ from sssjob.lrm.reasons import reasons_of
 from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY, PLACED
-from sssjob.run.specs import Specs, share_files
+from sssjob.run.specs import Specs, emptied, share_files
 from sssjob.translators.specs.psij import FACTS
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]
@@ -180,7 +181,22 @@ class _Planning:
             if not job.keep:
                 self._fill(job, id(whole) in reported)
                 reported.add(id(whole))
+        self._overwritten(planned)
         return planned
+
+    def _overwritten(self, planned: Iterable[PlannedJob]) -> None:
+        """Tell of files that several jobs write, each of which empties them."""
+        writers: dict[str, dict[int, PlannedJob]] = {}
+        for job in planned:
+            for part in job.parts:
+                for path in emptied(part.spec):
+                    writers.setdefault(path, {})[id(job)] = job
+        for path, jobs in writers.items():
+            if len(jobs) > 1:
+                first = next(iter(jobs.values()))
+                labels = ", ".join(job.label for job in islice(jobs.values(), 3)) + (", ..." if len(jobs) > 3 else "")
+                self.findings.add("SSS607", "OutputFile", f"{len(jobs)} jobs ({labels}) write {path}, and each of them "
+                                  "empties it", path=f"{first.path}/OutputFile")
 
     def outline(self) -> list[PlannedJob]:
         """The same without anything to start."""

@@ -15,7 +15,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -442,6 +442,19 @@ class Specs:
                 isinstance(self.backend, BatchSchedulerExecutor) and self.backend.host.is_here):
             return self.backend.brings(Path(self.paths[key]))
         return self.paths[key]
+
+
+def emptied(spec: JobSpec) -> Iterator[str]:
+    """The files of streams that a job empties when it starts, but for those that its native id or host names."""
+    custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
+    for member in ("stdout", "stderr"):
+        path = getattr(spec, f"{member}_path")
+        appends = any(custom.get(f"{prefix}.{member}_mode") == "append" for prefix in (_LOCAL, "psij"))
+        named_there = any(mark in str(path) for mark in (NUMBER_MARK, ID_MARK, HOST_MARK))
+        if path is not None and not (appends or named_there):
+            file = os.path.normpath(os.path.join(str(spec.directory or ""), str(path)))
+            if not file.startswith("/dev/"):
+                yield file
 
 
 def share_files(specs: Sequence[JobSpec]) -> None:

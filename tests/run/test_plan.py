@@ -165,6 +165,20 @@ def test_what_cannot_be_run(text: str, rule: str, tmp_path: Path) -> None:
     assert rule in {f.rule for f in findings.rejecting()}
 
 
+@pytest.mark.parametrize(("stream", "writers"), [
+    ("<OutputFile>log</OutputFile>", "3 jobs (a, b, c)"), ("<ErrorFile>{pwd}/x/../log</ErrorFile>", "3 jobs (a, b, c)"),
+    ("<OutputFile>log</OutputFile><ErrorFile>log</ErrorFile>", "3 jobs (a, b, c)"),
+    ("<OutputFile redirectList='Append'>log</OutputFile>", ""), ("<OutputFile>log.{jobid}</OutputFile>", ""),
+    ("<OutputFile>/dev/null</OutputFile>", ""), ("<OutputFile redirectList='Close'/>", "")])
+def test_jobs_that_empty_one_file(tmp_path: Path, stream: str, writers: str) -> None:
+    """Each of the jobs leaves nothing of what those before it wrote."""
+    names = "".join(f"<Job><Id>{name}</Id></Job>" for name in "abc")
+    defaults = "<Executable>/bin/true</Executable>" + stream.replace("{pwd}", str(tmp_path))
+    _, findings = planned(f"<JobGroup><Id>g</Id><JobDefaults>{defaults}</JobDefaults>{names}</JobGroup>", tmp_path)
+    assert [f.message for f in findings if f.rule == "SSS607"] == (
+        [f"{writers} write {tmp_path}/log, and each of them empties it"] if writers else [])
+
+
 def test_script_lies_in_a_private_directory(tmp_path: Path) -> None:
     text = ("<Request action='Submit'><Object>Job</Object><Data><Job><Executable>#Script</Executable>"
             "<Shell>/bin/bash</Shell></Job></Data><File id='Script'>echo $0\n</File></Request>")
