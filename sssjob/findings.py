@@ -238,6 +238,10 @@ class Findings:
         kept, self._kept = self._kept, []
         return kept
 
+    def after(self, count: int) -> list[Finding]:
+        """Those that were kept after the first so many."""
+        return self._kept[count:]
+
     def withdraw(self, rule: str, subject: str, first: int, last: int) -> None:
         """Forget the warnings of a rule about something on these lines, because what was told holds no more."""
         self._kept = [f for f in self._kept if f.rejects or f.rule != rule or f.subject != subject

@@ -81,9 +81,9 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
 def _hits(script: Script, path: str, choice: Choice, *, forgiving: bool) -> Findings:
     """What the checks find, of the rules that are wanted. forgiving: what is refused is a warning."""
     findings = Findings(path)
-    named = script.named
+    names = script.names
     for check in _checks(CHECKS, script.dialect, choice):
-        if check.options and check.options.isdisjoint(named):
+        if check.options and check.options.isdisjoint(names):
             continue
         for hit in check.run(script):
             findings.add(check.rule, hit.subject, hit.message,

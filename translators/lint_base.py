@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from sssjob.document.model import Document
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.limits import LIMITS
 from sssjob.translators.base import ReadContext
 from sssjob.translators.registry import get
-from sssjob.translators.scripts.base import Dialect, Reading
+from sssjob.translators.scripts.base import Dialect, Reading, ScriptDocument
 from sssjob.translators.scripts.body import asked
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import Line, Option, lines_of
@@ -38,7 +39,10 @@ class Hit:
 
 @dataclass
 class Script:
-    """A script, its dialect, and the document that its reader made of it."""
+    """A script, its dialect, and the document that its reader made of it.
+
+    parts: the live options of each part of a heterogeneous job, in order; options: those of all parts together.
+    """
 
     dialect: Dialect
     data: bytes
@@ -46,15 +50,12 @@ class Script:
     findings: Findings
     site: Site | None = None
 
-    @cached_property
-    def text(self) -> str:
-        """The data as text, as a reader takes it."""
-        return self.data.decode("utf-8", "surrogateescape")
-
-    @cached_property
-    def lines(self) -> list[Line]:
-        """Its lines, those of the reader where it has them."""
-        return getattr(self.document, "whole", None) or list(lines_of(self.text))
+    def __post_init__(self) -> None:
+        self.text = self.data.decode("utf-8", "surrogateescape")        # as a reader takes it
+        self.lines: list[Line] = getattr(self.document, "whole", None) or list(lines_of(self.text))
+        self.parts = self._parts()
+        self.options = self.parts[0] if len(self.parts) == 1 else [o for part in self.parts for o in part]
+        self.names = frozenset(map(_NAME, self.options))        # of the live options
 
     def line(self, number: int) -> str:
         """The text of a line from 1; empty for what is no line."""
@@ -65,21 +66,13 @@ class Script:
         """Places of values that the reader took for placeholders."""
         return frozenset((f.line, f.column) for f in self.findings if f.kind == "template")
 
-    @cached_property
-    def options(self) -> list[Option]:
-        """The live options in order, all parts together."""
-        return [o for part in self.parts for o in part]
-
-    @cached_property
-    def parts(self) -> list[list[Option]]:
+    def _parts(self) -> list[list[Option]]:
         """The options of each part of a heterogeneous job; of a job of one part those that the reader found."""
-        options = getattr(self.document, "options", None)
-        separator, text = self.dialect.separator, self.text
-        placeholders = "{{" in text or "%(" in text
-        if options and not placeholders and not (separator and separator in text):
-            return [options]
+        separator, document = self.dialect.separator, self.document
+        if isinstance(document, ScriptDocument) and document.whole and not (separator and separator in self.text):
+            return [document.options]
         return scanned(self.dialect, Reading(self.dialect, ReadContext(policy=Policy.WARN)), self.lines,
-                       text).components
+                       self.text).components
 
     @cached_property
     def shell(self) -> Shell:
@@ -105,14 +98,6 @@ class Script:
     def starts(self) -> list[int]:
         """Where each line begins, in bytes."""
         return [0, *(m.end() for m in re.finditer(rb"\n", self.data))]
-
-    @cached_property
-    def named(self) -> Mapping[str, list[Option]]:
-        """The live options by their names, each in order."""
-        named: dict[str, list[Option]] = {}
-        for option in self.options:
-            named.setdefault(option.name, []).append(option)
-        return named
 
     @cached_property
     def values(self) -> str:
@@ -144,4 +129,5 @@ class Script:
         return asked(next(job for job, _ in whole.jobs()))
 
 
+_NAME: Final = itemgetter(0)        # of an option
 Run = Callable[[Script], Iterator[Hit]]

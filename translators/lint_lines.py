@@ -110,9 +110,10 @@ _MARKER: Final = re.compile(r"(?:<{7}|>{7}) \S")
 def template(script: Script) -> Iterator[Hit]:
     """The first placeholder of each generator."""
     own, text = _OF_FLUX if script.dialect.name == "flux" else None, script.text
-    for what, pattern, first, second in _GENERATORS:
-        stands = first in text or second in text
-        for line in [n for n in script.lines if first in n.text or second in n.text] if stands else ():
+    for what, pattern, first, second, least in _GENERATORS:
+        count = text.count(first) + (text.count(second) if second else 0)
+        for line in [n for n in script.lines if first in n.text or (second and second in n.text)] \
+                if count >= least else ():
             hit = next((h for h in pattern.finditer(line.text[:4096]) if own is None or not own.fullmatch(h[0])),
                        None)
             if hit is not None:
@@ -122,12 +123,12 @@ def template(script: Script) -> Iterator[Hit]:
 
 
 #: What is not also the shell's own: ``${x}`` and ``%x`` are.
-#: With two signs of which one stands in every placeholder.
+#: With the signs of which one stands in every placeholder, and how often at least.
 _GENERATORS: Final = (
-    ("Jinja or Mustache", re.compile(r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}"), "{{", "{%"),
-    ("Python's % operator", re.compile(r"%\(\w{1,99}\)[sd]", re.ASCII), "%(", "%("),
-    ("string.Template or make", re.compile(r"\$\$\{\w{1,99}\}", re.ASCII), "$${", "$${"),
-    ("autoconf or CMake", re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII), "@", "@"),
+    ("Jinja or Mustache", re.compile(r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}"), "{{", "{%", 1),
+    ("Python's % operator", re.compile(r"%\(\w{1,99}\)[sd]", re.ASCII), "%(", "", 1),
+    ("string.Template or make", re.compile(r"\$\$\{\w{1,99}\}", re.ASCII), "$${", "", 1),
+    ("autoconf or CMake", re.compile(r"(?<![\w@.])@[A-Z_]\w{0,99}@(?![\w.])", re.ASCII), "@", "", 2),
 )
 #: What Flux fills in itself in the names of files (flux-submit(1), MUSTACHE TEMPLATES).
 _OF_FLUX: Final = re.compile(r"\{\{(?:id|jobid|name|node|nnodes|size|task|taskid|tmpdir)(?:\.\w{1,99})?\}\}", re.ASCII)

@@ -50,7 +50,7 @@ _SAID: Final = itemgetter(0, 1)     # name and value of an option
 
 def two_fields(script: Script) -> Iterator[Hit]:
     """Times of two fields, which are minutes and seconds."""
-    for option in (option for name in TIMES for option in script.named.get(name, ())):
+    for option in [option for option in script.options if option.name in TIMES]:
         match = _MINUTES.fullmatch(option.value or "")
         if match is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(match[1])} minutes and "
@@ -63,14 +63,14 @@ TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
 
 def no_limit(script: Script) -> Iterator[Hit]:
     """A time limit of zero, which is none."""
-    for option in script.named.get("--time", ()):
+    for option in [option for option in script.options if option.name == "--time"]:
         if re.fullmatch(r"[0:]+", option.value or "") is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} asks for no limit at all")
 
 
 def twice(script: Script) -> Iterator[Hit]:
     """Options whose last value alone counts."""
-    if len(script.named) == len(script.options):
+    if len(script.names) == len(script.options):
         return
     for part in script.parts:
         first: dict[str, Option] = {}
@@ -157,7 +157,7 @@ _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
 def patterns(script: Script) -> Iterator[Hit]:
     """Patterns in names of files that the manager does not know."""
     tokens = TOKENS[script.dialect.name]
-    for option in (option for name in FILES for option in script.named.get(name, ())):
+    for option in [option for option in script.options if option.name in FILES]:
         for hit in _PATTERN.finditer(option.value or ""):
             if hit[1] is None and hit[2] not in tokens:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
@@ -210,9 +210,9 @@ def streams(script: Script) -> Iterator[Hit]:
     """Output that goes elsewhere than it seems."""
     joins = script.dialect.name in ("pbspro", "torque", "sge")
     for part in script.parts:
-        last = {option.name: option for option in part}
-        for option in part:
-            why = _astray(script.dialect, option, last) if option.name in OUTPUTS else ""
+        last = {option.name: option for option in part if option.name in _OF_STREAMS}
+        for option in [option for option in part if option.name in OUTPUTS]:
+            why = _astray(script.dialect, option, last)
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
         join, unused = last.get("-j"), last.get("-e")
@@ -235,6 +235,7 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
 
 
 OUTPUTS: Final = ("--output", "--error", "-o", "-e")
+_OF_STREAMS: Final = frozenset((*OUTPUTS, "-j", "--array"))
 #: A pattern that differs between the elements of an array, or a file that takes everything.
 _APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from sssjob.templates.quoting import Directive, bare, sbatch
@@ -87,8 +87,7 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
     result, words = Scan(), list[Word | Option]()
-    every, rest, late = texts_of(lines), result.rest, False
-    texts: Mapping[int, str] = dict(enumerate(every, first.number))
+    rest, late = result.rest, False
     for line in lines:
         number, text, _ = line
         plain = None if late else _PLAIN.fullmatch(text)
@@ -103,13 +102,13 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
             continue
         words_read = _words(reading, line)
         if words_read and words_read[0].text in _PARTS:
-            result.components[-1] += parse(reading, words, texts)
+            result.components[-1] += parse(reading, words, lines)
             result.components.append([])
             words = []
         else:
             words += words_read
-    result.components[-1] += parse(reading, words, texts)
-    whole = "\n".join(("", *every))
+    result.components[-1] += parse(reading, words, lines)
+    whole = "\n".join(("", *texts_of(lines)))
     if any(f"\n{prefix}" in whole for prefix in _OTHERS) and not any(
             o.name == "--ignore-pbs" for o in result.components[0]):
         _foreign(reading, lines, _header(lines), result)
@@ -144,13 +143,14 @@ _BLANK: Final = frozenset((
     "--reservation", "--wckey"))
 
 
-def parse(reading: Reading, words: Sequence[Word | Option], texts: Mapping[int, str]) -> list[Option]:
+def parse(reading: Reading, words: Sequence[Word | Option], lines: Iterable[Line]) -> list[Option]:
     """Options out of words, as getopt_long does it. An option among them is one, unless the word before wants a value.
     """
     if Word not in map(type, words):
         return cast("list[Option]", list(words))
     options: list[Option] = []
     queue = list(reversed(words))
+    texts = {line.number: line.text for line in lines}
 
     def add(name: str, value: str | None, at: Word) -> None:
         """Add an option under its usual name; one that sbatch ignores because it is empty is reported."""
@@ -300,7 +300,7 @@ def _resource(text: str) -> list[tuple[str, str]]:
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """The options of a command line."""
-    return parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], {})
+    return parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], ())
 
 
 def directive(name: str, value: str | None) -> str:

@@ -17,10 +17,10 @@ from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value
 from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.document.units import from_bytes
-from sssjob.findings import Finding, Findings, Policy, Severity
+from sssjob.findings import Finding, Policy, Severity
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
-from sssjob.translators.scripts.grammars import FROM_NOW, Coming, FromNow, Grammar, Kept, unstamped
+from sssjob.translators.scripts.grammars import FROM_NOW, TEXT, Coming, FromNow, Grammar, Kept, unstamped
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
@@ -51,6 +51,7 @@ _LONGEST: Final = 200       # characters of options that are kept in mind
 
 class Unremarkable:
     """Options that a reader said nothing about which its caller wants to hear, so that they need not be read again.
+    Its caller wants no job, so that nothing is put into one.
 
     What a row says depends on the options of the row alone, and on those that it names as ``beside``; scripts of one
     tree have most of theirs in common. matters: whether a finding is wanted; most: how many are kept, each of at most
@@ -64,27 +65,38 @@ class Unremarkable:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def keys(self, dialect: Dialect, options: Iterable[Option]) -> dict[int, tuple[object, ...]]:
-        """What the reading of each row depends on, by the place of the row: all options that it looks at, in order."""
-        keys: dict[int, tuple[object, ...]] = {}
-        places, looked_at = dialect.places, dialect.looked_at
-        for name, value, *_ in options:
-            at = places.get(name)
-            if at is not None:
-                keys[at] = (*keys[at], name, value) if at in keys else (dialect, at, name, value)
-            for at in looked_at.get(name, ()) if looked_at else ():
-                keys[at] = (*keys[at], name, value) if at in keys else (dialect, at, name, value)
-        return keys
+    def read(self, reading: Reading, options: Iterable[Option]) -> None:
+        """Read the options of a job of one part, but for those of which nothing is to be said."""
+        dialect, findings = reading.dialect, reading.findings
+        places, looked_at, rows = dialect.places, dialect.looked_at, dialect.rows
+        by_row: dict[int, list[Option]] = {}        # all that a row looks at, by the place of the row
+        for option in options:
+            at = places.get(option[0])
+            if at is None:
+                continue                            # it is kept as it is
+            if at in by_row:
+                by_row[at].append(option)
+            else:
+                by_row[at] = [option]
+            for at in looked_at.get(option[0], ()) if looked_at else ():
+                by_row.setdefault(at, []).append(option)
+        for at in sorted(by_row):
+            row, of_row = rows[at], by_row[at]
+            if isinstance(row, Row) and (not row.place or (row.grammar is TEXT and of_row[-1].value)):
+                continue                            # whatever it is, it is taken
+            key = (dialect, at, *of_row[0][:2]) if len(of_row) == 1 else (dialect, at, *map(_SAID, of_row))
+            if key in self._seen:
+                continue
+            first = len(findings)
+            if isinstance(row, Row):
+                reading.row(row, of_row[-1])
+            elif own := {option.name: option for option in of_row if option.name in row.names}:
+                row.read(reading, {name: own[name] for name in row.names if name in own})
+            if not findings.is_full and not any(map(self._matters, findings.after(first))):
+                self._keep(key)
 
-    def knows(self, key: tuple[object, ...]) -> bool:
-        """Whether nothing is to be said of these options."""
-        return key in self._seen
-
-    def read(self, key: tuple[object, ...], findings: Findings, first: int) -> None:
-        """Remember options that were read. first: the number of the first finding that may be about them."""
-        if findings.is_full or any(self._matters(findings[at]) for at in range(first, len(findings))):
-            return
-        if sum([len(part) for part in key if type(part) is str]) <= _LONGEST:
+    def _keep(self, key: tuple[object, ...]) -> None:
+        if len(str(key[2:])) <= _LONGEST:
             if len(self._seen) >= self._most:
                 self._seen.clear()
             self._seen.add(key)
@@ -179,7 +191,9 @@ class Reading:
         return self._put(place(where), value, option, more)
 
     def _put(self, at: Place, value: Value, option: Option, more: dict[str, str]) -> Property:
-        """The same at a place that was looked up."""
+        """The same at a place that was looked up; nothing where only remarks are wanted."""
+        if self.context.remarks is not None:
+            return _UNUSED
         if at.special and type(value) is not str:
             value = _fitting(at, value)
         prop = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
@@ -199,6 +213,8 @@ class Reading:
 
     def bytes(self, where: str, amount: int, option: Option, **more: str) -> None:
         """An amount of bytes, in the largest unit that is exact."""
+        if self.context.remarks is not None:
+            return
         value, units = from_bytes(Decimal(amount))
         self.put(where, value, option, units=units, **more)
 
@@ -268,6 +284,9 @@ class Reading:
             self._put(at, value, option, NO_ATTRIBUTES)
 
 
+_UNUSED: Final = Property("Extension", "")      # what is put where nobody looks
+
+
 def _fitting(at: Place, value: Value) -> Value:
     """A value as the property of a place holds it: text, or of a resource a decimal."""
     if at.texts:
@@ -278,19 +297,21 @@ def _fitting(at: Place, value: Value) -> Value:
 def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     """The document of a script. Raises RejectedError when it is refused."""
     reading = Reading(dialect, context)
-    text, encoded = _text_of(reading, data)
+    text = _text_of(reading, data)
     reading.lines = lines = list(lines_of(text))
     scan = scanned(dialect, reading, lines, text)
     if set_text := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, set_text)
-    if dialect.late and "<<" in text and not encoded:
+    if dialect.late and "<<" in text and _fits(text):
         _keep_inner(reading, scan, lines)
-    scan.rest = taken(reading, scan.rest)
-    job = understand(reading, scan.components)
     options = list(chain.from_iterable(scan.components))
     if context.remarks is not None:
+        job = understand(reading, scan.components)
         context.findings.raise_if_rejected()
         return ScriptDocument(job, {}, context.path, context.profile, context.findings, options=options, whole=lines)
+    encoded = not _fits(text)
+    scan.rest = taken(reading, scan.rest)
+    job = understand(reading, scan.components)
     body = "".join([line.text + line.end for line in scan.rest])
     alone = not encoded and MARK.search(body, 0, 200) is not None and taken_back(dialect, job, body)
     if not alone:
@@ -341,8 +362,8 @@ def understand(reading: Reading, components: list[list[Option]]) -> Job:
     return reading.job
 
 
-def _text_of(reading: Reading, data: bytes) -> tuple[str, bool]:
-    """The text of a script, and whether XML cannot hold it."""
+def _text_of(reading: Reading, data: bytes) -> str:
+    """The text of a script."""
     limits = reading.context.limits
     if len(data) > limits.document_bytes:
         reading.findings.add("SSS110", "document_bytes", f"more than {limits.document_bytes} bytes")
@@ -350,8 +371,7 @@ def _text_of(reading: Reading, data: bytes) -> tuple[str, bool]:
     if b"\0" in data:
         reading.refuse("a NUL byte: this is no script", data.count(b"\n", 0, data.index(b"\0")) + 1)
         reading.findings.raise_if_rejected()
-    text = data.decode("utf-8", "surrogateescape")
-    return text, not _fits(text)
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _fits(text: str) -> bool:
@@ -367,6 +387,7 @@ _ORDER: Final = {"Environment": 1, "Requested": 2, "TaskGroupDefaults": 3, "Task
 _TAG: Final = attrgetter("tag")
 _NUMBER: Final = itemgetter(0)      # of a line
 _NAME: Final = itemgetter(0)        # of an option
+_SAID: Final = itemgetter(0, 1)     # its name and value
 _ITEM: Final = itemgetter(2)        # behind its rank and its place
 
 
@@ -374,12 +395,13 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
     """The options of one part: the last of a name counts; what is no amount is said by the first part. own: a row
     that each part says for itself."""
     reading.options = options
+    if reading.context.remarks is not None and not reading.several:
+        reading.context.remarks.read(reading, options)
+        return
     last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=False))
     places, rows, several = reading.dialect.places, reading.dialect.rows, reading.several
     options_by_row: dict[int, dict[str, Option]] = {}        # by place of the row
     others: list[Option] = []
-    remarks = None if several else reading.context.remarks
-    keys = {} if remarks is None else remarks.keys(reading.dialect, options)
     for name, option in last.items():
         at = places.get(name)
         if at is None:
@@ -390,9 +412,6 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
             options_by_row[at] = {name: option}
     for at in sorted(options_by_row):
         row, of_row = rows[at], options_by_row[at]
-        if remarks is not None and remarks.knows(keys[at]):
-            continue
-        findings_before = len(reading.findings)
         if several:
             reading.several = of_part(row)
             if row.name == own or (number and not reading.several):
@@ -403,8 +422,6 @@ def _component(reading: Reading, options: list[Option], number: int, own: str) -
         else:
             row.read(reading, of_row if len(of_row) == 1
                      else {name: of_row[name] for name in row.names if name in of_row})
-        if remarks is not None:
-            remarks.read(keys[at], reading.findings, findings_before)
     reading.several = several
     for option in others:
         reading.keep(option)
