@@ -27,7 +27,8 @@ class ReadContext:
 
     policy: the outermost default of awarenessPolicy, None for the specification's Reject; options: those of the
     format, by name; site: what only the site knows, None where nobody said. remarks: only the findings and the options
-    are wanted of a script, not its document, and this knows the options that nothing is to be said about.
+    are wanted of a script, not its document, and this knows the options that nothing is to be said about. sample: the
+    same text as it was recognised, which need not be parted again.
     """
 
     path: str = "-"
@@ -38,6 +39,7 @@ class ReadContext:
     options: Mapping[str, str] = field(default_factory=dict)
     site: Site | None = None
     remarks: Unremarkable | None = None
+    sample: Sample | None = None
 
 
 @dataclass(slots=True)

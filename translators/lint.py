@@ -25,6 +25,7 @@ from sssjob.translators.scripts.reading import Unremarkable
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
+    from sssjob.translators.recognise import Sample
 
 __all__ = ["CHECKS", "Check", "Choice", "Hit", "Script", "lint", "noteworthy"]
 
@@ -41,20 +42,21 @@ class Check:
 
 
 def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, site: Site | None = None,
-         choice: Choice = ALL, remarks: Unremarkable | None = None) -> Findings:
+         choice: Choice = ALL, remarks: Unremarkable | None = None, sample: Sample | None = None) -> Findings:
     """What the reader of a script format and the checks find, in the order of the lines.
 
     policy: warn and ignore make what the submit command refuses a warning; site: what it says is not doubtful any more;
     choice: the rules that are wanted; remarks: options of earlier scripts without a remark (None: those of all that
-    this process has seen). Comments of the script that name rules are heeded (``lint_choice``). Raises
-    RejectedError where the text is too large (``script_bytes``), UsageError for a format without directives.
+    this process has seen); sample: the data as they were recognised, if they were. Comments of the script that name
+    rules are heeded (``lint_choice``). Raises RejectedError where the text is too large (``script_bytes``), UsageError
+    for a format without directives.
     """
     translator, dialect = get(name), dialect_of(name)
     if dialect is None:
         raise UsageError(f"{name} is no format of batch scripts")
     context = ReadContext(path, Findings(path), policy=Policy.WARN, site=site,
                           remarks=None if site is not None or name not in SCRIPT_FORMATS
-                          else _KNOWN if remarks is None else remarks)
+                          else _KNOWN if remarks is None else remarks, sample=sample)
     if len(data) > LIMITS.script_bytes:
         context.findings.add("SSS110", "script_bytes", f"more than {LIMITS.script_bytes} bytes")
         context.findings.raise_if_rejected()
@@ -63,7 +65,7 @@ def lint(name: str, data: bytes, path: str = "-", policy: Policy | None = None, 
                              line=data.count(b"\n", 0, data.index(b"\0")) + 1)
         return context.findings
     document = translator.read(data, context)
-    script = Script(dialect, data, document, context.findings, site)
+    script = Script(dialect, data, document, context.findings, site, sample)
     findings = [_own(f, script, policy) for f in context.findings if noteworthy(f)]
     forgiving = policy in (Policy.WARN, Policy.IGNORE)
     findings += _hits(script, path, choice, forgiving=forgiving)

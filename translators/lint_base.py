@@ -22,6 +22,7 @@ from sssjob.translators.scripts.raw import Line, Option, lines_of
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.translators.bodies.shell import Shell
+    from sssjob.translators.recognise import Sample
 
 __all__ = ["Hit", "Run", "Script"]
 
@@ -42,6 +43,7 @@ class Script:
     """A script, its dialect, and the document that its reader made of it.
 
     parts: the live options of each part of a heterogeneous job, in order; options: those of all parts together.
+    sample: the data as they were recognised, if they were.
     """
 
     dialect: Dialect
@@ -49,6 +51,7 @@ class Script:
     document: Document
     findings: Findings
     site: Site | None = None
+    sample: Sample | None = None
 
     def __post_init__(self) -> None:
         self.text = self.data.decode("utf-8", "surrogateescape")        # as a reader takes it
@@ -107,7 +110,8 @@ class Script:
     @cached_property
     def live_lines(self) -> list[Line]:
         """The lines that the submit command obeys."""
-        return self.dialect.live(self.lines)
+        live = None if self.sample is None else self.sample.live.get(self.dialect.name)
+        return self.dialect.live(self.lines) if live is None else live
 
     @cached_property
     def live(self) -> frozenset[int]:

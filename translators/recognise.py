@@ -14,13 +14,14 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sssjob.errors import FormatError, UsageError
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS
 from sssjob.translators.base import Translator
 from sssjob.translators.registry import BUILT_IN, get, names
 
 if TYPE_CHECKING:
     from sssjob.translators.scripts.raw import Line
+    from sssjob.translators.scripts.rows import Scan
 
 __all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise",
            "scripts"]
@@ -47,6 +48,9 @@ class Sample:
 
     def __init__(self, data: bytes, path: str = "-") -> None:
         self.data, self.path = data, path
+        self.live: dict[str, list[Line]] = {}       # dialect -> the lines that its manager obeys
+        #: Dialect -> what the first stage of its reader made of the text, without a site and with the policy Warn.
+        self.scans: dict[str, tuple[Scan, Findings]] = {}
 
     @cached_property
     def head(self) -> str:
@@ -148,7 +152,7 @@ _SCRIPTS: Final = "sssjob.translators.scripts."
 def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out."""
-    fits = _fitting(data, path)
+    fits = _fitting(Sample(data, path))
     first = next((fit for _, fit in _meant(fits) if fit.claims and not fit.against), None) if len(fits) > 1 else None
     same = [t.name for t, fit in fits if first is not None and fit is not first and fit.claims == first.claims
             and not fit.against]
@@ -166,9 +170,9 @@ def _meant(fits: list[tuple[Translator, Fit]]) -> list[tuple[Translator, Fit]]:
         fit.claims != first.claims and not fit.against)]
 
 
-def _fitting(data: bytes, path: str) -> list[tuple[Translator, Fit]]:
+def _fitting(sample: Sample) -> list[tuple[Translator, Fit]]:
     """The formats that see something of themselves in a text."""
-    sample = Sample(data, path)
+    data = sample.data
     fits: list[tuple[Translator, Fit]] = []
     for name in _OURS if data[:1000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[") else ():
         translator = get(name)
@@ -186,12 +190,12 @@ def _fitting(data: bytes, path: str) -> list[tuple[Translator, Fit]]:
     return fits
 
 
-def scripts(data: bytes, path: str = "-") -> list[Translator]:
+def scripts(sample: Sample) -> list[Translator]:
     """The dialects of scripts that a text may be in. Of a text without any sign of a built-in one nobody is asked,
     unless others are installed."""
-    if len(names()) == len(BUILT_IN) and _SIGN.search(data) is None:
+    if len(names()) == len(BUILT_IN) and _SIGN.search(sample.data) is None:
         return []
-    return [translator for translator, _ in _meant(_fitting(data, path)) if translator.kind == "script"]
+    return [translator for translator, _ in _meant(_fitting(sample)) if translator.kind == "script"]
 
 
 #: What stands in every script of a built-in dialect: the prefix of its directives, or the last word of a submit file.

@@ -17,6 +17,7 @@ from sssjob.conversion.converting import AUTO
 from sssjob.errors import AccessError, FormatError, RejectedError, UsageError
 from sssjob.findings import Finding, Policy, escape
 from sssjob.translators.lint_choice import ALL, Choice
+from sssjob.translators.recognise import Sample, guess, scripts
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -85,14 +86,16 @@ class Examining:
         from sssjob.translators.lint import lint
 
         if named.given:
-            data, fits = read_bytes(named.name), None
+            sample: Sample | str = Sample(read_bytes(named.name), named.name)
+            fits = None
         else:
-            data, fits = script_of(named.name)
-            if not fits:
-                result.outcome, result.message = "skipped", data.decode()
-                return
-        result.dialect = dialect = _dialect(data, named.name, fits) if self.source == AUTO else self.source
-        findings = lint(dialect, data, named.name, self.policy, self.site, self.choice)
+            sample, fits = script_of(named.name)
+        if isinstance(sample, str):
+            result.outcome, result.message = "skipped", sample
+            return
+        data = sample.data
+        result.dialect = dialect = _dialect(sample, fits) if self.source == AUTO else self.source
+        findings = lint(dialect, data, named.name, self.policy, self.site, self.choice, sample=sample)
         if self.fix:
             from sssjob.translators.lint_fixes import fixed
 
@@ -106,13 +109,11 @@ class Examining:
         result.findings, result.overflow = list(findings), findings.overflow
 
 
-def _dialect(data: bytes, name: str, fits: list[Translator] | None = None) -> str:
+def _dialect(sample: Sample, fits: list[Translator] | None = None) -> str:
     """The dialect of a script by what stands in it; FormatError where none or several fit."""
-    from sssjob.translators.recognise import guess, scripts
-
     if fits is None:
-        fits = scripts(data, name)
-    return (fits[0] if len(fits) == 1 else guess(data, name)[0]).name
+        fits = scripts(sample)
+    return (fits[0] if len(fits) == 1 else guess(sample.data, sample.path)[0]).name
 
 
 def _replace(name: str, data: bytes) -> None:

@@ -13,6 +13,7 @@ from sssjob.limits import LIMITS
 
 if TYPE_CHECKING:
     from sssjob.translators.base import Translator
+    from sssjob.translators.recognise import Sample
 
 _HEAD: Final = 8192         # bytes in which a binary file has a NUL
 
@@ -66,10 +67,10 @@ def _left_alone(path: Path, within: Path) -> str:
     return "" if stat.S_ISREG(kind) else "no regular file"
 
 
-def script_of(name: str) -> tuple[bytes, list[Translator]]:
+def script_of(name: str) -> tuple[Sample | str, list[Translator]]:
     """The text of a file of a folder, and the dialects that it may be in; of one that is no script the reason, and no
     dialect."""
-    from sssjob.translators.recognise import scripts
+    from sssjob.translators.recognise import Sample, scripts
 
     descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -81,6 +82,7 @@ def script_of(name: str) -> tuple[bytes, list[Translator]]:
     finally:
         os.close(descriptor)
     if binary or len(data) > LIMITS.script_bytes:
-        return b"binary" if binary else b"too large for a script", []
-    fits = scripts(data, name)
-    return data if fits else b"not recognised as a script", fits
+        return "binary" if binary else "too large for a script", []
+    sample = Sample(data, name)
+    fits = scripts(sample)
+    return sample if fits else "not recognised as a script", fits

@@ -112,19 +112,20 @@ class _Surveying:
         from sssjob.translators.registry import get
 
         if file.given:
-            from sssjob.translators.recognise import scripts
+            from sssjob.translators.recognise import Sample, scripts
 
-            data = read_bytes(file.name)
-            fits = scripts(data, file.name)
+            sample = Sample(read_bytes(file.name), file.name)
+            fits = scripts(sample)
         else:
-            data, fits = script_of(file.name)
-            if not fits:
-                return _Surveyed(file.name, message=data.decode())
+            script, fits = script_of(file.name)
+            if isinstance(script, str):
+                return _Surveyed(file.name, message=script)
+            sample = script
         if self.source != AUTO:
             fits = [get(self.source)]
         if len(fits) != 1:
             return _Surveyed(file.name, message="several dialects fit" if fits else "not recognised as a script")
-        return _Surveyed(file.name, fits[0].name, surveyed(fits[0], data, file.name, self.site))
+        return _Surveyed(file.name, fits[0].name, surveyed(fits[0], sample, self.site))
 
 
 def _died(file: Named) -> _Surveyed:

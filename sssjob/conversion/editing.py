@@ -22,7 +22,7 @@ from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.lint import lint
 from sssjob.translators.lint_choice import ALL, Choice
 from sssjob.translators.lint_fixes import fixed
-from sssjob.translators.recognise import scripts
+from sssjob.translators.recognise import Sample, scripts
 from sssjob.translators.registry import get, names
 from sssjob.translators.scripts.raw import Option, lines_of
 from sssjob.translators.scripts.rows import Dialect, Row, ScriptDocument, dialect_of, place
@@ -110,7 +110,7 @@ class Page:
             return None
         if self.source != AUTO:
             return dialect_of(self.source)
-        formats = scripts(self.data, self.path)
+        formats = scripts(Sample(self.data, self.path))
         return dialect_of(formats[0].name) if len(formats) == 1 else None
 
     @cached_property

@@ -17,6 +17,7 @@ from sssjob.translators.base import ReadContext, Translator
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
+    from sssjob.translators.recognise import Sample
 
 __all__ = ["KINDS", "Answer", "Question", "Survey", "Use", "surveyed"]
 
@@ -115,12 +116,13 @@ class Survey:
                        "scripts": answer.scripts, "uses": answer.uses, "example": answer.example, "key": about.key}
 
 
-def surveyed(reader: Translator, data: bytes, path: str = "-", site: Site | None = None) -> list[Use]:
+def surveyed(reader: Translator, sample: Sample, site: Site | None = None) -> list[Use]:
     """What one script leaves open, in no order. site: what it answers is left out. Raises RejectedError for what cannot
     be read at all."""
-    findings = Findings(path)
-    document = reader.read(data, ReadContext(path, findings, policy=Policy.WARN, site=site))
-    uses = [*_properties(reader.name, document), *_findings(reader.name, findings), *_modules(reader.name, data)]
+    findings = Findings(sample.path)
+    context = ReadContext(sample.path, findings, policy=Policy.WARN, site=site, sample=sample)
+    document = reader.read(sample.data, context)
+    uses = [*_properties(reader.name, document), *_findings(reader.name, findings), *_modules(reader.name, sample.data)]
     return uses if site is None else [use for use in uses if not _answered(use.question, site)]
 
 

@@ -14,6 +14,7 @@ from sssjob.conversion.drafting import draft
 from sssjob.conversion.site import read_site
 from sssjob.conversion.survey import KINDS, Question, Survey, Use, surveyed
 from sssjob.translators.bodies.modules import named
+from sssjob.translators.recognise import Sample
 from sssjob.translators.registry import get
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "scripts"
@@ -41,7 +42,7 @@ PBS = "#!/bin/sh\n#PBS -q big\n#PBS -l select=1:ncpus=16:model=bro\n#PBS -l matl
     ("slurm", "#!/bin/sh\n#SBATCH -n 2\nsrun ./a\n", []),
 ])
 def test_what_a_script_leaves_open(dialect: str, text: str, found: list[str]) -> None:
-    uses = surveyed(get(dialect), text.encode())
+    uses = surveyed(get(dialect), Sample(text.encode()))
     assert sorted({f"{q.kind} {q.name} {line}" for q, line in uses}) == found
 
 
@@ -50,7 +51,7 @@ def test_what_the_profile_answers_is_left_out() -> None:
                      '[lsf]\nunit_for_limits = "MB"\n[sge]\nh_vmem_per_slot = true\n'
                      '[sge.pe.smp]\nallocation_rule = "$pe_slots"\n')
     left = {q.name for dialect, text in (("sge", SGE), ("slurm", SLURM), ("lsf", LSF))
-            for q, _ in surveyed(get(dialect), text.encode(), site=site)}
+            for q, _ in surveyed(get(dialect), Sample(text.encode()), site)}
     assert not left & {"a", "openmpi", "-M", "-R", "--begin", "-l h_vmem", "smp"} and {"b", "gcc/9", "ib"} <= left
 
 
@@ -151,7 +152,7 @@ def _uncommented(text: str) -> str:
 def test_every_draft_is_a_profile(uncommented: bool) -> None:
     survey = Survey()
     for path in sorted(FIXTURES.glob("*/made-*")):
-        survey.add(path.parent.name, str(path), surveyed(get(path.parent.name), path.read_bytes(), str(path)))
+        survey.add(path.parent.name, str(path), surveyed(get(path.parent.name), Sample(path.read_bytes(), str(path))))
     survey.add("sge", "odd\n\x1b.sh", [Use(Question(kind, name, "sge"), 1) for kind in KINDS for name in (
         'a"b\\', "x = y # z", "\x1b[31m", "é", "q" * 300, "[x]")])
     text = draft(survey)

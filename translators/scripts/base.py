@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sssjob.findings import Findings, Policy
 from sssjob.lrm.variables import Facts, Given
 from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
@@ -56,14 +57,19 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
     from sssjob.translators.recognise import Fit
 
     lines = sample.lines
-    claims = frozenset([line.number for line in dialect.live(lines)])
-    if not claims:
+    live = dialect.live(lines)
+    if not live:
         return None
+    sample.live[dialect.name] = live
+    claims = frozenset([line.number for line in live])
 
     def objection() -> str:
         """What the reader refuses in these lines, or an option of a relative."""
-        reading = Reading(dialect, ReadContext(sample.path))
-        options = [o for part in scanned(dialect, reading, lines, sample.text).components for o in part]
+        reading = Reading(dialect, ReadContext(sample.path, Findings(sample.path), policy=Policy.WARN))
+        reading.lines = lines
+        scan = scanned(dialect, reading, lines, sample.text)
+        sample.scans[dialect.name] = scan, reading.findings
+        options = [o for part in scan.components for o in part]
         strange = next((o.name for o in options if o.name in dialect.foreign), "")
         refused = next((f.message for f in reading.findings if f.kind == "refused" and f.line in claims), "")
         return f"{strange} belongs to a relative of it" if strange else refused

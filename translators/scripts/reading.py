@@ -298,8 +298,8 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     """The document of a script. Raises RejectedError when it is refused."""
     reading = Reading(dialect, context)
     text = _text_of(reading, data)
-    reading.lines = lines = list(lines_of(text))
-    scan = scanned(dialect, reading, lines, text)
+    reading.lines = lines = list(lines_of(text)) if context.sample is None else context.sample.lines
+    scan = _scanned(reading, lines, text)
     if set_text := context.options.get("set"):
         scan.components[0] += dialect.arguments(reading, set_text)
     if dialect.late and "<<" in text and _fits(text):
@@ -329,6 +329,17 @@ def read(dialect: Dialect, data: bytes, context: ReadContext) -> Document:
     root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
     return ScriptDocument(root, {SCRIPT: file}, context.path, context.profile, context.findings, reading.origins,
                           lines_of_body, options, lines)
+
+
+def _scanned(reading: Reading, lines: list[Line], text: str) -> Scan:
+    """The first stage, unless the text was recognised by it."""
+    context, dialect = reading.context, reading.dialect
+    if context.sample is not None and context.site is None and context.policy is Policy.WARN:
+        scan, findings = context.sample.scans.pop(dialect.name, (None, None))
+        if scan is not None and findings is not None:
+            reading.findings.extend(findings)
+            return scan
+    return scanned(dialect, reading, lines, text)
 
 
 def _keep_inner(reading: Reading, scan: Scan, lines: list[Line]) -> None:
