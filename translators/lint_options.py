@@ -107,11 +107,11 @@ _LONG: Final = re.compile(r"--[\w-]+")
 
 def resources(script: Script) -> Iterator[Hit]:
     """``-l`` resources that only a site could know, where a known one is spelled much the same."""
-    resource_names = [n.removeprefix("-l ") for n in script.dialect.known if n.startswith("-l ")]
-    for option in script.options:
+    for option in [option for option in script.options if option.name.startswith("-l ")]:
         name = option.name.removeprefix("-l ")
-        if name == option.name or name in resource_names or name in _STANDARD:
+        if option.name in script.dialect.known or name in _STANDARD:
             continue
+        resource_names = [n.removeprefix("-l ") for n in script.dialect.known if n.startswith("-l ")]
         close = difflib.get_close_matches(name, resource_names, 1, 0.75)
         if close:
             yield Hit(option.line, option.column, option.name, f"{name} is no resource that {script.dialect.title} "
@@ -188,13 +188,13 @@ def unitless(script: Script) -> Iterator[Hit]:
 
 def _few_bytes(script: Script) -> Iterator[Hit]:
     """Memory of PBS and Grid Engine in bytes that are less than 1 MiB (pbs_resources(7B), sge_types(1))."""
-    for option in script.options:
+    for option in [option for option in script.options if option.name.startswith("-l ")]:
         name = option.name.removeprefix("-l ")
         text = option.value or ""
         if name in ("select", "nodes"):
             match = _OF_CHUNK.search(text[:4096])
             name, text = ("", "") if match is None else (match[1], match[2])
-        if option.name.startswith("-l ") and name in _MEMORY and text.isdecimal() and 0 < int(text) < 1 << 20:
+        if name in _MEMORY and text.isdecimal() and 0 < int(text) < 1 << 20:
             yield Hit(option.line, option.column, option.name, f"{name}={text} has no unit: that is {text} bytes")
 
 

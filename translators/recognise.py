@@ -170,8 +170,9 @@ def _meant(fits: list[tuple[Translator, Fit]]) -> list[tuple[Translator, Fit]]:
         fit.claims != first.claims and not fit.against)]
 
 
-def _fitting(sample: Sample) -> list[tuple[Translator, Fit]]:
-    """The formats that see something of themselves in a text."""
+def _fitting(sample: Sample, *, scripts_only: bool = False) -> list[tuple[Translator, Fit]]:
+    """The formats that see something of themselves in a text. scripts_only: of those that are not ours, the ones that
+    may be of scripts."""
     data = sample.data
     fits: list[tuple[Translator, Fit]] = []
     for name in _OURS if data[:1000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[") else ():
@@ -179,7 +180,7 @@ def _fitting(sample: Sample) -> list[tuple[Translator, Fit]]:
         fit = sample.fit(translator)
         if fit is not None:
             return [(translator, fit)]
-    for name in _possible(data):
+    for name in _of_scripts(names()) if scripts_only else _possible(data):
         try:
             translator = get(name)
         except UsageError:
@@ -195,7 +196,7 @@ def scripts(sample: Sample) -> list[Translator]:
     unless others are installed."""
     if len(names()) == len(BUILT_IN) and _SIGN.search(sample.data) is None:
         return []
-    return [translator for translator, _ in _meant(_fitting(sample)) if translator.kind == "script"]
+    return [translator for translator, _ in _meant(_fitting(sample, scripts_only=True)) if translator.kind == "script"]
 
 
 #: What stands in every script of a built-in dialect: the prefix of its directives, or the last word of a submit file.

@@ -68,7 +68,7 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
     options, rest, ours = result.components[0], result.rest, prefix == PREFIX
     for line in lines:
         number, text, _ = line
-        hit = _PLAIN.fullmatch(text) if ours else None
+        hit = _PLAIN.fullmatch(text) if ours and text.startswith(PREFIX) else None
         if hit is not None:
             flag, name, value = hit.groups()
             if value is not None and name in _PLAIN_NAMES:
