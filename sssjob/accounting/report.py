@@ -103,14 +103,15 @@ def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -
     except ImportError:
         raise UsageError("a report needs matplotlib: pip install 'sssjob[report]'") from None
     settings: dict[Any, Any] = {
-        "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "text.parse_math": False,
-        "axes.spines.top": False, "axes.spines.right": False}
+        "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "font.size": 8,
+        "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
     with matplotlib.rc_context(settings):
         keys = _by_key(groups)
         plots = [("Usage over time", f"processors x hours by {', '.join(by) or 'all jobs'}",
                   _over_time(groups, keys, periods))]
         named = {key: sums for key, sums in keys.items() if not _is_rest(key)}
-        more = "".join(f"; {rest} are not shown" for (rest,) in filter(_is_rest, keys))
+        more = "".join(f"; {rest} {'is' if rest == '1 more' else 'are'} not shown"
+                       for (rest,) in filter(_is_rest, keys))
         plots += [(title, f"{caption}{more}", _bars(series, named, per, whole))
                   for title, caption, series, per, whole in _compared(list(named.values()))]
     return [(title, caption, svg) for title, caption, svg in plots if svg]
@@ -168,7 +169,8 @@ def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every
     axes.set_xticks(range(0, len(periods), step), periods[::step], rotation=30, ha="right", fontsize=8)
     axes.set_ylabel("processor hours")
     axes.yaxis.set_major_formatter(_tick)
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    longest = max(len(_label(key)) for key in keys)
+    figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=max(1, min(3, 90 // (longest + 8))))
     return _svg(figure)
 
 
@@ -188,7 +190,7 @@ def _bars(series: _Series, keys: dict[tuple[str, ...], Sums], per: int,
     axes.set_xlim(0, max(whole, axes.get_xlim()[1]))
     axes.xaxis.set_major_formatter(_tick)
     if len(series) > 1:
-        axes.legend(fontsize=8, frameon=False)
+        figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=len(series))
     return _svg(figure)
 
 
@@ -200,7 +202,7 @@ def _tick(value: float, _: int | None = None) -> str:
 def _figure(height: float) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, height), layout="constrained")
+    figure = Figure(figsize=(6, height), layout="constrained")
     return figure, figure.subplots()
 
 
