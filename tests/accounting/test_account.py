@@ -384,6 +384,18 @@ def test_the_table(account: Callable[[str], Answer]) -> None:
     assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
 
 
+@pytest.mark.parametrize(("precision", "charges"), [
+    (0, ["6 EUR", "6 EUR", "12 EUR"]), (3, ["6.000 EUR", "6.000 EUR", "12.000 EUR"])])
+def test_charges_have_the_digits_of_their_currency(account: Callable[[str], Answer], precision: int,
+                                                   charges: list[str]) -> None:
+    """1,644.00 yen stood there, and 2,303.66 of a currency with three digits."""
+    rates = Path("rates.toml").read_text()
+    Path("rates.toml").write_text(f"precision = {precision}\n{rates}")
+    lines = account("-f pbs-acct log --rates rates.toml").out.splitlines()[2:]
+    assert [" ".join(line.split()[-2:]) for line in lines] == charges
+
+
+
 def test_numbers_are_not_folded(account: Callable[[str], Answer], tmp_path: Path,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
     """A sum of 18,433.78 hours stood there as 18,433.7 and, on the next line, 8. Names are folded on a terminal."""
