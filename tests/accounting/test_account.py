@@ -366,9 +366,9 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     (tmp_path / "small.html").write_text(re.sub("<meta http-equiv[^>]*>", "", text) + f"<script>{widths}</script>")
     done = subprocess.run([*browser, "--dump-dom", "--window-size=400,900", f"file://{tmp_path}/small.html"],
                           capture_output=True, text=True, timeout=120)
-    found = re.search("<title>(.*?)</title>", done.stdout)
-    assert found is not None
-    window, *plots = map(int, found[1].split(","))
+    title = re.search("<title>(.*?)</title>", done.stdout)
+    assert title is not None
+    window, *plots = map(int, title[1].split(","))
     assert len(plots) == 5 and max(plots) <= window <= 500      # a phone shows each whole, without scrolling
 
 
