@@ -82,12 +82,13 @@ class _Charged:
 
     def again(self, some: Batch) -> set[int]:
         """Which rows of a batch are charged for a run that was charged before."""
-        columns = (zip(*((row[_MACHINE], row[_ID], row[_START], row[_CHARGE]) for row in some.rows), strict=True)
-                   if isinstance(some, RowBatch) else (
-                       some.column(at).to_pylist() for at in (_MACHINE, _ID, _START, _CHARGE)))
+        columns = (zip(*((row[_MACHINE], row[_ID], row[_START], row[_CHARGE] is not None) for row in some.rows),
+                       strict=True) if isinstance(some, RowBatch) else (
+            *(some.column(at).to_pylist() for at in (_MACHINE, _ID, _START)),
+            some.column(_CHARGE).is_valid().to_pylist()))
         runs = {number: ((machine or "").strip(), ident.strip(), seconds(start))
-                for number, (machine, ident, start, charge) in enumerate(zip(*columns, strict=True))
-                if charge is not None and ident is not None and start is not None}
+                for number, (machine, ident, start, is_charged) in enumerate(zip(*columns, strict=True))
+                if is_charged and ident is not None and start is not None}
         return {number for number, first in zip(runs, self._charged.first(runs.values()), strict=True) if not first}
 
 

@@ -31,10 +31,11 @@ _ENDS: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 
 def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str, source: str,
          left_out: Mapping[str, int], not_charged: Mapping[str, int] = MappingProxyType({}),
-         periods: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> str:
+         periods: Sequence[str] = (), record: Mapping[str, Any] | None = None,
+         digits: Mapping[str, int] = MappingProxyType({})) -> str:
     """The page. title: its heading; source: what was read; left_out: jobs that are not in it, not_charged: those that
     are, without a charge, by reason; periods: those of the plot over time, where all shall be there; record: the
-    figures of all groups, where they are more than those of their sums.
+    figures of all groups, where they are more than those of their sums; digits: of charges, by currency.
 
     Raises UsageError where matplotlib is not installed.
     """
@@ -44,7 +45,7 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
                               autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True)
     records = [g.record(whole) for g in groups]
     names = [name for name in FIGURES if any(record.get(name) for record in records)]
-    rows = [(g.period, g.key, [(cell(record.get(name)), _number(record.get(name))) for name in names])
+    rows = [(g.period, g.key, [(cell(record.get(name), digits), _number(record.get(name))) for name in names])
             for g, record in zip(groups[:_ROWS], records, strict=False)]
     template = environment.get_template("account.html.j2")
     script = "\n" + files("sssjob.templates").joinpath("account.js").read_text("utf-8")
@@ -54,13 +55,15 @@ def page(groups: Sequence[Group], whole: Sums, by: Sequence[str], *, title: str,
         title=title, source=source, left_out=left_out, not_charged=not_charged, by=by, rows=rows,
         figures=[(n, FIGURES[n]) for n in names],
         more=max(0, len(groups) - _ROWS), periods=bool(groups and groups[0].period), plots=_plots(groups, by, periods),
-        whole=[(n, FIGURES[n], cell((record or whole.record()).get(n))) for n in names])
+        whole=[(n, FIGURES[n], cell((record or whole.record()).get(n), digits)) for n in names])
 
 
-def cell(value: Any) -> str:
-    """A figure as people read it: two digits behind the point, of a charge as many as it has if not over six."""
+def cell(value: Any, digits: Mapping[str, int] = MappingProxyType({})) -> str:
+    """A figure as people read it: two digits behind the point, of a charge as many as it has if not over six. digits:
+    of charges, by currency, which a sum has that needs no more."""
     if isinstance(value, dict):
-        return ", ".join(f"{_money(Decimal(amount))} {currency or 'credits'}" for currency, amount in value.items())
+        return ", ".join(f"{_money(Decimal(amount), digits.get(currency, 2))} {currency or 'credits'}"
+                         for currency, amount in value.items())
     return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
@@ -71,8 +74,10 @@ def _number(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _money(amount: Decimal) -> str:
-    return f"{amount:,.2f}" if amount == round(amount, 2) or amount != round(amount, 6) else f"{amount:,f}"
+def _money(amount: Decimal, digits: int) -> str:
+    if amount == round(amount, digits):
+        return f"{amount:,.{digits}f}"
+    return f"{amount:,f}" if amount == round(amount, 6) else f"{amount:,.2f}"
 
 
 def _label(key: Sequence[str]) -> str:
@@ -103,14 +108,15 @@ def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -
     except ImportError:
         raise UsageError("a report needs matplotlib: pip install 'sssjob[report]'") from None
     settings: dict[Any, Any] = {
-        "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "text.parse_math": False,
-        "axes.spines.top": False, "axes.spines.right": False}
+        "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "font.size": 8,
+        "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
     with matplotlib.rc_context(settings):
         keys = _by_key(groups)
         plots = [("Usage over time", f"processors x hours by {', '.join(by) or 'all jobs'}",
                   _over_time(groups, keys, periods))]
         named = {key: sums for key, sums in keys.items() if not _is_rest(key)}
-        more = "".join(f"; {rest} are not shown" for (rest,) in filter(_is_rest, keys))
+        more = "".join(f"; {rest} {'is' if rest == '1 more' else 'are'} not shown"
+                       for (rest,) in filter(_is_rest, keys))
         plots += [(title, f"{caption}{more}", _bars(series, named, per, whole))
                   for title, caption, series, per, whole in _compared(list(named.values()))]
     return [(title, caption, svg) for title, caption, svg in plots if svg]
@@ -168,7 +174,8 @@ def _over_time(groups: Sequence[Group], keys: dict[tuple[str, ...], Sums], every
     axes.set_xticks(range(0, len(periods), step), periods[::step], rotation=30, ha="right", fontsize=8)
     axes.set_ylabel("processor hours")
     axes.yaxis.set_major_formatter(_tick)
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    longest = max(len(_label(key)) for key in keys)
+    figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=max(1, min(3, 90 // (longest + 8))))
     return _svg(figure)
 
 
@@ -188,7 +195,7 @@ def _bars(series: _Series, keys: dict[tuple[str, ...], Sums], per: int,
     axes.set_xlim(0, max(whole, axes.get_xlim()[1]))
     axes.xaxis.set_major_formatter(_tick)
     if len(series) > 1:
-        axes.legend(fontsize=8, frameon=False)
+        figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=len(series))
     return _svg(figure)
 
 
@@ -200,7 +207,7 @@ def _tick(value: float, _: int | None = None) -> str:
 def _figure(height: float) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, height), layout="constrained")
+    figure = Figure(figsize=(6, height), layout="constrained")
     return figure, figure.subplots()
 
 

@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -113,7 +114,7 @@ class _Rows:
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            yield from self._cursor
+            yield from chain(self._cursor)      # so that rows which nobody asks for any more do not close the cursor
         except self._errors as error:
             raise self._trouble(error) from error
 

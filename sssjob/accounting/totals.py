@@ -212,6 +212,7 @@ class Totals:
         self._bounds: dict[str, tuple[int, int]] = {}       # first second of a period, and the first behind it
         self.bounded = since is not None or until is not None
         self.left_out: dict[str, int] = {}
+        self.digits: dict[str, int] = {}        # behind the point of charges, by currency, where rates say so
         self._groups: dict[tuple[str, tuple[str, ...]], Sums] = {}
         self._begins: list[int] = []                # of spans of seconds, in their order ...
         self._spans: list[tuple[int, str]] = []     # ... the second behind each, and its period

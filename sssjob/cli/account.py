@@ -121,6 +121,8 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     if source == AUTO:
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
+    if rates is not None:
+        totals.digits[rates.currency] = rates.precision
     _print(session, totals, uncharged, unsaid, names)
     if report is not None and session.failures < len(names):        # else there is nothing to show
         emit(_page(totals, uncharged, names, source), report)
@@ -275,12 +277,12 @@ def _rows(totals: Totals) -> tuple[list[list[str]], list[str]]:
     records = [g.record(whole) if len(groups) > 1 else g.sums.record() | g.beside for g in groups]
     figures = [n for n in FIGURES if any(r.get(n) for r in records)]
     periods = ["period"] if groups[0].period else []
-    rows = [[*([g.period] if periods else []), *g.key, *(cell(r.get(n)) for n in figures)]
+    rows = [[*([g.period] if periods else []), *g.key, *(cell(r.get(n), totals.digits) for n in figures)]
             for g, r in zip(groups, records, strict=True)]
     if len(rows) > 1:
         head = ["in all", *[""] * (len(periods) + len(totals.by) - 1)] if periods or totals.by else []
         figures_of_all = totals.record()
-        rows.append([*head, *(cell(figures_of_all.get(n)) for n in figures)])
+        rows.append([*head, *(cell(figures_of_all.get(n), totals.digits) for n in figures)])
     return rows, [*periods, *totals.by, *figures]
 
 
@@ -290,4 +292,5 @@ def _page(totals: Totals, uncharged: Counter[str], names: tuple[str, ...], sourc
     shown = ", ".join(escape(n.rpartition("/")[2], 80) for n in names[:5]) + (" ..." if len(names) > 5 else "")
     by = f" by {', '.join(totals.by)}" if totals.by else ""
     return page(totals.groups(), totals.whole(), totals.by, title=f"Usage{by}", source=f"{shown} ({source})",
-                left_out=totals.left_out, not_charged=uncharged, periods=totals.periods(), record=totals.record())
+                left_out=totals.left_out, not_charged=uncharged, periods=totals.periods(), record=totals.record(),
+                digits=totals.digits)

@@ -347,19 +347,29 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("no chromium: " + os.environ.get("SSSJOB_NO_LAB_CHROMIUM", "it is not installed"))
-    (tmp_path / "page.html").write_text(pages("chem", "physics"))
-    done = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom",
-         "--virtual-time-budget=2000", f"file://{tmp_path}/page.html"], capture_output=True, text=True, timeout=120)
+    browser = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
+               "--virtual-time-budget=2000"]
+    text = pages("chem", "physics")
+    (tmp_path / "page.html").write_text(text)
+    done = subprocess.run([*browser, "--dump-dom", f"file://{tmp_path}/page.html"], capture_output=True, text=True,
+                          timeout=120)
     read = _Tags()
     read.feed(done.stdout)
     assert done.stdout.count("<svg") == 5 and "Usage over time" in read.text
     assert "6 of 6 rows" in read.text       # its script has run
     shot = tmp_path / "page.png"
-    subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
-                    f"--screenshot={shot}", "--window-size=1200,2400", f"file://{tmp_path}/page.html"],
+    subprocess.run([*browser, f"--screenshot={shot}", "--window-size=1200,2400", f"file://{tmp_path}/page.html"],
                    capture_output=True, timeout=120)
     assert shot.stat().st_size > 50_000          # an empty page has a tenth of it
+    widths = "document.title = [innerWidth, ...Array.from(document.querySelectorAll('svg'), " \
+        "plot => Math.ceil(plot.getBoundingClientRect().right))]"
+    (tmp_path / "small.html").write_text(re.sub("<meta http-equiv[^>]*>", "", text) + f"<script>{widths}</script>")
+    done = subprocess.run([*browser, "--dump-dom", "--window-size=400,900", f"file://{tmp_path}/small.html"],
+                          capture_output=True, text=True, timeout=120)
+    title = re.search("<title>(.*?)</title>", done.stdout)
+    assert title is not None
+    window, *plots = map(int, title[1].split(","))
+    assert len(plots) == 5 and max(plots) <= window <= 500      # a phone shows each whole, without scrolling
 
 
 # -- the command
@@ -372,6 +382,18 @@ def test_the_table(account: Callable[[str], Answer]) -> None:
         ["p1", "3", "2", "3.00", "6.00", "0.50", "1.50", "0.25", "3.00", "6.00", "EUR"],
         ["in", "all", "6", "4", "6.00", "12.00", "3.00", "0.25", "6.00", "12.00", "EUR"]]
     assert answer.err.splitlines()[-1] == "log: 6 records read: 6 given as 6 jobs, 0 rejected"
+
+
+@pytest.mark.parametrize(("precision", "charges"), [
+    (0, ["6 EUR", "6 EUR", "12 EUR"]), (3, ["6.000 EUR", "6.000 EUR", "12.000 EUR"])])
+def test_charges_have_the_digits_of_their_currency(account: Callable[[str], Answer], precision: int,
+                                                   charges: list[str]) -> None:
+    """1,644.00 yen stood there, and 2,303.66 of a currency with three digits."""
+    rates = Path("rates.toml").read_text()
+    Path("rates.toml").write_text(f"precision = {precision}\n{rates}")
+    lines = account("-f pbs-acct log --rates rates.toml").out.splitlines()[2:]
+    assert [" ".join(line.split()[-2:]) for line in lines] == charges
+
 
 
 def test_numbers_are_not_folded(account: Callable[[str], Answer], tmp_path: Path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -279,6 +279,18 @@ def test_a_statement_opens_and_closes(ledger: Ledger) -> None:
     assert (made.opening, [e.kind for e in made.entries], made.closing) == (D(5), ["deposit"] * 2, D("5.3"))
     whole = ledger.statement("chem")
     assert (whole.opening, len(whole.entries), whole.closing) == (D(0), 4, D(5))
+
+
+def test_rows_that_nobody_asks_for_any_more(tmp_path: Path) -> None:
+    """``ledger export | head`` ended with a traceback: the rows were closed after the database."""
+    ledger = Ledger(open_store(str(tmp_path / "l.db")))
+    for _ in range(3):
+        ledger.deposit("chem", D(1))
+    rows = iter(ledger.store.execute("SELECT * FROM entries"))
+    next(rows)
+    ledger.store.close()
+    assert isinstance(rows, Generator)
+    rows.close()
 
 
 @pytest.mark.parametrize(("call", "message"), [
