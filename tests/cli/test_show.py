@@ -38,8 +38,8 @@ def test_show(sssjob: Command, place: Path) -> None:
 @pytest.mark.parametrize(("inner", "cells"), [
     ('<Requested><Nodes>3</Nodes><Processors metric="PerNode">4</Processors>'
      '<Memory metric="PerNode" units="GB">8</Memory><Duration>7200</Duration></Requested>'
-     '<Delivered><Nodes>3</Nodes><Processors metric="PerNode">4</Processors><Memory metric="PerNode" units="GB">6</Memory>'
-     '<Duration>60</Duration></Delivered>',
+     '<Delivered><Nodes>3</Nodes><Processors metric="PerNode">4</Processors>'
+     '<Memory metric="PerNode" units="GB">6</Memory><Duration>60</Duration></Delivered>',
      ["7200 → 60", "12 → 12", "24 GB → 18 GB"]),
     ("<TaskGroup><TaskCount>2</TaskCount><Requested><Duration>60</Duration></Requested></TaskGroup>"
      "<TaskGroup><TaskCount>1</TaskCount></TaskGroup><StartTime>1767607200</StartTime><EndTime>1767607230</EndTime>",
