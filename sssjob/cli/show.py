@@ -264,7 +264,7 @@ def _group(group: JobGroup, jobs: Iterable[Job], *, origins: bool, secrets: bool
 def _job(job: Job, defaults: JobDefaults | None, *, origins: bool, secrets: bool, inherited: bool) -> dict[str, Any]:
     record = _record(job, secrets, "job")
     if job.reference is None and inherited:
-        record["requested"] = _inherited(job, defaults)
+        record["requested"], record["delivered"] = _asked_in_all(job, defaults), _held_in_all(job)
     if job.reference is None and origins:
         record["effective"] = list(_effective(job, defaults, secrets))
     return record
@@ -388,13 +388,37 @@ def _around(root: Raw, secrets: bool) -> Values:
 
 # --- effective values ---------------------------------------------------------------------------------------------
 
-def _inherited(job: Job, defaults: JobDefaults | None) -> Values:
+def _asked_in_all(job: Job, defaults: JobDefaults | None) -> Values:
+    """What a job with its defaults requests, by name; amounts are those of the whole job, as ``explain`` has them."""
+    from sssjob.document.held import per_of
     from sssjob.document.inherit import effective
 
     values: Values = {}
-    for item in effective(job, defaults).properties("Requested"):
+    view = effective(job, defaults)
+    stated = view.properties("Requested")
+    for item in stated:
         values.setdefault(item.tag, []).append(shown(item))
+    if job.task_groups or (defaults is not None and any(defaults.containers())) or any(
+            per_of(item.attributes.get("metric")) for item in stated):
+        from sssjob.request.explaining import in_all
+        from sssjob.request.levels import request_in
+
+        request = request_in(view, bare=False)
+        values |= {total.name: [" ".join(filter(None, (total.value, total.units)))] for total in in_all(request)}
+        if request.totals.seconds is not None:
+            values["Duration"] = [str(request.totals.seconds)]
     return values
+
+
+def _held_in_all(job: Job) -> Values:
+    """How long a job ran, and what it held in all of processors and memory, as far as it says so."""
+    from sssjob.document.held import as_decimal, delivered, held, in_all, ran
+
+    memory = delivered(job, "Memory")
+    size = None if memory is None else in_all(job, memory)
+    units = f" {memory.attributes['units']}" if memory is not None and "units" in memory.attributes else ""
+    amounts = (("Duration", ran(job), ""), ("Processors", held(job, "Processors"), ""), ("Memory", size, units))
+    return {name: [f"{as_decimal(amount).normalize():f}{unit}"] for name, amount, unit in amounts if amount is not None}
 
 
 def _effective(job: Job, defaults: JobDefaults | None, secrets: bool) -> Iterator[dict[str, str]]:

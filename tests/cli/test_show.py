@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 
 from sssjob.cli import show
@@ -32,6 +33,24 @@ def test_show(sssjob: Command, place: Path) -> None:
     (record,) = [json.loads(line) for line in sssjob("show", "--json", "job.xml").out.splitlines()]
     assert record["requested"] == {"Processors": ["≥ 1"], "Memory": ["≥ 64 MB"]}
     assert record["environment"] == {"API_TOKEN": ["***"]}
+
+
+@pytest.mark.parametrize(("inner", "cells"), [
+    ('<Requested><Nodes>3</Nodes><Processors metric="PerNode">4</Processors>'
+     '<Memory metric="PerNode" units="GB">8</Memory><Duration>7200</Duration></Requested>'
+     '<Delivered><Nodes>3</Nodes><Processors metric="PerNode">4</Processors>'
+     '<Memory metric="PerNode" units="GB">6</Memory><Duration>60</Duration></Delivered>',
+     ["7200 → 60", "12 → 12", "24 GB → 18 GB"]),
+    ("<TaskGroup><TaskCount>2</TaskCount><Requested><Duration>60</Duration></Requested></TaskGroup>"
+     "<TaskGroup><TaskCount>1</TaskCount></TaskGroup><StartTime>1767607200</StartTime><EndTime>1767607230</EndTime>",
+     ["60 → 30", "3", "·"]),
+    ('<Requested><Processors op="GE">4</Processors></Requested><Delivered><Processors>4</Processors></Delivered>',
+     ["·", "≥ 4 → 4", "·"])])
+def test_brief_amounts_are_those_of_the_whole_job(sssjob: Command, place: Path, inner: str, cells: list[str]) -> None:
+    """As ``explain`` and a charge have them: those of each node are multiplied out, those of task groups added up."""
+    Path("one.xml").write_text(f"<Job><Id>1</Id>{inner}</Job>")
+    row = sssjob("show", "-q", "--brief", "one.xml").out.splitlines()[2]
+    assert [cell.strip() for cell in row.split("  ") if cell.strip()] == ["1", "·", "·", *cells]
 
 
 def test_show_everything_that_stands_there(sssjob: Command, place: Path) -> None:
