@@ -161,7 +161,7 @@ def _true(totals: Totals, truths: Iterable[Truth]) -> bool:
 def _ledger(data: bytes, prices: str) -> int:
     rates = read_rates(prices)
     with tempfile.TemporaryDirectory() as folder, Ledger(open_store(os.path.join(folder, "ledger.db"))) as ledger:
-        jobs, done, charged = iter(_stream(data)), 0, 1
+        jobs, done, charged = _stream(data).outlined(), 0, 1
         while charged:
             with collector_paused():        # as the command does
                 batch = [(job, None) for job in islice(jobs, 1000)]

@@ -26,8 +26,8 @@ from sssjob.accounting.entries import (
     Account,
     Entry,
     LedgerError,
+    Said,
     entry_of,
-    stated,
 )
 from sssjob.accounting.postings import Postings
 from sssjob.document.model import Job
@@ -59,13 +59,15 @@ class Settings:
         settings = {name: value for name, value in asdict(self).items() if value not in ("", None, False)}
         return settings | ({} if self.per_user is None else {"per_user": plain(self.per_user)})
 
-    def refuses(self, account: str, job: Job) -> str:
+    def refuses(self, account: str, statement: Said) -> str:
         """Why a job may not use the account; empty where it may."""
+        if not self.closed and self.users is None and self.machines is None:
+            return ""
         name = escape(account, 60)
         if self.closed:
             return f"account {name} is closed"
         for tag, allowed in (("User", self.users), ("Machine", self.machines)):
-            if allowed is not None and (value := stated(job, tag)) not in allowed:
+            if allowed is not None and (value := statement.text(tag)) not in allowed:
                 return f"{tag} {escape(value, 60)} may not use account {name}" if value else \
                     f"account {name} is for certain values of {tag}, and the job says none"
         return ""
@@ -285,10 +287,11 @@ class Accounts(Postings):
     def _admit(self, job: Job, account: str, currency: str, amount: Decimal) -> Standing:
         """The account that a job is to use. Raises LedgerError where it may not, or its user has used up a limit."""
         standing = self.standing(account, currency)
-        why = standing.settings.refuses(account, job)
+        statement = Said(job)
+        why = standing.settings.refuses(account, statement)
         if why:
             raise LedgerError(why)
-        limit, user = standing.settings.per_user, stated(job, "User")
+        limit, user = standing.settings.per_user, statement.text("User")
         if limit is not None and not user:
             raise LedgerError(f"account {escape(account, 60)} has a limit for each User, and the job says none")
         if limit is not None:

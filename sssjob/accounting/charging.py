@@ -40,7 +40,7 @@ from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, st
 from sssjob.accounting.store import Store
 from sssjob.document.held import seconds
 from sssjob.document.model import Job, JobDefaults
-from sssjob.document.outlines import Outlines
+from sssjob.document.outlines import OutlinedJob, Outlines
 from sssjob.findings import escape
 from sssjob.translators.records._sss import PlainJobs
 
@@ -84,11 +84,13 @@ class _Record:
     """What one record says of a run. said: by the job with what it inherits; account: that it names; text: of the job,
     as entries keep it; read: format and zone of the log, where its times go by one."""
 
-    __slots__ = ("account", "content", "job", "read", "said", "text")
+    __slots__ = ("account", "content", "lists_elements", "promised", "read", "said", "text")
 
     def __init__(self, statement: Said, account: str, text: str, read: Sequence[str] | None = None) -> None:
-        self.said, self.job, self.account, self.text, self.read = statement, statement.job, account, text, read
+        self.said, self.account, self.text, self.read = statement, account, text, read
         self.content = content_of(account, text)        # what tells whether another record says the same
+        self.lists_elements = "ArrayElement" in text
+        self.promised = bool(statement.text("Quote"))
 
     @classmethod
     def of(cls, entry: Entry) -> Self:
@@ -97,13 +99,18 @@ class _Record:
         return cls(Said(job_of(text)), entry.account, text, entry.document.get("read"))
 
     @property
+    def job(self) -> Job:
+        """The job."""
+        return self.said.job
+
+    @property
     def over(self) -> bool:
         """Whether the run has ended."""
         return stage(self.said) >= Stage.ENDED
 
     def elements(self, ident: str) -> list[str]:
         """The native ids of the elements of an array that is charged as one under an id."""
-        if "ArrayElement" not in self.text:
+        if not self.lists_elements:
             return []
         return [native_id for native_id in native_ids_of(self.job) if native_id != ident]
 
@@ -118,6 +125,7 @@ class Charging(Accounts):
         self._arrays = False    # whether some were charged as one
         self._zones: set[tuple[str, Read]] = set()      # that are those of before
         self._used: dict[tuple[str, str], Settings] = {}    # of the accounts of this transaction
+        self._unsettled = False     # whether no account has any
         self._plans: dict[tuple[int, bool], tuple[RateSet, Plans]] = {}     # by identity of rates, and whether running
 
     def charge(self, job: Job, defaults: JobDefaults | None, rates: RateSet, *, owner: str = "Project",
@@ -126,8 +134,8 @@ class Charging(Accounts):
         return self.charges([(job, defaults)], rates, owner=owner, recharge=recharge, supersede=supersede,
                             running=running)[0]
 
-    def charges(self, jobs: Iterable[tuple[Job, JobDefaults | None]], rates: RateSet, *, owner: str = "Project",
-                recharge: bool = False, supersede: bool = False, read: Read | None = None,
+    def charges(self, jobs: Iterable[tuple[Job | OutlinedJob, JobDefaults | None]], rates: RateSet, *,
+                owner: str = "Project", recharge: bool = False, supersede: bool = False, read: Read | None = None,
                 running: bool = False) -> list[Posted]:
         """Charge jobs in one transaction. recharge: those charged by other rates are charged anew, else they stay;
         supersede: so are those of which the charged record says something else; read: how their log was read, which
@@ -136,7 +144,7 @@ class Charging(Accounts):
         self._zones.clear()     # one may have been noted in a transaction that was undone
         with self._together():
             self._keep(rates)
-            self._used.clear()
+            self._forget_accounts()
             self._over.clear()
             self._arrays = self.store.one("SELECT 1 FROM sources WHERE name LIKE 'array %' LIMIT 1") is not None
             self._held = {held for held, in self.store.execute("SELECT DISTINCT job FROM holds")}
@@ -157,7 +165,7 @@ class Charging(Accounts):
         outcomes = list[tuple[Entry, Posted]]()
         with suppress(_Undone), self._together():
             self._keep(rates)
-            self._used.clear()
+            self._forget_accounts()
             rows = self.store.execute(
                 f"SELECT {_ENTRY} FROM charges JOIN entries ON number = entry WHERE charges.rates <> ? AND number > ? "
                 "ORDER BY number LIMIT ?", (rates.digest, after, _TOGETHER)).fetchall()
@@ -175,24 +183,31 @@ class Charging(Accounts):
                 raise _Undone
         return last_row, outcomes
 
+    def _forget_accounts(self) -> None:
+        """Look at the settings of accounts anew, which may have been changed since the last transaction."""
+        self._used.clear()
+        self._unsettled = self.store.one("SELECT 1 FROM settings LIMIT 1") is None
+
     def has_charged(self, rates: RateSet) -> bool:
         """Whether some charge in force was made by these rates."""
         return self.store.one("SELECT 1 FROM charges WHERE rates = ? LIMIT 1", (rates.digest,)) is not None
 
-    def _known(self, job: Job, defaults: JobDefaults | None, work: _Work) -> tuple[Key, _Record] | Posted:
+    def _known(self, job: Job | OutlinedJob, defaults: JobDefaults | None,
+               work: _Work) -> tuple[Key, _Record] | Posted:
         """What a record is charged under and what it says, or that nobody can tell."""
-        whole = whole_of(job, defaults)
-        statement = Said(whole, self._outlines.of(whole))
+        if isinstance(job, Job):
+            whole = whole_of(job, defaults)
+            job = self._outlines.of(whole) or whole
+        statement = Said(job)
         try:
             key, account = statement.key, self._owner(statement, work.owner)
         except LedgerError as error:
             return Posted("not", reason="no-key", detail=str(error))
         if work.read is not None:
             self._same_zone(key[0], work.read)
-        text = None if work.read is None or statement.text("Charge") else self._plain.text(
-            whole, statement.outlined)
+        text = None if work.read is None or statement.text("Charge") else self._plain.text(job)
         read = [*work.read] if work.read is not None and work.read.zone else None
-        return key, _Record(statement, account, document_of(whole) if text is None else text, read)
+        return key, _Record(statement, account, document_of(statement.job) if text is None else text, read)
 
     def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
         """Find the charges in force of some jobs (Machine, id)."""
@@ -230,7 +245,7 @@ class Charging(Accounts):
             for other in others:
                 self._reverse(other.number, (*key[:2], other.start), "superseded by another record")
                 del runs[other.start]
-        if same_array := self._of_the_same_array(new, key):
+        if (self._arrays or new.lists_elements) and (same_array := self._of_the_same_array(new, key)):
             if not work.supersede:
                 return Posted("contradicts", same_array[0], detail="an array is charged as one or by its elements, and "
                               f"{escape(same_array[0].job, 60)} is charged")
@@ -245,7 +260,7 @@ class Charging(Accounts):
         number, content, digest = old
         entry = self.entry(number)
         verdict: Verdict = "same"
-        if new.content == content and self._guaranteed(new.said, work.rates).digest == digest:
+        if new.content == content and self._by(new, work).digest == digest:
             return Posted("unchanged", entry)
         kept = _Record.of(entry)
         if new.content != content:
@@ -271,7 +286,7 @@ class Charging(Accounts):
 
     def _recharged(self, kept: _Record, key: Key, entry: Entry, runs: _Runs, work: _Work) -> Posted:
         """A record that says nothing new: the charge stays, unless the rates are others and it is to be made anew."""
-        used = self._guaranteed(kept.said, work.rates)
+        used = self._by(kept, work)
         if entry.document.get("rates") == used.digest:
             return Posted("unchanged", entry)
         if not work.recharge:
@@ -291,15 +306,19 @@ class Charging(Accounts):
         self._reverse(entry.number, key, f"not chargeable any more: {why.reason}")
         return Posted("not", reason=str(why.reason), detail=why.detail)
 
+    def _by(self, new: _Record, work: _Work) -> RateSet:
+        """The rates that hold for a record."""
+        return self._guaranteed(new.said, work.rates) if new.promised else work.rates
+
     def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Priced | Uncharged:
         """What a record comes to by the rates that hold for it."""
         if work.rates.attempts == "last" and any(start > key[2] for start in runs):
             return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
-        rates = self._guaranteed(new.said, work.rates)
+        rates = self._by(new, work)
         of_rates = id(rates), work.running
         if of_rates not in self._plans:
             self._plans[of_rates] = rates, Plans(rates, running=work.running)
-        return self._plans[of_rates][1].priced(new.job, new.said.outlined)
+        return self._plans[of_rates][1].priced(new.said.subject)
 
     def _post_charge(self, new: _Record, key: Key, priced: Priced, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""
@@ -309,7 +328,7 @@ class Charging(Accounts):
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
         if self._held and new.over:
             self._end_hold(key, new.said)
-        used = self._guaranteed(new.said, work.rates)
+        used = self._by(new, work)
         document = {"rates": used.digest, "charge": Encoded(priced.record), "job": new.text, **_ended(new.said)}
         if new.read is not None:
             document["read"] = list(new.read)
@@ -337,10 +356,12 @@ class Charging(Accounts):
 
     def _odd(self, new: _Record, currency: str) -> str:
         """Why a job that has run should not have used its account; empty where it may."""
+        if self._unsettled:
+            return ""
         name = new.account, currency
         if name not in self._used:
             self._used[name] = self.settings(*name)
-        return self._used[name].refuses(new.account, new.job)
+        return self._used[name].refuses(new.account, new.said)
 
     def _replaced(self, new: _Record, key: Key) -> bool:
         """Whether this very record was charged once, and another one took its place."""
@@ -446,7 +467,8 @@ def _as_one(machine: str, element: str) -> str:
 
 def _ended(statement: Said) -> dict[str, int]:
     """When a run ended, as its entries keep it: EndTime, else StartTime and Duration; nothing where none says so."""
-    end, start, ran = statement.number("EndTime"), statement.number("StartTime"), statement.number("Duration")
-    if end is None and start is not None and ran is not None:
-        end = seconds(start) + ran
+    end = statement.number("EndTime")
+    if end is None:
+        start, ran = statement.number("StartTime"), statement.number("Duration")
+        end = None if start is None or ran is None else seconds(start) + ran
     return {} if end is None or seconds(end) >= NUMBERS else {"end": seconds(end)}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from sssjob.accounting.amounts import Reason
@@ -21,9 +22,10 @@ from sssjob.document.arrays import Array
 from sssjob.document.element import Item as Part
 from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
+from sssjob.document.outlines import Outline
 from sssjob.limits import LIMITS
 
-__all__ = ["elements_of", "native_ids_of", "repeated", "runs_of", "together"]
+__all__ = ["elements_of", "lists_elements", "native_ids_of", "repeated", "runs_of", "together"]
 
 #: What a document says of all elements together, and of none of them.
 _SUMMED: Final = ("CpuDuration", "SuspendDuration", "Energy")
@@ -65,6 +67,12 @@ def runs_of(job: Job, rates: RateSet) -> list[Job]:
             run.items.append(new_property("ExitCode", int(element.exit_code)))
         run.line = job.line
     return [run for run, _ in runs]
+
+
+@lru_cache(maxsize=1 << 12)
+def lists_elements(outline: Outline) -> bool:
+    """Whether jobs of an outline may be arrays that were run."""
+    return any(outline.fields[place].attributes.get("name") == "ArrayElement" for place in outline.extensions)
 
 
 def _is_fact(part: Part, names: Collection[str]) -> bool:

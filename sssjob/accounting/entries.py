@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.dimensions import all_delivered
 from sssjob.accounting.times import shown
-from sssjob.document.element import Property
+from sssjob.document.element import Property, text_of
 from sssjob.document.held import delivered, seconds
 from sssjob.document.model import Job, TaskGroup
-from sssjob.document.outlines import OutlinedJob
+from sssjob.document.outlines import Outline, OutlinedJob
 from sssjob.errors import SSSJobError
 from sssjob.findings import Policy, escape
 from sssjob.xml.reader import read_document
@@ -258,31 +258,49 @@ def key_of(job: Job) -> tuple[str, str, int]:
 
 
 class Said:
-    """What a job says of itself, looked up once: what was delivered, else what stands bare (decisions 4, 5). outlined:
-    the job, where somebody has walked it."""
+    """What a job says of itself, looked up once: what was delivered, else what stands bare (decisions 4, 5). subject:
+    the job, in its outline where it has one."""
 
-    __slots__ = ("_by_name", "job", "outlined")
+    __slots__ = ("_by_name", "_outlined", "subject")
 
-    def __init__(self, job: Job, outlined: OutlinedJob | None = None) -> None:
-        self.job, self.outlined = job, outlined
-        self._by_name = all_delivered(job) if outlined is None else None
+    def __init__(self, subject: Job | OutlinedJob) -> None:
+        self.subject = subject
+        self._outlined = None if isinstance(subject, Job) else subject
+        self._by_name = all_delivered(subject) if isinstance(subject, Job) else {}
 
-    def _stated(self, tag: str) -> Property | None:
-        if self._by_name is not None:
-            return self._by_name.get(tag)
-        assert self.outlined is not None
-        place = self.outlined.outline.places.get(tag)
-        return None if place is None else self.outlined.items[place]
+    @property
+    def job(self) -> Job:
+        """The job itself."""
+        return self.subject if isinstance(self.subject, Job) else self.subject.job
 
     def text(self, tag: str) -> str:
         """The text of a property, empty where there is none."""
-        stated = self._stated(tag)
-        return "" if stated is None else stated.text.strip()
+        if self._outlined is None:
+            property_ = self._by_name.get(tag)
+            return "" if property_ is None else property_.text.strip()
+        place = self._outlined.outline.places.get(tag)
+        if place is None:
+            return ""
+        value = self._outlined.values[place]
+        return value.strip() if value.__class__ is str else text_of(value)
 
     def number(self, tag: str) -> int | None:
         """A time or duration in whole seconds, as it stands."""
-        stated = self._stated(tag)
-        return int(stated.value) if stated is not None and isinstance(stated.value, int | Decimal) else None
+        if self._outlined is None:
+            property_ = self._by_name.get(tag)
+            value = None if property_ is None else property_.value
+        else:
+            place = self._outlined.outline.places.get(tag)
+            value = None if place is None else self._outlined.values[place]
+        return int(value) if isinstance(value, int | Decimal) else None
+
+    def _bare(self, tag: str) -> object:
+        """The value of the first property of that name that stands bare."""
+        if self._outlined is not None:
+            place = self._outlined.outline.places.get(tag)
+            if place is None or place < self._outlined.outline.bare:
+                return None if place is None else self._outlined.values[place]
+        return self.job.value(tag)
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -294,7 +312,7 @@ class Said:
         if not machine:
             raise LedgerError("it names no Machine, which is part of what it is charged under; for a script a site "
                               "profile (--site) names it, for records the option machine")
-        stamp = self.job.value("StartTime")
+        stamp = self._bare("StartTime")
         start = seconds(stamp) if isinstance(stamp, int) else NEVER
         if start >= NUMBERS:
             raise LedgerError("its StartTime is beyond all calendars")
@@ -302,10 +320,9 @@ class Said:
 
     def _native_id(self) -> str:
         """What the manager calls it: the job, else the first task group of it that says so."""
-        if self.outlined is not None:       # it has no task groups
-            outline, items, _ = self.outlined
-            return next((items[place].text for place in outline.extensions
-                         if _is_native_id(outline.fields[place].attributes)), "")
+        if self._outlined is not None:      # it has no task groups
+            place = _native_id(self._outlined.outline)
+            return "" if place is None else text_of(self._outlined.values[place])
         groups = list[TaskGroup]()
         for item in [item for item in self.job.items if item.tag in _NAMING]:
             if isinstance(item, TaskGroup):
@@ -318,6 +335,12 @@ class Said:
     def user(self) -> str:
         """The User, as far as an entry keeps it."""
         return self.text("User")[:200]
+
+
+@lru_cache(maxsize=1 << 12)
+def _native_id(outline: Outline) -> int | None:
+    """Where the jobs of an outline say what the manager calls them."""
+    return next((place for place in outline.extensions if _is_native_id(outline.fields[place].attributes)), None)
 
 
 def _is_native_id(attributes: Mapping[str, str]) -> bool:
@@ -364,7 +387,12 @@ def _text_of(value: object) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_text_of, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ",".join([f"{_texts(name)}:{_text_of(value[name])}" for name in sorted(value)]) + "}"
+        members = []
+        for name in sorted(value):
+            item = value[name]
+            text = _texts(item) if item.__class__ is str else _text_of(item)
+            members.append(f"{_texts(name)}:{text}")
+        return "{" + ",".join(members) + "}"
     return "null" if value is None else encoded(value)
 
 

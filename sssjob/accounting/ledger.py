@@ -273,7 +273,7 @@ class Ledger(Charging):
             raise LedgerError(f"no quote: {quoted.reason} ({quoted.detail})")
         account = self._owner(Said(whole_of(job, defaults)), owner)
         with self.store.transaction():
-            why = self.settings(account, quoted.currency).refuses(account, whole_of(job, defaults))
+            why = self.settings(account, quoted.currency).refuses(account, Said(whole_of(job, defaults)))
             if why:
                 raise LedgerError(f"no quote: {why}")
             agreed(quoted)

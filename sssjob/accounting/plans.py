@@ -105,6 +105,8 @@ class _Sum:
             for place in places:
                 product *= values[place]
             total += product
+        if isinstance(total, int):
+            return total, self.under
         over, below = total.as_integer_ratio()
         return over, below * self.under
 
@@ -177,18 +179,20 @@ class Plans:
         """How many shapes have a plan."""
         return sum([plan is not None for plan in self._plans.values()])
 
-    def priced(self, job: Job, outlined: OutlinedJob | None = None) -> Priced | Uncharged:
-        """What a job costs that inherits nothing, or why it has no charge. outlined: the job, where somebody has
-        walked it."""
-        shape = self._shape(job, outlined) if self._usable else None
+    def priced(self, job: Job | OutlinedJob) -> Priced | Uncharged:
+        """What a job costs that inherits nothing, or why it has no charge."""
+        shape = self._shape(job) if self._usable else None
         plan = None if shape is None else self._plans.get(shape.key)
-        if plan is None or shape is None:
-            return self._unplanned(job, shape)
-        return plan if isinstance(plan, Uncharged) else plan.priced(shape) or self._by_itself(job)
+        if shape is not None and plan is not None:
+            price = plan if isinstance(plan, Uncharged) else plan.priced(shape)
+            if price is not None:
+                return price
+        whole = job if isinstance(job, Job) else job.job
+        return self._unplanned(whole, shape) if plan is None else self._by_itself(whole)
 
     def amount(self, job: Job) -> tuple[Decimal, tuple[str, ...]] | Uncharged:
         """The amount of the same, and what it leaves out (``Priced.unsaid``)."""
-        shape = self._shape(job, None) if self._usable else None
+        shape = self._shape(job) if self._usable else None
         plan = None if shape is None else self._plans.get(shape.key)
         if plan is None or shape is None:
             price = self._unplanned(job, shape)
@@ -240,12 +244,12 @@ class Plans:
                 and lookups.times <= lookups_before.times)
 
     # -- shapes
-    def _shape(self, job: Job, outlined: OutlinedJob | None) -> PriceShape | None:
+    def _shape(self, job: Job | OutlinedJob) -> PriceShape | None:
         """The shape of a job; None where it has to be priced by itself."""
-        outlined = outlined or self._outlines.of(job)
+        outlined = self._outlines.of(job) if isinstance(job, Job) else job
         if outlined is None:
             return None
-        outline, _, values = outlined
+        outline, values = outlined.outline, outlined.values
         if outline not in self._fields:
             if len(self._fields) >= _MOST_SHAPES:
                 self._fields.clear()
@@ -254,12 +258,15 @@ class Plans:
         fields = self._fields[outline]
         if fields is None:
             return None
-        amounts, times = list[int | Fraction](), dict[str, int]()
+        amounts, digits, times = list[int | Fraction](), list[str](), dict[str, int]()
         for place in fields.amounts:
-            exact = _amount(values[place])
+            value = values[place]
+            is_whole = value.__class__ is int and 0 <= value < _MOST_AMOUNT
+            exact = value if is_whole else _amount(value)
             if exact is None:
                 return None
             amounts.append(exact)
+            digits.append(str(value) if is_whole else format(value, "f"))
         for tag, place in fields.times:
             value = values[place]
             if value != seconds(value):
@@ -269,9 +276,7 @@ class Plans:
         if moment is None:
             return None
         texts = [str(value) if (value := values[place]).__class__ is Decimal else value for place in fields.texts]
-        return PriceShape(values=amounts, texts=[
-            str(value) if (value := values[place]).__class__ is int else format(value, "f")
-            for place in fields.amounts], key=(moment, fields.parts, *texts))
+        return PriceShape([], amounts, digits, (moment, fields.parts, *texts))
 
     def _priced_fields(self, outline: Outline) -> _Fields | None:
         """What of the jobs of an outline a price goes by; None where each has to be priced by itself."""
@@ -325,7 +330,7 @@ class Plans:
         lookups = Lookups()
         opened = self._opened(job)
         example = charge(opened, self._without_minimum, running=self._running, lookups=lookups)
-        opened_shape = self._shape(opened, None)
+        opened_shape = self._shape(opened)
         if not self._covers(lookups) or opened_shape is None or opened_shape.key != shape.key:
             return
         if isinstance(example, Uncharged):

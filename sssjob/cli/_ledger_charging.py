@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.ledger import Ledger, Posted, Read
     from sssjob.document.model import Job, JobDefaults
-    from sssjob.translators.records.base import Counts
+    from sssjob.document.outlines import OutlinedJob
+    from sssjob.translators.records.base import Counts, Stream
 
 _BATCH: Final = 1000            # jobs charged in one transaction
 TOLD: Final = 10               # jobs that are told one by one, of each reason
@@ -208,7 +209,8 @@ class _SourceCharges:
     tally: Outcomes
     unpriced: int = 0       # jobs that the rates have no price for
 
-    def post(self, jobs: Iterable[tuple[Job, JobDefaults | None]], name: str, read: Read | None = None) -> bool:
+    def post(self, jobs: Iterable[tuple[Job | OutlinedJob, JobDefaults | None]], name: str,
+             read: Read | None = None) -> bool:
         """Charge jobs, so many in a transaction, and tell what became of them when it is done. read: how their log
         is. False where some that ended have no charge though they may have to have one, so the status is 1."""
         from sssjob.xml.reader import collector_paused
@@ -252,17 +254,29 @@ class _SourceCharges:
         problem(f"{escape(name)}: {jobs_there}, {what}{rest}", as_json=self.session.as_json)
         return False
 
-    def _runs(self, jobs: Iterable[tuple[Job, JobDefaults | None]]) -> Iterator[tuple[Job, JobDefaults | None]]:
+    def _runs(self, jobs: Iterable[tuple[Job | OutlinedJob, JobDefaults | None]],
+              ) -> Iterator[tuple[Job | OutlinedJob, JobDefaults | None]]:
         """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""
-        from sssjob.accounting.elements import runs_of
+        from sssjob.accounting.elements import lists_elements, runs_of
         from sssjob.accounting.postings import whole_of
+        from sssjob.document.outlines import OutlinedJob
 
         for job, defaults in jobs:
+            if isinstance(job, OutlinedJob):
+                if not lists_elements(job.outline):
+                    yield job, None
+                    continue
+                job = job.job
             whole = whole_of(job, defaults)
             yield from ((run, defaults if run is job else None) for run in runs_of(whole, self.rates))
 
-    def _tell(self, job: Job, posted: Posted, name: str) -> None:
+    def _tell(self, subject: Job | OutlinedJob, posted: Posted, name: str) -> None:
         self.tally.add(posted)
+        if posted.outcome == "charged" and not (self.session.as_json or self.how.itemise):
+            return
+        from sssjob.document.outlines import OutlinedJob
+
+        job = subject.job if isinstance(subject, OutlinedJob) else subject
         ident = escape(str(job.value("Id") or job.value("Name") or "-"), 100)
         if posted.outcome == "contradicts" and posted.entry is not None:
             self.session.errors += 1
@@ -370,9 +384,9 @@ def _taken(work: _SourceCharges, name: str, counts: Counts) -> bool:
     return False
 
 
-def _reported(jobs: Iterable[Job], session: Session, context: Any) -> Iterator[Job]:
+def _reported(jobs: Stream, session: Session, context: Any) -> Iterator[Job | OutlinedJob]:
     with LogFindings(session, context.findings) as log_findings:
-        for job in jobs:
+        for job in jobs.outlined():
             log_findings.take()
             yield job
 

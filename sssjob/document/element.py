@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accessor", "Amount", "Container", "Given", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw",
     "TextAttribute", "TypedAttribute", "Value", "new_property", "property_of",
+    "text_of",
 ]
 
 Value = str | int | Decimal | bool
@@ -187,14 +188,7 @@ class Property(_Leaf):
     @property
     def text(self) -> str:
         """The value as the strict writer spells it."""
-        value = self.value
-        if type(value) is str:
-            return value
-        if value is True:
-            return "true"
-        if value is False:
-            return "false"
-        return format(value, "f") if isinstance(value, Decimal) else str(value)
+        return text_of(self.value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Property):
@@ -211,6 +205,17 @@ class Property(_Leaf):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tag, self.value, self.attributes, self.spelling)
+
+
+def text_of(value: Value) -> str:
+    """A value of a property as the strict writer spells it."""
+    if type(value) is str:
+        return value
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 #: What sets the slots of a property that is made; nothing else does.

@@ -7,11 +7,11 @@ knows nothing of what values mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from sssjob.document.element import Container, Property
+from sssjob.document.element import NO_ATTRIBUTES, Container, Property
 from sssjob.document.model import Delivered, Job, Requested
 
 __all__ = ["Field", "Outline", "OutlinedJob", "Outlines"]
@@ -56,13 +56,26 @@ class Outline:
                                  and issubclass(fields[place].kind, Property)])
 
 
-class OutlinedJob(NamedTuple):
-    """A job and its outline. items, values: what stands in the places of ``Outline.fields``; the value of what is no
-    property means nothing."""
+class OutlinedJob:
+    """A job by its outline. values: what stands in the places of ``Outline.fields``; that of what is no property means
+    nothing, and a whole number may stand for the Decimal that it is. job: the job itself, or what makes it."""
 
-    outline: Outline
-    items: list[Any]
-    values: list[Any]
+    __slots__ = ("_job", "outline", "values")
+
+    def __init__(self, outline: Outline, values: list[Any], job: Job | Callable[[], Job]) -> None:
+        self.outline, self.values, self._job = outline, values, job
+
+    @property
+    def job(self) -> Job:
+        """The job, which is made when somebody asks for it."""
+        if not isinstance(self._job, Job):
+            self._job = self._job()
+        return self._job
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes of the job, of which one that is still to be made has none."""
+        return self._job.attributes if isinstance(self._job, Job) else NO_ATTRIBUTES
 
 
 class Outlines:
@@ -100,7 +113,7 @@ class Outlines:
             if len(self._by_identity) >= _MOST:
                 self._by_identity.clear()
             self._by_identity[key] = kept
-        return None if kept[0] is None else OutlinedJob(kept[0], flat, values)
+        return None if kept[0] is None else OutlinedJob(kept[0], values, job)
 
     def _outline(self, what: tuple[Any, ...], bare: Sequence[Any], flat: Sequence[Any], values: Sequence[Any],
                  attributes: Sequence[dict[str, str]], sizes: Sequence[int]) -> Outline | None:

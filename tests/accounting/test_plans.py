@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.year import HEADER as SITE
+from bench.year import jobs_of as year_of
 from sssjob.accounting import Uncharged, charge
 from sssjob.accounting import plans as plans_module
 from sssjob.accounting.arithmetic import formula, plain, quotient, recompute
@@ -25,8 +27,9 @@ from sssjob.accounting.rates import RateSet
 from sssjob.accounting.store import open_store
 from sssjob.document.element import Property, Value
 from sssjob.document.model import Delivered, Document, Job
+from sssjob.document.outlines import OutlinedJob
 from sssjob.translators import ReadContext, get
-from sssjob.translators.records.base import RecordTranslator
+from sssjob.translators.records.base import RecordTranslator, Stream
 from tests.accounting.support import rate_set
 from tests.accounting.test_columnar import HEADER, ODD, line
 from tests.accounting.test_properties import AMOUNTS_OF_A_JOB, GREEDY, STARTS, rate_sets
@@ -55,10 +58,14 @@ RATES = {
 }
 
 
-def jobs_of(data: str) -> list[Job]:
+def stream_of(data: str) -> Stream:
     translator = get("sacct")
     assert isinstance(translator, RecordTranslator) and translator.stream is not None
-    return list(translator.stream(io.BytesIO(data.encode()), ReadContext(options={"timezone": "UTC", "machine": "m"})))
+    return translator.stream(io.BytesIO(data.encode()), ReadContext(options={"timezone": "UTC", "machine": "m"}))
+
+
+def jobs_of(data: str) -> list[Job]:
+    return list(stream_of(data))
 
 
 def by_pricing(job: Job, rates: RateSet, *, running: bool = False) -> Priced | Uncharged:
@@ -196,10 +203,13 @@ def test_a_queue_may_be_called_like_a_property() -> None:
 
 # --- entries ------------------------------------------------------------------------------------------------------
 
-def entries(path: Path, data: str, rates: RateSet) -> list[tuple[Any, ...]]:
+def entries(path: Path, data: str, rates: RateSet, *, by_values: bool = False) -> list[tuple[Any, ...]]:
+    """by_values: of jobs as a ledger reads them, else of job objects."""
     with Ledger(open_store(str(path)), clock=lambda: 1_800_000_000) as ledger:
         ledger.deposit("p1", Decimal(10))
-        jobs = [(job, None) for job in jobs_of(data)]
+        stream = stream_of(data)
+        jobs = [(job, None) for job in (stream.outlined() if by_values else stream)]
+        assert any(isinstance(job, OutlinedJob) for job, _ in jobs) is by_values
         for at in range(0, len(jobs), 60):
             ledger.charges(jobs[at:at + 60], rates, read=Read("sacct", "UTC"))
         assert list(ledger.verify()) == []
@@ -212,9 +222,22 @@ def test_entries_of_odd_columns_are_those_of_the_pricing(name: str, tmp_path: Pa
     """With the plans and without any of them, to the last hash; ``verify`` prices each job once more."""
     data, rates = odd_log(random.Random(name), 80), rate_set(RATES[name])
     by_plans = entries(tmp_path / "plans.db", data, rates)
-    monkeypatch.setattr(Plans, "priced", lambda plans, job, outlined: by_pricing(job, rates))
+    monkeypatch.setattr(Plans, "priced", lambda plans, job: by_pricing(job if isinstance(job, Job) else job.job, rates))
     assert entries(tmp_path / "pricing.db", data, rates) == by_plans
     assert all(row[12] == json.dumps(json.loads(row[12]), sort_keys=True, separators=(",", ":")) for row in by_plans)
+
+
+@pytest.mark.parametrize("name", ["many", "when", "faults", "promised", "by start"])
+def test_entries_by_values_are_those_of_jobs(name: str, tmp_path: Path) -> None:
+    """To the last hash, of a log whose jobs come again, some changed, some in another order, and of a site's."""
+    choose, rates = random.Random(name), rate_set(RATES[name])
+    first, again = odd_log(choose, 60), odd_log(choose, 60).splitlines(keepends=True)[1:]
+    choose.shuffle(again)
+    of_site = "\n".join((SITE, *(line for line, _ in year_of(150, 9 * 86400)), ""))
+    for data in (first + first[len(HEADER):] + "".join(again), of_site + of_site[len(SITE) + 1:]):
+        by_values = entries(tmp_path / f"{len(data)}-values.db", data, rates, by_values=True)
+        assert by_values == entries(tmp_path / f"{len(data)}-jobs.db", data, rates)
+        assert len(by_values) > 50
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------

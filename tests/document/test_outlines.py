@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +55,9 @@ def holds(job: Job, outlines: Outlines) -> bool:
     outlined = outlines.of(job)
     if outlined is None:
         return False
-    outline, items, values = outlined
+    outline, values = outlined.outline, outlined.values
+    items: list[Any] = [*job.items]
+    items += [item for slot in outline.slots for item in items[slot].items]
     for place, field in enumerate(outline.fields):
         assert (field.kind, field.tag, field.attributes) == (type(items[place]), items[place].tag,
                                                              items[place].attributes)
@@ -63,7 +67,7 @@ def holds(job: Job, outlines: Outlines) -> bool:
     for slot, inside in outline.slots.items():
         assert [items[place] for place in inside] == items[slot].items
     assert {name: items[place] for name, place in outline.places.items()} == all_delivered(job)
-    alone, walked = Said(job), Said(job, outlined)
+    alone, walked = Said(job), Said(outlined)
     assert key(walked) == key(alone)
     assert [(walked.text(name), walked.number(name)) for name in NAMES] == [
         (alone.text(name), alone.number(name)) for name in NAMES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from io import BytesIO
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.year import HEADER, jobs_of
+from sssjob.document.outlines import Outlines
 from sssjob.translators.base import ReadContext
 from sssjob.translators.records import sacct
 from sssjob.translators.records._sacct_plans import RowPlans
@@ -64,13 +66,20 @@ def test_a_log_of_a_site() -> None:
 @pytest.mark.parametrize("header", [HEADER, HEADER.replace("|Cluster|", "|Room|"),
                                     HEADER.replace("ElapsedRaw", "Elapsed")])
 def test_rows_of_a_site_have_plans(header: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or nothing would be held against anything here."""
-    planned, of = list[bool](), RowPlans.of
+    """Or nothing would be held against anything here. The outline that a row is given is the one that its job has."""
+    planned, outlines, of = list[bool](), Outlines(), RowPlans.of
 
     def noted(plans: RowPlans, row: list[str], ident: str, number: int) -> object:
         """As it is, noted."""
         result = of(plans, row, ident, number)
         planned.append(result is not None)
+        if result is not None:
+            outlined, walked = result.outlined(), outlines.of(result.job())
+            assert walked is not None
+            for place, field in enumerate(walked.outline.fields):
+                assert place in walked.outline.slots or (walked.values[place], field.value_class in (int, Decimal)) == (
+                    outlined.values[place], isinstance(outlined.values[place], int))
+            assert [field[:3] for field in walked.outline.fields] == [field[:3] for field in outlined.outline.fields]
         return result
 
     monkeypatch.setattr(RowPlans, "of", noted)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sssjob.document.element import NO_ATTRIBUTES, Property, property_of
 from sssjob.document.model import Job
-from sssjob.document.outlines import Outlines
+from sssjob.document.outlines import OutlinedJob, Outlines
 from sssjob.lrm.slurm import NOWHERE
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._record import USED, Heading, Record, as_job, node, prop, recall
@@ -69,23 +69,25 @@ _RAW: Final = len(_FACTS) - 3       # facts that are values; behind them stand p
 
 
 class _RowPlan:
-    """Where the facts of rows of one kind go."""
+    """Where the facts of rows of one kind go. outline: of their jobs."""
 
-    __slots__ = ("_bare", "_decimals", "_pick", "_slots", "_values")
+    __slots__ = ("_bare", "_decimals", "_pick", "_shared", "_slots", "_values", "outline")
 
     def __init__(self, outline: Outline, order: Sequence[int], facts: Sequence[Any]) -> None:
-        """outline: of their jobs; order: of each place of the outline, which fact goes there; facts: of one row."""
-        self._bare = outline.bare
+        """order: of each place of the outline, which fact goes there; facts: of one row."""
+        self.outline, self._bare = outline, outline.bare
         self._pick = itemgetter(*order)
         self._slots = tuple((place, outline.fields[place].kind, inside.start, inside.stop)
                             for place, inside in outline.slots.items())
-        values, decimals = list[tuple[int, Any, str, dict[str, str]]](), list[Any]()
+        shared, values, decimals = list[int](), list[tuple[int, Any, str, dict[str, str]]](), list[Any]()
         for place, (kind, tag, attributes, value_class) in enumerate(outline.fields):
             if place in outline.slots:
                 continue
-            if not isinstance(facts[order[place]], Property):
+            if isinstance(facts[order[place]], Property):
+                shared.append(place)
+            else:
                 (decimals if value_class is Decimal else values).append((place, kind, tag, attributes))
-        self._values, self._decimals = tuple(values), tuple(decimals)
+        self._shared, self._values, self._decimals = tuple(shared), tuple(values), tuple(decimals)
 
     def job(self, facts: Sequence[Any], line: int) -> Job:
         """The job of a row."""
@@ -98,6 +100,15 @@ class _RowPlan:
         for place, slot, first, behind in self._slots:
             items[place] = slot(flat[first:behind])
         return Job(items, None, None, line)
+
+    def values(self, facts: Sequence[Any]) -> list[Any]:
+        """What stands in the places of the outline."""
+        values = [*self._pick(facts)]
+        for place in self._shared:
+            values[place] = values[place].value
+        for place, *_ in self._decimals:
+            values[place] = int(values[place])
+        return values
 
 
 class PlannedRow(NamedTuple):
@@ -113,6 +124,10 @@ class PlannedRow(NamedTuple):
     def job(self) -> Job:
         """The job."""
         return self.plan.job(self.facts, self.number)
+
+    def outlined(self) -> OutlinedJob:
+        """The job in its outline."""
+        return OutlinedJob(self.plan.outline, self.plan.values(self.facts), self.job)
 
 
 class RowPlans:
@@ -182,11 +197,12 @@ class RowPlans:
         total, user, system, peak, swap = columns.used(row)
         if amounts is None or peak or swap or (not total and (user or system)):
             return None
-        of_amounts, processors, nodes, limit, memory, counted, numbers = amounts
+        of_amounts, processors, nodes, limit, memory, counted, numbers, beside = amounts
         cpu = rounded(micros(total, "TotalCPU") or None)
         joules = _energy(energy, in_short)
         if joules is None or (cpu and processors and cpu > 2 * (wall + 60) * processors):
             return None
+        joules = joules or beside
         machine, heading, of_heading = self._whose[who]
         base, _, index = ident.partition("_")
         more, of_more = _NO_MORE
@@ -228,7 +244,8 @@ class RowPlans:
 
     def _amounts(self, texts: Texts, wall: int) -> tuple[Any, ...] | None:
         """(what of it is said, processors, Node, the time limit and the memory that were asked for, properties of
-        counts, the numbers of AllocTRES and ReqTRES); None where something of it is odd. Rejected: number."""
+        counts, the numbers of AllocTRES and ReqTRES, the energy in AllocTRES); None where something of it is odd.
+        Rejected: number."""
         rows = self._rows
         alloc, req, reqmem, nodelist, raw, limited, limit, *counts = texts
         allocated, asked = rows.assigned.parted(alloc), rows.wanted.parted(req)
@@ -257,7 +274,8 @@ class RowPlans:
         processors, properties, requested, of_counts = counted
         which = (form, asked_form, requested, of_counts, of_memory, time_limit is None, nodes is None,
                 nodes is not None and nodes.attributes.get("aggregation"))
-        return which, processors, nodes, time_limit, memory, properties, numbers + asked_numbers
+        return which, processors, nodes, time_limit, memory, properties, numbers + asked_numbers, (
+            numbers[places.energy[3]] if places.energy is not None else "")
 
     # -- plans
     def _learn(self, key: tuple[Any, ...], facts: list[Any], row: list[str], bare: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from sssjob.document.element import Property
+from sssjob.document.element import Property, text_of
 from sssjob.document.model import Job
 from sssjob.document.outlines import Field, Outline, OutlinedJob, Outlines
 
@@ -43,13 +43,12 @@ class PlainJobs:
         self._outlines = Outlines()
         self._forms: dict[Outline, _Form | None] = {}
 
-    def text(self, job: Job, outlined: OutlinedJob | None = None) -> str | None:
-        """The element, a line for each property; None where the job is not plain. outlined: the job, where somebody
-        has walked it."""
-        outlined = outlined or self._outlines.of(job)
+    def text(self, job: Job | OutlinedJob) -> str | None:
+        """The element, a line for each property; None where the job is not plain."""
+        outlined = self._outlines.of(job) if isinstance(job, Job) else job
         if job.attributes or outlined is None:
             return None
-        outline, items, values = outlined
+        outline, values = outlined.outline, outlined.values
         if outline not in self._forms:
             if len(self._forms) >= _HELD:
                 self._forms.clear()
@@ -60,7 +59,8 @@ class PlainJobs:
         if form.others:
             values = [*values]
             for place in form.others:
-                values[place] = items[place].text
+                if (value := values[place]).__class__ is not int:
+                    values[place] = text_of(value)
         texts = "".join([values[place] for place in form.texts])
         if not (texts.isascii() and texts.isprintable()) or "<" in texts or ">" in texts or "&" in texts:
             values = [*values]

@@ -257,8 +257,11 @@ class TresTexts(dict[str, TRES]):
     def parted(self, text: str) -> tuple[int, tuple[str, ...], Places] | None:
         """(which form, its numbers, where they come out) of a text; None where ``tres`` has to look at it."""
         cut = self.forms.cut(text)
-        places = None if cut is None else self.places(cut[0])
-        return None if cut is None or places is None else (*cut, places)
+        if cut is None:
+            return None
+        form, numbers = cut
+        places = self._places[form] if form in self._places else self.places(form)
+        return None if places is None else (form, numbers, places)
 
     def places(self, form: int) -> Places | None:
         """Where the numbers of a form come out; None where it has none."""

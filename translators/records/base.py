@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, TypeVar
 
 from sssjob.document.element import Property
 from sssjob.document.model import Document, Job, JobGroup
+from sssjob.document.outlines import OutlinedJob
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Policy, Severity, escape
 from sssjob.lrm.slurm import UNSET
@@ -137,6 +138,7 @@ class Reading:
         self.machine = words(context.options.get("machine"))
         self.counts = Counts()
         self.at = 0                     # the line that findings about amounts are for
+        self.outlining = False          # whether jobs may come in their outlines, as ``Stream.outlined`` gives them
         self.keeping = False            # whether the log goes on another time
         self.kept: list[str] = []       # then: what has to come again before its next part
         self.unread: Counter[str] = Counter()       # attributes that no record carries over, and in how many they are
@@ -413,6 +415,11 @@ class Stream:
         return self._reading.kept
 
     def __iter__(self) -> Iterator[Job]:
+        return self._jobs
+
+    def outlined(self) -> Iterator[Job | OutlinedJob]:
+        """The jobs, those in their outlines of which no more than the values were looked at."""
+        self._reading.outlining = True
         return self._jobs
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from sssjob.document.element import Property
 from sssjob.document.model import Job
@@ -298,7 +298,8 @@ class Rows(Reading):
         if planned.machine is None:
             self.nameless(planned.number)
         self.counts.jobs += 1
-        return (planned.job(),)
+        job: Any = planned.outlined() if self.outlining else planned.job()
+        return (job,)
 
     def _plans(self, columns: Columns) -> RowPlans:
         """The plans of rows with these columns."""
