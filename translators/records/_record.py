@@ -164,7 +164,7 @@ def heading(user: str | None = None, group: str | None = None, project: str | No
 
 
 def _heading(texts: tuple[str | None, ...]) -> Heading:
-    return tuple(_shared(tag, text) for (_, tag), text in zip(_HEAD, texts, strict=True) if text is not None)
+    return tuple([_shared(tag, text) for (_, tag), text in zip(_HEAD, texts, strict=True) if text is not None])
 
 
 def _stating(texts: tuple[str, str | None, str]) -> tuple[Property, ...]:

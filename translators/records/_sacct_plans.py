@@ -19,7 +19,7 @@ from sssjob.document.outlines import OutlinedJob, Outlines
 from sssjob.lrm.slurm import NOWHERE
 from sssjob.translators.records._again import Once
 from sssjob.translators.records._record import USED, Heading, Record, as_job, node, prop, recall
-from sssjob.translators.records._sacct_rows import ENDS, EXTENSIONS, Columns, Texts
+from sssjob.translators.records._sacct_rows import ENDS, EXTENSIONS, Columns, Texts, asked_memory
 from sssjob.translators.records._values import Rejected, count, micros, rounded
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PEOPLE: Final = 1 << 14        # texts of whose a job is
 _COUNTS: Final = 1 << 12        # texts of counts
 _SHORT: Final = 10              # characters of a count or a time that needs no thought
 _DIGITS: Final = 18             # of an amount that needs none
-_ASKED: Final = re.compile("[1-9][0-9]{0,14}([KMGTP]?[cn]?)", re.ASCII).fullmatch
+_ASKED: Final = re.compile("([1-9][0-9]{0,14})([KMGTP]?[cn]?)", re.ASCII).fullmatch
 _NOTHING: Final = ("", "0")
 _NOT_SUSPENDED: Final = ("", "00:00:00")
 _NOWHERE: Final = frozenset(filter(None, NOWHERE))
@@ -64,8 +64,8 @@ _FACTS: Final = (
     _extension("WCKey"), _extension("DerivedExitCode"), _extension("Comment"), _extension("SLUID"),
     _extension("Planned"), _Name(_BARE, "StartCount"), _Name(_DELIVERED, "Duration"),
     _Name(_DELIVERED, "Resource", (("name", "Energy"), ("units", "J"))),
-    _Name(_DELIVERED, ""), _Name(_REQUESTED, ""), _Name(_REQUESTED, ""))        # Node, Duration, Memory
-_RAW: Final = len(_FACTS) - 3       # facts that are values; behind them stand properties
+    _Name(_DELIVERED, ""), _Name(_REQUESTED, ""), _Name(_REQUESTED, "Memory"))      # Node and the time limit before it
+_MEMORY: Final = len(_FACTS) - 1        # its attributes follow from the text
 
 
 class _RowPlan:
@@ -199,7 +199,7 @@ class RowPlans:
             return None
         of_amounts, processors, nodes, limit, memory, counted, numbers, beside = amounts
         cpu = rounded(micros(total, "TotalCPU") or None)
-        joules = _energy(energy, in_short)
+        joules = "" if energy in _NOTHING and in_short in _NOTHING else _energy(energy, in_short)
         if joules is None or (cpu and processors and cpu > 2 * (wall + 60) * processors):
             return None
         joules = joules or beside
@@ -243,8 +243,8 @@ class RowPlans:
                 64 * (not submit) + 128 * (not ready) + 256 * (idle > 0) + 512 * (starts is None))
 
     def _amounts(self, texts: Texts, wall: int) -> tuple[Any, ...] | None:
-        """(what of it is said, processors, Node, the time limit and the memory that were asked for, properties of
-        counts, the numbers of AllocTRES and ReqTRES, the energy in AllocTRES); None where something of it is odd.
+        """(what of it is said, processors, Node, the time limit that was asked for, the number of ReqMem, properties
+        of counts, the numbers of AllocTRES and ReqTRES, the energy in AllocTRES); None where something of it is odd.
         Rejected: number."""
         rows = self._rows
         alloc, req, reqmem, nodelist, raw, limited, limit, *counts = texts
@@ -270,7 +270,7 @@ class RowPlans:
             size = _ASKED(reqmem)
             if size is None:
                 return None
-            memory, of_memory = rows.memory[reqmem], f"in {size[1]}"
+            memory, of_memory = size[1], f"in {size[2]}"
         processors, properties, requested, of_counts = counted
         which = (form, asked_form, requested, of_counts, of_memory, time_limit is None, nodes is None,
                 nodes is not None and nodes.attributes.get("aggregation"))
@@ -292,6 +292,10 @@ class RowPlans:
         if outlined is None or findings.told > findings_before:
             return
         of_name, outline, order = self._names(key[-1], facts, bare), outlined.outline, list[int]()
+        memory = facts[_MEMORY]
+        if memory is not None:
+            asked = asked_memory(memory + key[-1][4][3:], "ReqMem")
+            of_name |= {} if asked is None else {_named(_REQUESTED, asked): _MEMORY}
         within = {place: outline.fields[slot].tag for slot, inside in outline.slots.items() for place in inside}
         for place, field in enumerate(outline.fields):
             name = _Name(within.get(place, _BARE), field.tag, tuple(field.attributes.items()))
@@ -314,7 +318,7 @@ class RowPlans:
         for place, (slot, fact) in enumerate(zip(slots, facts, strict=False)):
             if isinstance(fact, Property):
                 of_name[_named(slot, fact)] = place
-            elif fact is not None:
+            elif fact is not None and place != _MEMORY:
                 of_name[_FACTS[place]] = place
         for slot, texts, at, behind in ((_DELIVERED, rows.assigned, form, first),
                                         (_REQUESTED, rows.wanted, asked_form, first_asked)):

@@ -6,6 +6,7 @@ Source: sacct(1), Job Accounting Fields; recorded output of 22.05.8.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -214,3 +215,19 @@ def _size(text: str, column: str) -> _Size | None:
     """A size that was sampled: empty and 0 were not."""
     size = amount(text, column)
     return size if size is not None and size[0] else None
+
+
+def job_of(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | None:
+    """Of a row the number of its job, that of its steps, components and other runs too; None where the first line names
+    no columns."""
+    names = [n.strip().partition(b"%")[0].lower() for n in head.split(b"|")]
+    if b"jobid" not in names or options.get("columns") is not None or options.get("delimiter", "|") != "|":
+        return None
+    at = names.index(b"jobid")
+
+    def job(line: bytes) -> bytes:
+        """The number of the job that a row is about; empty in a row that is cut off."""
+        fields = line.split(b"|", at + 1)
+        return fields[at].partition(b".")[0].partition(b"+")[0] if at < len(fields) else b""
+
+    return job

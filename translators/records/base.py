@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from pathlib import PurePosixPath
@@ -24,6 +24,7 @@ from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Policy, Severity, escape
 from sssjob.lrm.slurm import UNSET
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.records._counts import Counts
 from sssjob.translators.records._lines import Line, lines
 from sssjob.translators.records._record import Heading, Record, as_job, heading, leaf, node, node_of_hosts, prop, recall
 from sssjob.translators.records._values import (
@@ -83,35 +84,6 @@ def unforeseen(error: BaseException) -> str:
     if isinstance(error, SSSJobError):
         raise error
     return f"{type(error).__name__}: {escape(str(error))}"
-
-
-@dataclass(slots=True)
-class Counts:
-    """Records read, given (part of a Job), rejected; Jobs made of those given; rejected records by reason."""
-
-    read: int = 0
-    given: int = 0
-    rejected: int = 0
-    jobs: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-    def add(self, other: Counts) -> None:
-        """Add those of another part of the input."""
-        self.read += other.read
-        self.given += other.given
-        self.rejected += other.rejected
-        self.jobs += other.jobs
-        self.reasons.update(other.reasons)
-
-    def record(self) -> dict[str, int | dict[str, int]]:
-        """The counts as a JSON object."""
-        return {"read": self.read, "given": self.given, "rejected": self.rejected, "jobs": self.jobs,
-                "reasons": dict(sorted(self.reasons.items()))}
-
-    def __str__(self) -> str:
-        why = ", ".join(f"{reason} {n}" for reason, n in sorted(self.reasons.items()))
-        return (f"{self.read} records read: {self.given} given as {self.jobs} jobs, {self.rejected} rejected"
-                + (f" ({why})" if why else ""))
 
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s?(Z|[+-]\d\d:?\d\d)?", re.ASCII)

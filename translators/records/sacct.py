@@ -16,7 +16,7 @@ which 22.05 prints less 128.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from sssjob.document.element import Property
@@ -44,6 +44,7 @@ from sssjob.translators.records._sacct_rows import (
     Texts,
     asked_memory,
     energy_of,
+    job_of,
     time_limit,
     using,
     whole_record,
@@ -88,6 +89,7 @@ COLUMNS: Final[dict[str, str]] = {
     "tresusageintot": "Extension GpuDuration, by gres/gpuutil of the steps",
 }
 _OTHER: Final = "print the log with another --delimiter, and name it with the option delimiter"
+_HEADING: Final = ("User", "Group", "Account", "Cluster", "Partition", "QOS", "Reservation")
 _COMPONENTS: Final = 10_000
 _NAMED: Final = 1 << 14         # texts of whose a job is that are remembered
 _KEPT: Final = 100_000          # rows of the last run of a log that is read in parts
@@ -341,12 +343,13 @@ class Rows(Reading):
     def _names(self, texts: Texts) -> tuple[str | None, Heading]:
         """Machine, and all that says whose a job is."""
         user, uid, group, gid, account, cluster, partition, qos, reservation = texts
-        machine = self.name(cluster, "Cluster") or self.machine
-        return machine, heading(
-            self.name(user or uid, "User"), self.name(group or gid, "Group"), self.name(account, "Account"), machine,
-            self.name(partition, "Partition"),
-            self.name(stated(qos.strip()), "QOS"),
-            self.name(reservation, "Reservation"))
+        names = (user or uid, group or gid, account, cluster, partition, stated(qos.strip()) or "", reservation)
+        if max(map(len, names)) > self.context.limits.identifier:
+            for text, name in zip(names, _HEADING, strict=True):
+                self.name(text, name)
+        machine = cluster or self.machine
+        of_user, of_group, project, _, queue, service, reserved = [name or None for name in names]
+        return machine, heading(of_user, of_group, project, machine, queue, service, reserved)
 
     def _times(self, r: Record, texts: Texts) -> None:
         submit, eligible, start, end, raw, elapsed, suspended, restarts = texts
@@ -483,23 +486,7 @@ class Rows(Reading):
 
 _HEADER: Final = re.compile(r"(?=[^\n]*\bJobID(?:Raw)?\b)[A-Z]\w*+(?:\|[A-Z]\w*+)*+\|?\r?(?:\n|\Z)", re.IGNORECASE)
 
-def _job(head: bytes, options: Mapping[str, str]) -> Callable[[bytes], bytes] | None:
-    """Of a row the number of its job, that of its steps, components and other runs too; None where the first line names
-    no columns."""
-    names = [n.strip().partition(b"%")[0].lower() for n in head.split(b"|")]
-    if b"jobid" not in names or options.get("columns") is not None or options.get("delimiter", "|") != "|":
-        return None
-    at = names.index(b"jobid")
-
-    def job(line: bytes) -> bytes:
-        """The number of the job that a row is about; empty in a row that is cut off."""
-        fields = line.split(b"|", at + 1)
-        return fields[at].partition(b".")[0].partition(b"+")[0] if at < len(fields) else b""
-
-    return job
-
-
-_PARTING: Final = Parting(header=_job, apart=parted_from, again=re.compile(rb"\njobid", re.IGNORECASE))
+_PARTING: Final = Parting(header=job_of, apart=parted_from, again=re.compile(rb"\njobid", re.IGNORECASE))
 
 TRANSLATOR = translator("sacct", "Slurm accounting, sacct --parsable2", Rows, (".psv",), parting=_PARTING,
                         recognise=lambda sample: by_beginning(sample, _HEADER, "columns of sacct, one of them JobID"))
