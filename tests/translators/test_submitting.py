@@ -46,7 +46,7 @@ CALLS = [
     ("slurm", "sge", 'sbatch -J "x-${NAME}-y" "$f" $A', 'qsub -N "x-${NAME}-y" "$f" $A'),
     ("slurm", "pbspro", "sbatch -d afterany:$SLURM_JOB_ID x.sh", "qsub -W depend=afterany:${PBS_JOBID%%[!0-9]*} x.sh"),
     ("slurm", "flux", "sbatch -d afterany:${SLURM_JOB_ID} x.sh",
-     "flux batch --dependency=afterany:$(flux getattr jobid) x.sh"),
+     "flux batch --dependency=afterany:$(flux job id --to=dec $(flux getattr jobid)) x.sh"),
     ("sge", "slurm", "qsub -hold_jid $A,${B} -N j x.sh", "sbatch --job-name=j --dependency=afterany:$A:${B} x.sh"),
     ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
      'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
