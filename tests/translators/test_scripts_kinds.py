@@ -33,11 +33,15 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "slurm", "#SBATCH --mail-type=FAIL,X\n", "#SBATCH --mail-type=FAIL\n",
      ["SSS502 --mail-type FAIL,X: events that sbatch does not know are left out, as it does"]),
     # the name of a file keeps what the target can say
-    ("slurm", "lsf", "#SBATCH -o logs/%N/%x.o%j\n", "#BSUB -oo logs/o%J\n", [
-        f"SSS501 --output logs/%N/%x.o%j: OutputFile: LSF has no {{{token}}} in file names; the rest of the name is "
-        "written" for token in ("host", "name")]),
-    ("slurm", "lsf", "#SBATCH -o %x.out\n", "",
-     ["SSS501 --output %x.out: OutputFile: dropped, LSF has no {name} in file names"]),
+    ("slurm", "lsf", "#SBATCH -o logs/%N/%u.o%j\n", "#BSUB -oo logs/o%J\n", [
+        f"SSS501 --output logs/%N/%u.o%j: OutputFile: LSF has no {{{token}}} in file names; the rest of the name is "
+        "written" for token in ("host", "user")]),
+    ("slurm", "lsf", "#SBATCH -o %u\n", "",
+     ["SSS501 --output %u: OutputFile: dropped, LSF has no {user} in file names"]),
+    # a job without a name is called as its script
+    ("sge", "pbspro", "#$ -o logs/$JOB_NAME.log\n", "#PBS -o logs/s.log\n", [
+        "SSS502 -o logs/$JOB_NAME.log: PBS Pro empties a file that is there, where Grid Engine appends to it",
+        "SSS502 -o logs/$JOB_NAME.log: the name stands in the file name as s, as the script is called"]),
     # the index in a name moves with that of the elements
     ("slurm", "lsf", "#SBATCH -a 0-3 -o p-%a.txt\n", '#BSUB -J "[1-4]"\n#BSUB -oo p-%I.txt\n', [
         "SSS502 --output p-%a.txt: OutputFile: the index in it is one more than before, as that of the tasks",
