@@ -95,6 +95,16 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "slurm", "#SBATCH --ntasks=1 --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2 --exclusive\n",
      "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n#SBATCH --exclusive\n", []),
     ("slurm", "slurm", "#SBATCH --get-user-env=10L\n", "#SBATCH --get-user-env=10L\n", []),
+    # Moab and Maui are told who may share a node
+    ("torque", "slurm", "#PBS -l nodes=1:ppn=2,naccesspolicy=singlejob\n",
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --exclusive\n",
+     ["SSS502 -l naccesspolicy singlejob: with which of several options it was said is not carried"]),
+    ("torque", "torque", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", []),
+    ("torque", "torque", "#PBS -n\n#PBS -W x=GRES:m@2;QOS:x\n", '#PBS -n\n#PBS -W "x=GRES:m@2;QOS:x"\n', []),
+    # memory of each GPU is that of its host
+    ("slurm", "lsf", "#SBATCH -N 2 --ntasks-per-node=2 --gpus-per-node=2 --mem-per-gpu=3G\n",
+     '#BSUB -n 4\n#BSUB -R "span[ptile=2]"\n#BSUB -R "rusage[mem=6GB]"\n#BSUB -gpu "num=2"\n',
+     ["SSS502 --mem-per-gpu 3G: written for each host, 2 times as much"]),
     # a job at another server of PBS
     ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
      '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [

@@ -139,7 +139,7 @@ def _threads(asking: Asking, body: str) -> list[str]:
     if "OMP_NUM_THREADS=" in body:
         return []           # it is the script's own
     line = f"export OMP_NUM_THREADS={stated[0].text}"
-    asking.note(_APPROXIMATED, stated[0], f"ompthreads: the script begins with {line}")
+    asking.note(_APPROXIMATED, stated[0], f"ompthreads: the script begins with {line}", "info")
     return [line]
 
 
