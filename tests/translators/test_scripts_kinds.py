@@ -101,6 +101,12 @@ FIRST = "#!/bin/bash\n"
      ["SSS502 -l naccesspolicy singlejob: with which of several options it was said is not carried"]),
     ("torque", "torque", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", []),
     ("torque", "torque", "#PBS -n\n#PBS -W x=GRES:m@2;QOS:x\n", '#PBS -n\n#PBS -W "x=GRES:m@2;QOS:x"\n', []),
+    # a term that only LSF can say does not take the others with it
+    ("lsf", "pbspro", '#BSUB -w "done(11) && exit(12,>2)"\n', "#PBS -W depend=afterok:@JOBID:11@\n", [
+        "SSS504 -w done(11) && exit(12,>2): 11 is an id of another system; @JOBID:11@ stands for its successor",
+        "SSS501 -w done(11) && exit(12,>2): exit(12,>2) of this option is dropped, PBS Pro has no place for it"]),
+    ("lsf", "lsf", '#BSUB -w "done(11) && exit(12,>2) && ended(13)"\n',
+     '#BSUB -w "done(11) && ended(13) && exit(12,>2)"\n', []),
     # memory of each GPU is that of its host
     ("slurm", "lsf", "#SBATCH -N 2 --ntasks-per-node=2 --gpus-per-node=2 --mem-per-gpu=3G\n",
      '#BSUB -n 4\n#BSUB -R "span[ptile=2]"\n#BSUB -R "rusage[mem=6GB]"\n#BSUB -gpu "num=2"\n',

@@ -73,7 +73,10 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         e.understood |= {"condition", "designator", "code"}
         kind = _KINDS.get(e.attributes.get("condition", "OnSuccess"))
         by_name = e.attributes.get("designator", "JobId") != "JobId"
-        if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
+        if by_name and e.text not in asking.context.ids:
+            asking.dropped(e, f"{asking.dialect.title} waits for jobs by their ids; --id-map says that of {e.text[:80]}")
+            continue
+        if kind is None or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
             continue
         if asking.dialect.name == "torque" and _PLACEHOLDER.sub(r"\1", _id_alone(e.text)).endswith(
