@@ -299,3 +299,12 @@ def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
         assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
         assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
                 "and a task has 3 processors") in told
+
+
+def test_names_of_jobs_take_their_ids_from_the_map() -> None:
+    findings = Findings("s")
+    document = get("sge").read(f"{FIRST}#$ -hold_jid prep,my.x\n".encode(), ReadContext("s", findings))
+    written = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN, ids={"prep": "777"}))
+    assert written == f"{FIRST}#SBATCH --dependency=afterany:777\n"
+    assert [f.message for f in findings if f.subject == "Dependency"] == [
+        "-hold_jid prep,my.x: Dependency: dropped, Slurm waits for jobs by their ids; --id-map says that of my.x"]

@@ -149,7 +149,8 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "sge", "sbatch -a $A x.sh", "Extension Array: Grid Engine has one range, not $A"),
     ("torque", "sge", "qsub -l walltime=$A x.sh", "l walltime $A: Grid Engine has no place for this option of Torque"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
-    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm waits for jobs by their ids; --id-map says that of prep_"),
+    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh",
+     "Dependency: Slurm waits for jobs by their ids; --id-map says that of prep_"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
     _, messages = converted(source, target, call)

@@ -74,7 +74,8 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         kind = _KINDS.get(e.attributes.get("condition", "OnSuccess"))
         by_name = e.attributes.get("designator", "JobId") != "JobId"
         if by_name and e.text not in asking.context.ids:
-            asking.dropped(e, f"{asking.dialect.title} waits for jobs by their ids; --id-map says that of {e.text[:80]}")
+            asking.dropped(e, f"{asking.dialect.title} waits for jobs by their ids; --id-map says that of "
+                           f"{e.text[:80]}")
             continue
         if kind is None or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
