@@ -107,6 +107,19 @@ FIRST = "#!/bin/bash\n"
         "SSS501 -w done(11) && exit(12,>2): exit(12,>2) of this option is dropped, PBS Pro has no place for it"]),
     ("lsf", "lsf", '#BSUB -w "done(11) && exit(12,>2) && ended(13)"\n',
      '#BSUB -w "done(11) && ended(13) && exit(12,>2)"\n', []),
+    # elements that wait for those of the same index
+    ("sge", "slurm", "#$ -t 1-4\n#$ -hold_jid_ad 77,88\n", "#SBATCH --array=1-4\n"
+     "#SBATCH --dependency=aftercorr:@JOBID:77@:@JOBID:88@\n", [
+         "SSS504 -hold_jid_ad 77,88: 77 is a job of another system; @JOBID:77@ stands for its successor",
+         "SSS504 -hold_jid_ad 77,88: 88 is a job of another system; @JOBID:88@ stands for its successor",
+         "SSS502 -hold_jid_ad 77,88: Slurm waits for the success of each element"]),
+    ("slurm", "sge", "#SBATCH -a 1-4 -d aftercorr:9\n", "#$ -t 1-4\n#$ -hold_jid_ad @JOBID:9@\n#$ -cwd\n", [
+        "SSS504 --dependency aftercorr:9: 9 is a job of another system; @JOBID:9@ stands for its successor",
+        "SSS502 --dependency aftercorr:9: Grid Engine waits for the end of each element, not for its success"]),
+    ("sge", "sge", "#$ -hold_jid_ad a,12\n#$ -hold_jid 7\n", "#$ -hold_jid_ad a,12\n#$ -hold_jid 7\n", []),
+    ("sge", "sge", "#$ -hold_jid_ad a*\n", "#$ -hold_jid_ad a*\n", []),
+    ("slurm", "pbspro", "#SBATCH -a 1-4 -d aftercorr:9\n", "#PBS -J 1-4\n", [
+        "SSS501 --dependency aftercorr:9: Extension DependencyOther: dropped, PBS Pro cannot say aftercorr:9"]),
     # memory of each GPU is that of its host
     ("slurm", "lsf", "#SBATCH -N 2 --ntasks-per-node=2 --gpus-per-node=2 --mem-per-gpu=3G\n",
      '#BSUB -n 4\n#BSUB -R "span[ptile=2]"\n#BSUB -R "rusage[mem=6GB]"\n#BSUB -gpu "num=2"\n',

@@ -16,9 +16,11 @@ from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
-__all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
-           "expands", "foreign_id", "mail", "moment", "named_variables", "one_more", "patterned", "read_dependencies",
-           "read_mail", "read_variables", "rowed", "signal_of", "user_hold", "variables"]
+__all__ = [
+    "CORRESPONDING", "FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "corresponding",
+    "dependencies", "directory", "expands", "foreign_id", "mail", "moment", "named_variables", "one_more",
+    "patterned", "read_dependencies", "read_mail", "read_variables", "rowed", "signal_of", "user_hold", "variables",
+]
 
 #: The place of an Extension that several resource managers know.
 SCHEDULER: Final = "Extension[name={},type=Scheduler]"
@@ -91,7 +93,10 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
     for e in asking.extensions("DependencyOther"):
         waits_for = re.fullmatch(r"on:\d+", e.text, re.ASCII) is not None and {
             asking.source, asking.dialect.name} == {"pbspro", "torque"}      # a number of other jobs, qsub(1B) of both
-        if asking.source != asking.dialect.name and not waits_for and (
+        if e.text.startswith(CORRESPONDING) and asking.source != asking.dialect.name and \
+                CORRESPONDING not in unsaid and (ids := corresponding(asking, e)):
+            clauses_written.append(CORRESPONDING + ids.replace(",", ":"))
+        elif asking.source != asking.dialect.name and not waits_for and (
                 any(u in e.text for u in unsaid) or ":" in e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
         elif "?" in e.text and clauses_written:
@@ -99,6 +104,28 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         else:
             clauses_written.append(_PLACEHOLDER.sub(lambda hit: asking.context.ids.get(hit[1], hit[0]), e.text))
     return ",".join(clauses_written)
+
+
+#: How Slurm says that each element of an array waits for the one of the same index of another array.
+CORRESPONDING: Final = "aftercorr:"
+
+
+def corresponding(asking: Asking, e: Entry) -> str:
+    """The arrays of ``aftercorr:1:2`` for the target, parted by commas; empty where one of them has no plain id."""
+    arrays = e.text.removeprefix(CORRESPONDING).split(":")
+    if not all(re.fullmatch(r"[\w.-]+", one, re.ASCII) for one in arrays):
+        return ""
+    e.used = True
+    e.understood |= {"name", "type"}
+    for one in arrays if asking.source != asking.dialect.name else ():
+        if one not in asking.context.ids:
+            asking.note(SITE, e, f"{one} is a job of another system; @JOBID:{one}@ stands for its successor")
+    if asking.source != asking.dialect.name:
+        waits = "the end of each element, not for its success" if asking.dialect.name == "sge" else \
+            "the success of each element"
+        asking.note(APPROXIMATED, e, f"{asking.dialect.title} waits for {waits}")
+        arrays = [asking.context.ids.get(one) or f"@JOBID:{one}@" for one in arrays]
+    return ",".join(arrays)
 
 
 def foreign_id(asking: Asking, e: Entry) -> str:

@@ -439,7 +439,6 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-binding"),
     Special(("-t", "-tc"), _read_array, _write_array, of=(SCHEDULER.format("Array"),)),
     HOLD,
-    _adding("-hold_jid_ad"),
     moment("-a", "EligibleTime", _DATE),
     moment("-dl", "DeadlineTime", _DATE),
     user_hold("-h"),
