@@ -18,8 +18,9 @@ from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS
 
 __all__ = [
     "CORRESPONDING", "FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "corresponding",
-    "dependencies", "directory", "expands", "foreign_id", "mail", "moment", "named_variables", "one_more",
-    "patterned", "read_dependencies", "read_mail", "read_variables", "rowed", "signal_of", "user_hold", "variables",
+    "dependencies", "directory", "expands", "foreign_id", "holds_macro", "mail", "moment", "named_variables",
+    "one_more", "patterned", "read_dependencies", "read_mail", "read_variables", "rowed", "signal_of", "user_hold",
+    "variables",
 ]
 
 #: The place of an Extension that several resource managers know.
@@ -256,9 +257,18 @@ def named_variables(asking: Asking) -> Iterator[Entry]:
         e.used = True
         e.understood |= {"name"}
         if _NAME.fullmatch(e.attributes.get("name", "")):
+            if "(" in e.text and asking.macros and holds_macro(asking, e.text):
+                asking.unsaid.append((e, f"the value of {e.attributes['name']} depends on the job"))
+                continue
             yield e
         else:
             asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
+
+
+def holds_macro(asking: Asking, text: str) -> bool:
+    """Whether a text has something that its own manager replaces in every job, as ``$(Process)`` of HTCondor."""
+    lower = text.lower()
+    return "$int(" in lower or any(f"$({name})" in lower for name in asking.macros)
 
 
 _SIGNS: Final = re.compile(r"[,'\"\\\x00-\x1f\x7f]")
