@@ -71,7 +71,7 @@ def _read_elements(reading: Reading) -> None:
     """``-hold_jid_ad``: each element waits for the one of the same index; patterns of names are kept."""
     option = joined(reading.every("-hold_jid_ad"))
     arrays = [text for text in re.split(r"[,\s]+", option.value or "") if text]
-    if arrays and all(re.fullmatch(r"[\w.-]+", one, re.ASCII) for one in arrays):
+    if arrays and all(re.fullmatch(r"[\w.-]+", array_id, re.ASCII) for array_id in arrays):
         reading.put("Extension[name=DependencyOther,type=Scheduler]", CORRESPONDING + ":".join(arrays), option)
     else:
         reading.keep(option)

@@ -114,18 +114,18 @@ CORRESPONDING: Final = "aftercorr:"
 def corresponding(asking: Asking, e: Entry) -> str:
     """The arrays of ``aftercorr:1:2`` for the target, parted by commas; empty where one of them has no plain id."""
     arrays = e.text.removeprefix(CORRESPONDING).split(":")
-    if not all(re.fullmatch(r"[\w.-]+", one, re.ASCII) for one in arrays):
+    if not all(re.fullmatch(r"[\w.-]+", array_id, re.ASCII) for array_id in arrays):
         return ""
     e.used = True
     e.understood |= {"name", "type"}
-    for one in arrays if asking.source != asking.dialect.name else ():
-        if one not in asking.context.ids:
-            asking.note(SITE, e, f"{one} is a job of another system; @JOBID:{one}@ stands for its successor")
+    for array_id in arrays if asking.source != asking.dialect.name else ():
+        if array_id not in asking.context.ids:
+            asking.note(SITE, e, f"{array_id} is a job of another system; @JOBID:{array_id}@ stands for its successor")
     if asking.source != asking.dialect.name:
         waits = "the end of each element, not for its success" if asking.dialect.name == "sge" else \
             "the success of each element"
         asking.note(APPROXIMATED, e, f"{asking.dialect.title} waits for {waits}")
-        arrays = [asking.context.ids.get(one) or f"@JOBID:{one}@" for one in arrays]
+        arrays = [asking.context.ids.get(array_id) or f"@JOBID:{array_id}@" for array_id in arrays]
     return ",".join(arrays)
 
 

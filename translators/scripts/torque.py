@@ -75,7 +75,7 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         read_process_memory(reading, options["-l pmem"])
     if "-n" in options:
         reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["-n"])
-    _read_access(reading, [options[name] for name in _ACCESS if name in options], said="-n" in options)
+    _read_access(reading, [options[name] for name in _ACCESS if name in options], alone="-n" in options)
 
 
 #: How Moab and Maui are told who may share the nodes of a job (resource manager extensions, NACCESSPOLICY).
@@ -83,13 +83,13 @@ _ACCESS: Final = {"-l naccesspolicy": re.compile(r"SINGLE(?:JOB|TASK)", re.IGNOR
                   "-W x": re.compile(r"NACCESSPOLICY[:=]SINGLE(?:JOB|TASK)", re.IGNORECASE)}
 
 
-def _read_access(reading: Reading, options: list[Option], *, said: bool) -> None:
-    """Whole nodes; other policies, and what else ``-W x`` says, are kept. said: whether whole nodes are asked for."""
+def _read_access(reading: Reading, options: list[Option], *, alone: bool) -> None:
+    """Whole nodes; other policies, and what else ``-W x`` says, are kept. alone: whether whole nodes are asked for."""
     for option in options:
-        if said or not _ACCESS[option.name].fullmatch((option.value or "").strip("\"'")):
+        if alone or not _ACCESS[option.name].fullmatch((option.value or "").strip("\"'")):
             reading.keep(option)
             continue
-        said = True
+        alone = True
         reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", option)
         reading.put("Extension[name=access,type=torque]", f"{option.name} {option.value}", option)
 
