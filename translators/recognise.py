@@ -252,8 +252,8 @@ def _written(data: bytes) -> str:
     hit = _DIRECTIVE.search(text_lines[0].text) if text_lines else None
     if hit is None:
         return ""
-    lines, stand = ("line", "stands") if len(text_lines) == 1 else ("lines", "stand")
-    return f": {len(text_lines)} {lines} of {hit[0]} {stand} in {where}, the first is {text_lines[0].number}"
+    lines, stand, first = ("line", "stands", "") if len(text_lines) == 1 else ("lines", "stand", "the first ")
+    return f": {len(text_lines)} {lines} of {hit[0]} {stand} in {where}, {first}in line {text_lines[0].number}"
 
 
 def _calling(data: bytes) -> str:

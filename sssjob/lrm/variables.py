@@ -261,13 +261,14 @@ _HTCONDOR: Final = Facts(
      "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")}, passes=True)
 
 #: flux-environment(7): the batch script is the initial program of an instance of its own; FLUX_JOB_ID and the like are
-#: unset there, and commands tell; it has a broker on each node (flux-broker-attributes(7), size).
+#: unset there, and commands tell; it has a broker on each node (flux-broker-attributes(7), size). The id is given as
+#: the number that other managers have, for scripts compute with it (a port); getattr prints its short form.
 _FLUX: Final = Facts(
     "flux", "Flux", ("FLUX_",),
     {"FLUX_JOB_CC": ""},
     _commands("flux", flux__batch="submit", flux__run="launch", flux__cancel="cancel"),
     {"cancel": "flux cancel", "launch": "flux run"},
-    {"job_id": Given("$(flux getattr jobid)", "FLUX_URI"),
+    {"job_id": Given("$(flux job id --to=dec $(flux getattr jobid))", "FLUX_URI"),
      "nodes": Given("$(flux getattr size)", "FLUX_URI"),
      "node_list": Given("$(flux getattr hostlist)", "FLUX_URI"),
      "submit_dir": Given("${PWD}", top=True)},

@@ -284,11 +284,11 @@ def test_a_stream_is_written_under_the_policy_that_all_else_is(
 def test_what_is_recognised_is_said(sssjob: Command, tree: Path) -> None:
     code, out, err = sssjob("convert", "-f", "auto", "-t", "pbspro", "scripts/a.sh")
     assert (code, out, err) == (0, WRITTEN, err) and err.startswith(
-        "scripts/a.sh: slurm: 2 lines of #SBATCH that Slurm obeys, the first is 2\n")
+        "scripts/a.sh: slurm: 2 lines of #SBATCH that Slurm obeys, the first in line 2\n")
     told = sssjob("convert", "--json", "-f", "auto", "-t", "pbspro", "scripts/a.sh").err
     assert json.loads(told.splitlines()[0]) == {
         "type": "recognised", "file": "scripts/a.sh", "format": "slurm",
-        "message": "2 lines of #SBATCH that Slurm obeys, the first is 2"}
+        "message": "2 lines of #SBATCH that Slurm obeys, the first in line 2"}
     Path("both").write_text("#!/bin/sh\n#SBATCH -p x\n#PBS -l select=1\n")
     assert sssjob("convert", "-f", "auto", "-t", "sss", "both").code == 2
 
@@ -478,7 +478,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_dialect_of_a_third_party_is_like_ours(sssjob: Command, acme: Path) -> None:
     """Converted both ways, recognised, explained, compared, in trees and in processes of their own."""
     code, out, err = sssjob("convert", "-f", "auto", "-t", "slurm", "a.acme")
-    assert code == 0 and err.startswith("a.acme: acme: 3 lines of #ACME that ACME obeys, the first is 2\n")
+    assert code == 0 and err.startswith("a.acme: acme: 3 lines of #ACME that ACME obeys, the first in line 2\n")
     assert out == "#!/bin/sh\n#SBATCH --job-name=a\n#SBATCH --time=00:05:00\n#SBATCH --ntasks=4\ndate\n"
     Path("a.sh").write_text(out)
     back = sssjob("convert", "-q", "-f", "slurm", "-t", "acme", "--comments", "a.sh").out

@@ -58,7 +58,8 @@ class Machine:
         self.work.mkdir()
         self.program("scontrol", 'test "$1 $2" = "show hostnames" && printf "n1\\nn2\\n"')
         self.program("hostname", "echo n1")
-        self.program("flux", 'case "$*" in "getattr jobid") echo 4242;; "getattr hostlist") echo n1,n2;; '
+        self.program("flux", 'case "$*" in "getattr jobid") echo f2;; '
+                     '"job id --to=dec f2") echo 4242;; "getattr hostlist") echo n1,n2;; '
                      '"getattr size") echo 2;; "hostlist -e local") echo "n1 n2";; esac')
         (folder / "slots").write_text("n1\nn1\nn2\nn2\n")
         (folder / "nodes").write_text("n1\nn2\n")

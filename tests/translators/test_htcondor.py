@@ -411,3 +411,15 @@ def test_arrays_with_one_executable_are_one_cluster() -> None:
                                     "executable = a\noutput = b.$(Process)\nqueue 2\n")
     assert [[p.text for p in job.properties() if p.attributes.get("name") == "Array"]
             for job in jobs(there_and_back(text))] == [["0-1"], ["2-3"]]
+
+
+@pytest.mark.parametrize(("target", "exports"), [
+    ("slurm", ['export IDX="${SLURM_ARRAY_TASK_ID}"',
+               'export TAG=r"${SLURM_ARRAY_JOB_ID}"_"$((${SLURM_ARRAY_TASK_ID} + 1))"']),
+    ("lsf", ['export IDX="$((LSB_JOBINDEX - 1))"', 'export TAG=r"${LSB_JOBID}"_"$(($((LSB_JOBINDEX - 1)) + 1))"'])])
+def test_variables_that_depend_on_the_job_are_exported_by_the_script(target: str, exports: list[str]) -> None:
+    text = ("executable = /bin/a\nenvironment = \"IDX=$(Process) TAG=r$(Cluster)_$INT(n) P=/a\"\n"
+            "n = $(Process) + 1\nqueue 3\n")
+    lines, _ = convert(text, "htcondor", target)
+    assert [line for line in lines if line.startswith("export ")] == exports
+    assert there_and_back(text) == text

@@ -17,16 +17,16 @@ NODES = b"#!/bin/sh\n#PBS -N x\n#PBS -l nodes=2:ppn=4\ndate\n"
 
 
 @pytest.mark.parametrize(("text", "name", "why"), [
-    (SBATCH, "slurm", "2 lines of #SBATCH that Slurm obeys, the first is 2"),
-    (SELECT, "pbspro", "2 lines of #PBS that PBS Pro obeys, the first is 2"),
-    (b"#!/bin/sh\n#PBS -l procs=4\n", "torque", "1 line of #PBS that Torque obeys, the first is 2"),
-    (b"#!/bin/sh\n#PBS -t 1-4\n", "torque", "1 line of #PBS that Torque obeys, the first is 2"),
-    (b"#!/bin/sh\n#PBS -J 1-4\n", "pbspro", "1 line of #PBS that PBS Pro obeys, the first is 2"),
+    (SBATCH, "slurm", "2 lines of #SBATCH that Slurm obeys, the first in line 2"),
+    (SELECT, "pbspro", "2 lines of #PBS that PBS Pro obeys, the first in line 2"),
+    (b"#!/bin/sh\n#PBS -l procs=4\n", "torque", "1 line of #PBS that Torque obeys, in line 2"),
+    (b"#!/bin/sh\n#PBS -t 1-4\n", "torque", "1 line of #PBS that Torque obeys, in line 2"),
+    (b"#!/bin/sh\n#PBS -J 1-4\n", "pbspro", "1 line of #PBS that PBS Pro obeys, in line 2"),
     # sbatch stops at the first command; what PBS would not read either is no directive
     (b"#!/bin/sh\ndate\n#PBS -N x\n#SBATCH -p x\n", "", ""),
     # a comment that speaks of directives is none
     (b"#!/bin/sh\n# use #PBS -N x with qsub\n#SBATCH -p x\n", "slurm",
-     "1 line of #SBATCH that Slurm obeys, the first is 3"),
+     "1 line of #SBATCH that Slurm obeys, in line 3"),
     (b"<Job><Id>1</Id></Job>", "sss", "the root element is Job"),
     (b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <x> -->\n<j:JobGroup xmlns:j='urn:x'/>", "sss",
      "the root element is JobGroup"),
@@ -63,7 +63,7 @@ def test_of_relatives_the_first_one_counts() -> None:
     """The old form of nodes is good for both kinds of PBS; that it is read as one of them is said."""
     reader, fit = guess(NODES, "a.pbs")
     assert (reader.name, fit.why) == (
-        "pbspro", "2 lines of #PBS that PBS Pro obeys, the first is 2; torque would read it too")
+        "pbspro", "2 lines of #PBS that PBS Pro obeys, the first in line 2; torque would read it too")
 
 
 def test_two_that_fit_are_both_named() -> None:
@@ -90,7 +90,7 @@ def test_what_speaks_against_a_format_is_said_where_nothing_fits_better() -> Non
 def test_nothing_is_a_usage_error() -> None:
     text = b"cat > x <<E\n#!/bin/sh\n#SBATCH -n 2\n#SBATCH -N 2\nE\nsbatch x\n"
     with pytest.raises(UsageError, match=r"^x: no format is recognised in it: 2 lines of #SBATCH stand in a "
-                                         r"here-document, the first is 3; name one with --from$"):
+                                         r"here-document, the first in line 3; name one with --from$"):
         guess(text, "x")
     with pytest.raises(UsageError, match=r"^x: no format is recognised in it; name one with --from$"):
         guess(b"#!/bin/sh\n", "x")

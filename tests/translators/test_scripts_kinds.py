@@ -33,11 +33,15 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "slurm", "#SBATCH --mail-type=FAIL,X\n", "#SBATCH --mail-type=FAIL\n",
      ["SSS502 --mail-type FAIL,X: events that sbatch does not know are left out, as it does"]),
     # the name of a file keeps what the target can say
-    ("slurm", "lsf", "#SBATCH -o logs/%N/%x.o%j\n", "#BSUB -oo logs/o%J\n", [
-        f"SSS501 --output logs/%N/%x.o%j: OutputFile: LSF has no {{{token}}} in file names; the rest of the name is "
-        "written" for token in ("host", "name")]),
-    ("slurm", "lsf", "#SBATCH -o %x.out\n", "",
-     ["SSS501 --output %x.out: OutputFile: dropped, LSF has no {name} in file names"]),
+    ("slurm", "lsf", "#SBATCH -o logs/%N/%u.o%j\n", "#BSUB -oo logs/o%J\n", [
+        f"SSS501 --output logs/%N/%u.o%j: OutputFile: LSF has no {{{token}}} in file names; the rest of the name is "
+        "written" for token in ("host", "user")]),
+    ("slurm", "lsf", "#SBATCH -o %u\n", "",
+     ["SSS501 --output %u: OutputFile: dropped, LSF has no {user} in file names"]),
+    # a job without a name is called as its script
+    ("sge", "pbspro", "#$ -o logs/$JOB_NAME.log\n", "#PBS -o logs/s.log\n", [
+        "SSS502 -o logs/$JOB_NAME.log: PBS Pro empties a file that is there, where Grid Engine appends to it",
+        "SSS502 -o logs/$JOB_NAME.log: the name stands in the file name as s, as the script is called"]),
     # the index in a name moves with that of the elements
     ("slurm", "lsf", "#SBATCH -a 0-3 -o p-%a.txt\n", '#BSUB -J "[1-4]"\n#BSUB -oo p-%I.txt\n', [
         "SSS502 --output p-%a.txt: OutputFile: the index in it is one more than before, as that of the tasks",
@@ -91,6 +95,35 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "slurm", "#SBATCH --ntasks=1 --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2 --exclusive\n",
      "#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH hetjob\n#SBATCH --ntasks=2\n#SBATCH --exclusive\n", []),
     ("slurm", "slurm", "#SBATCH --get-user-env=10L\n", "#SBATCH --get-user-env=10L\n", []),
+    # Moab and Maui are told who may share a node
+    ("torque", "slurm", "#PBS -l nodes=1:ppn=2,naccesspolicy=singlejob\n",
+     "#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --exclusive\n",
+     ["SSS502 -l naccesspolicy singlejob: with which of several options it was said is not carried"]),
+    ("torque", "torque", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", "#PBS -W x=NACCESSPOLICY:SINGLETASK\n", []),
+    ("torque", "torque", "#PBS -n\n#PBS -W x=GRES:m@2;QOS:x\n", '#PBS -n\n#PBS -W "x=GRES:m@2;QOS:x"\n', []),
+    # a term that only LSF can say does not take the others with it
+    ("lsf", "pbspro", '#BSUB -w "done(11) && exit(12,>2)"\n', "#PBS -W depend=afterok:@JOBID:11@\n", [
+        "SSS504 -w done(11) && exit(12,>2): 11 is an id of another system; @JOBID:11@ stands for its successor",
+        "SSS501 -w done(11) && exit(12,>2): exit(12,>2) of this option is dropped, PBS Pro has no place for it"]),
+    ("lsf", "lsf", '#BSUB -w "done(11) && exit(12,>2) && ended(13)"\n',
+     '#BSUB -w "done(11) && ended(13) && exit(12,>2)"\n', []),
+    # elements that wait for those of the same index
+    ("sge", "slurm", "#$ -t 1-4\n#$ -hold_jid_ad 77,88\n", "#SBATCH --array=1-4\n"
+     "#SBATCH --dependency=aftercorr:@JOBID:77@:@JOBID:88@\n", [
+         "SSS504 -hold_jid_ad 77,88: 77 is a job of another system; @JOBID:77@ stands for its successor",
+         "SSS504 -hold_jid_ad 77,88: 88 is a job of another system; @JOBID:88@ stands for its successor",
+         "SSS502 -hold_jid_ad 77,88: Slurm waits for the success of each element"]),
+    ("slurm", "sge", "#SBATCH -a 1-4 -d aftercorr:9\n", "#$ -t 1-4\n#$ -hold_jid_ad @JOBID:9@\n#$ -cwd\n", [
+        "SSS504 --dependency aftercorr:9: 9 is a job of another system; @JOBID:9@ stands for its successor",
+        "SSS502 --dependency aftercorr:9: Grid Engine waits for the end of each element, not for its success"]),
+    ("sge", "sge", "#$ -hold_jid_ad a,12\n#$ -hold_jid 7\n", "#$ -hold_jid_ad a,12\n#$ -hold_jid 7\n", []),
+    ("sge", "sge", "#$ -hold_jid_ad a*\n", "#$ -hold_jid_ad a*\n", []),
+    ("slurm", "pbspro", "#SBATCH -a 1-4 -d aftercorr:9\n", "#PBS -J 1-4\n", [
+        "SSS501 --dependency aftercorr:9: Extension DependencyOther: dropped, PBS Pro cannot say aftercorr:9"]),
+    # memory of each GPU is that of its host
+    ("slurm", "lsf", "#SBATCH -N 2 --ntasks-per-node=2 --gpus-per-node=2 --mem-per-gpu=3G\n",
+     '#BSUB -n 4\n#BSUB -R "span[ptile=2]"\n#BSUB -R "rusage[mem=6GB]"\n#BSUB -gpu "num=2"\n',
+     ["SSS502 --mem-per-gpu 3G: written for each host, 2 times as much"]),
     # a job at another server of PBS
     ("torque", "slurm", "#PBS -W depend=afteranyarray:9[]@s.example\n",
      '#SBATCH --dependency="afterany:@JOBID:9[]@"\n', [
@@ -279,3 +312,12 @@ def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
         assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
         assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
                 "and a task has 3 processors") in told
+
+
+def test_names_of_jobs_take_their_ids_from_the_map() -> None:
+    findings = Findings("s")
+    document = get("sge").read(f"{FIRST}#$ -hold_jid prep,my.x\n".encode(), ReadContext("s", findings))
+    written = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN, ids={"prep": "777"}))
+    assert written == f"{FIRST}#SBATCH --dependency=afterany:777\n"
+    assert [f.message for f in findings if f.subject == "Dependency"] == [
+        "-hold_jid prep,my.x: Dependency: dropped, Slurm waits for jobs by their ids; --id-map says that of my.x"]

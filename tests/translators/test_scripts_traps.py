@@ -158,7 +158,7 @@ def test_22_no_value_and_twice() -> None:
 
 def test_23_two_options_on_a_line() -> None:
     assert options("torque", '#PBS -W group_list=g -A a\n#PBS -W x="NACCESSPOLICY:SINGLEJOB"\n') == [
-        "-A a", "-W group_list=g", "-W x=NACCESSPOLICY:SINGLEJOB"]
+        "-A a", "-W x=NACCESSPOLICY:SINGLEJOB", "-W group_list=g"]
 
 
 def test_24_quotes_and_plus_in_select() -> None:

@@ -46,7 +46,7 @@ CALLS = [
     ("slurm", "sge", 'sbatch -J "x-${NAME}-y" "$f" $A', 'qsub -N "x-${NAME}-y" "$f" $A'),
     ("slurm", "pbspro", "sbatch -d afterany:$SLURM_JOB_ID x.sh", "qsub -W depend=afterany:${PBS_JOBID%%[!0-9]*} x.sh"),
     ("slurm", "flux", "sbatch -d afterany:${SLURM_JOB_ID} x.sh",
-     "flux batch --dependency=afterany:$(flux getattr jobid) x.sh"),
+     "flux batch --dependency=afterany:$(flux job id --to=dec $(flux getattr jobid)) x.sh"),
     ("sge", "slurm", "qsub -hold_jid $A,${B} -N j x.sh", "sbatch --job-name=j --dependency=afterany:$A:${B} x.sh"),
     ("lsf", "slurm", 'bsub -w "done($A) && ended(${B})" < x.sh',
      'sbatch --dependency="afterok:$A,afterany:${B}" < x.sh'),
@@ -149,7 +149,8 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
     ("slurm", "sge", "sbatch -a $A x.sh", "Extension Array: Grid Engine has one range, not $A"),
     ("torque", "sge", "qsub -l walltime=$A x.sh", "l walltime $A: Grid Engine has no place for this option of Torque"),
     ("pbspro", "flux", "qsub -J 1-5 c.sh", "Flux has no option for Extension Array"),
-    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh", "Dependency: Slurm cannot say this dependency"),
+    ("sge", "slurm", "qsub -hold_jid prep_$J x.sh",
+     "Dependency: Slurm waits for jobs by their ids; --id-map says that of prep_"),
 ])
 def test_a_call_that_has_no_equal_is_kept_and_told(source: str, target: str, call: str, why: str) -> None:
     _, messages = converted(source, target, call)

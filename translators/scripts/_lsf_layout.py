@@ -267,6 +267,13 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> str:
     if memory.per == "PerChunk" and part.node_chunks:
         return _number(asking, memory.value)
     total = total_of(memory, part)
+    if memory.per == "PerGPU" and total is not None and part.node_total and not (total % part.node_total or
+                                                                                   _is_uneven(part)):
+        of_host = Amount(total // part.node_total, "PerNode", memory.entry)
+        if of_host.value > memory.value:
+            asking.note(APPROXIMATED, memory.entry,
+                        f"written for each host, {of_host.value // memory.value} times as much")
+        return _memory(asking, part, of_host, cpus)
     if total is not None:
         if total > memory.value:
             asking.note(APPROXIMATED, memory.entry,

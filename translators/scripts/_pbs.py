@@ -25,6 +25,7 @@ from sssjob.translators.scripts.base import (
     table,
 )
 from sssjob.translators.scripts.common import (
+    CORRESPONDING,
     OF_DEPENDENCIES,
     OF_MAIL,
     SCHEDULER,
@@ -211,7 +212,7 @@ def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
 
 
 def _write_depend(asking: Asking) -> Written:
-    text = dependencies(asking, ("?", "aftercorr", "singleton", "+"))
+    text = dependencies(asking, ("?", CORRESPONDING, "singleton", "+"))
     return [("-W depend", text)] if text else []
 
 

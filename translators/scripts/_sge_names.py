@@ -11,7 +11,7 @@ from typing import Final
 
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Asking, Reading, Special
 from sssjob.translators.scripts.choices import listed
-from sssjob.translators.scripts.common import Written, foreign_id
+from sssjob.translators.scripts.common import CORRESPONDING, OF_DEPENDENCIES, Written, corresponding, foreign_id
 from sssjob.translators.scripts.raw import Option
 
 
@@ -29,6 +29,10 @@ _PATTERN: Final = re.compile(r"[*?\[\]]")
 
 
 def _read_hold(reading: Reading, options: Mapping[str, Option]) -> None:
+    if "-hold_jid_ad" in options:
+        _read_elements(reading)
+    if "-hold_jid" not in options:
+        return
     option = joined(reading.every("-hold_jid"))
     patterns = []
     for text in re.split(r"[,\s]+", option.value or ""):
@@ -58,10 +62,23 @@ def _write_hold(asking: Asking) -> Written:
         ids.append(e.text if named else foreign_id(asking, e))
     kept = asking.extension("hold_jid", "sge")
     ids += [kept.text] if kept is not None else []
-    return [("-hold_jid", ",".join(ids))] if ids else []
+    elements = [text for e in asking.said("Extension") if e.attributes.get("name") == "DependencyOther"
+                and e.text.startswith(CORRESPONDING) and (text := corresponding(asking, e))]
+    return [(name, ",".join(texts)) for name, texts in (("-hold_jid", ids), ("-hold_jid_ad", elements)) if texts]
 
 
-HOLD: Final = Special(("-hold_jid",), _read_hold, _write_hold, of=("Dependency", "Extension[name=hold_jid,type=sge]"))
+def _read_elements(reading: Reading) -> None:
+    """``-hold_jid_ad``: each element waits for the one of the same index; patterns of names are kept."""
+    option = joined(reading.every("-hold_jid_ad"))
+    arrays = [text for text in re.split(r"[,\s]+", option.value or "") if text]
+    if arrays and all(re.fullmatch(r"[\w.-]+", array_id, re.ASCII) for array_id in arrays):
+        reading.put("Extension[name=DependencyOther,type=Scheduler]", CORRESPONDING + ":".join(arrays), option)
+    else:
+        reading.keep(option)
+
+
+HOLD: Final = Special(("-hold_jid", "-hold_jid_ad"), _read_hold, _write_hold, of=(
+    *OF_DEPENDENCIES, "Extension[name=hold_jid,type=sge]"))
 
 
 # -- queues

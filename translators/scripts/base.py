@@ -75,8 +75,8 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
         return f"{strange} belongs to a relative of it" if strange else refused
 
     number = len(claims)
-    return Fit(f"{number} line{'s' * (number > 1)} of {dialect.prefix} that {dialect.title} obeys, the first is "
-               f"{min(claims)}", objection, claims)
+    return Fit(f"{number} line{'s' * (number > 1)} of {dialect.prefix} that {dialect.title} obeys, "
+               f"{'the first ' * (number > 1)}in line {min(claims)}", objection, claims)
 
 
 def translator(dialect: Dialect) -> Translator:

@@ -16,9 +16,12 @@ from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
-__all__ = ["FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "dependencies", "directory",
-           "expands", "foreign_id", "mail", "moment", "named_variables", "one_more", "patterned", "read_dependencies",
-           "read_mail", "read_variables", "rowed", "signal_of", "user_hold", "variables"]
+__all__ = [
+    "CORRESPONDING", "FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "corresponding",
+    "dependencies", "directory", "expands", "foreign_id", "holds_macro", "mail", "moment", "named_variables",
+    "one_more", "patterned", "read_dependencies", "read_mail", "read_variables", "rowed", "signal_of", "user_hold",
+    "variables",
+]
 
 #: The place of an Extension that several resource managers know.
 SCHEDULER: Final = "Extension[name={},type=Scheduler]"
@@ -73,7 +76,11 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         e.understood |= {"condition", "designator", "code"}
         kind = _KINDS.get(e.attributes.get("condition", "OnSuccess"))
         by_name = e.attributes.get("designator", "JobId") != "JobId"
-        if kind is None or by_name or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
+        if by_name and e.text not in asking.context.ids:
+            asking.dropped(e, f"{asking.dialect.title} waits for jobs by their ids; --id-map says that of "
+                           f"{e.text[:80]}")
+            continue
+        if kind is None or "code" in e.attributes or not _SAFE.fullmatch(_id_alone(e.text)):
             asking.dropped(e, f"{asking.dialect.title} cannot say this dependency")
             continue
         if asking.dialect.name == "torque" and _PLACEHOLDER.sub(r"\1", _id_alone(e.text)).endswith(
@@ -87,7 +94,10 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
     for e in asking.extensions("DependencyOther"):
         waits_for = re.fullmatch(r"on:\d+", e.text, re.ASCII) is not None and {
             asking.source, asking.dialect.name} == {"pbspro", "torque"}      # a number of other jobs, qsub(1B) of both
-        if asking.source != asking.dialect.name and not waits_for and (
+        if e.text.startswith(CORRESPONDING) and asking.source != asking.dialect.name and \
+                CORRESPONDING not in unsaid and (ids := corresponding(asking, e)):
+            clauses_written.append(CORRESPONDING + ids.replace(",", ":"))
+        elif asking.source != asking.dialect.name and not waits_for and (
                 any(u in e.text for u in unsaid) or ":" in e.text):
             asking.dropped(e, f"{asking.dialect.title} cannot say {e.text}")
         elif "?" in e.text and clauses_written:
@@ -95,6 +105,28 @@ def dependencies(asking: Asking, unsaid: Iterable[str] = ()) -> str:
         else:
             clauses_written.append(_PLACEHOLDER.sub(lambda hit: asking.context.ids.get(hit[1], hit[0]), e.text))
     return ",".join(clauses_written)
+
+
+#: How Slurm says that each element of an array waits for the one of the same index of another array.
+CORRESPONDING: Final = "aftercorr:"
+
+
+def corresponding(asking: Asking, e: Entry) -> str:
+    """The arrays of ``aftercorr:1:2`` for the target, parted by commas; empty where one of them has no plain id."""
+    arrays = e.text.removeprefix(CORRESPONDING).split(":")
+    if not all(re.fullmatch(r"[\w.-]+", array_id, re.ASCII) for array_id in arrays):
+        return ""
+    e.used = True
+    e.understood |= {"name", "type"}
+    for array_id in arrays if asking.source != asking.dialect.name else ():
+        if array_id not in asking.context.ids:
+            asking.note(SITE, e, f"{array_id} is a job of another system; @JOBID:{array_id}@ stands for its successor")
+    if asking.source != asking.dialect.name:
+        waits = "the end of each element, not for its success" if asking.dialect.name == "sge" else \
+            "the success of each element"
+        asking.note(APPROXIMATED, e, f"{asking.dialect.title} waits for {waits}")
+        arrays = [asking.context.ids.get(array_id) or f"@JOBID:{array_id}@" for array_id in arrays]
+    return ",".join(arrays)
 
 
 def foreign_id(asking: Asking, e: Entry) -> str:
@@ -225,9 +257,18 @@ def named_variables(asking: Asking) -> Iterator[Entry]:
         e.used = True
         e.understood |= {"name"}
         if _NAME.fullmatch(e.attributes.get("name", "")):
+            if "(" in e.text and asking.macros and holds_macro(asking, e.text):
+                asking.unsaid.append((e, f"the value of {e.attributes['name']} depends on the job"))
+                continue
             yield e
         else:
             asking.dropped(e, f"{e.attributes.get('name')!r} is no name of a variable")
+
+
+def holds_macro(asking: Asking, text: str) -> bool:
+    """Whether a text has something that its own manager replaces in every job, as ``$(Process)`` of HTCondor."""
+    lower = text.lower()
+    return "$int(" in lower or any(f"$({name})" in lower for name in asking.macros)
 
 
 _SIGNS: Final = re.compile(r"[,'\"\\\x00-\x1f\x7f]")

@@ -37,6 +37,7 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
+    CORRESPONDING,
     OF_DEPENDENCIES,
     Written,
     dependencies,
@@ -125,7 +126,7 @@ _CLOCK: Final = Grammar(_clock, str, "YYYY-MM-DD HH:MM:SS")
 
 def _write_dependency(asking: Asking) -> Written:
     texts = []
-    for clause in re.findall(r"(?:@JOBID:[^@]*@|[^,@])+", dependencies(asking, ("on:", "before"))):
+    for clause in re.findall(r"(?:@JOBID:[^@]*@|[^,@])+", dependencies(asking, ("on:", "before", CORRESPONDING))):
         kind, _, rest = clause.partition(":")
         ids = re.findall(r"@JOBID:[^@]*@|[^:@]+", rest) if kind in ("afterok", "afterany", "afternotok") else []
         texts += [f"{kind}:{id_}" for id_ in ids] or [clause]

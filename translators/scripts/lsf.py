@@ -202,7 +202,7 @@ _STATES: Final = {v: k for k, v in _CONDITIONS.items()}
 
 
 def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
-    """Jobs of which all are waited for; any other condition is kept as it is."""
+    """Jobs of which all are waited for; terms that only LSF can say, and any other condition, are kept as they are."""
     option = options["-w"]
     try:
         terms = conditions(option.value or "")
@@ -210,9 +210,13 @@ def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.misfit(option, str(error), "done(ID) && ended(NAME) ...")
         return
     dependencies = [_term(*term) for term in terms or ()]
-    if terms is None or any(dependency is None for dependency in dependencies):
+    if terms is None or not any(dependencies):
         reading.keep(option)
         return
+    own = [f"{state}({job}{number and f',{number}'})" for (state, job, number), dependency in zip(
+        terms, dependencies, strict=True) if dependency is None]
+    if own:
+        reading.put("Extension[name=w,type=lsf]", " && ".join(own), option)
     for dependency in filter(None, dependencies):
         if "after" in dependency:
             reading.put(SCHEDULER.format("DependencyOther"), f"after:{dependency['after']}", option)
@@ -257,7 +261,7 @@ def _write_depend(asking: Asking) -> Written:
             asking.note(SITE, e, f"{ids} are ids of another system; @JOBID:...@ stands for a successor")
     kept = asking.extension("w", "lsf")
     if kept is not None:
-        terms.append(f"({kept.text})" if terms else kept.text)
+        terms.append(f"({kept.text})" if terms and "||" in kept.text else kept.text)
     return [("-w", " && ".join(terms))] if terms else []
 
 

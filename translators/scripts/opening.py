@@ -19,6 +19,7 @@ from sssjob.translators.bodies.interpreters import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
+from sssjob.translators.scripts.common import holds_macro
 from sssjob.translators.scripts.resource_limits import commands, stood
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ _COMMAND: Final = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ANY: Final = re.compile(r"^cd[ \t]+[\"']?[/$~]", re.MULTILINE)
 
 
-def argument(asking: Asking, text: str) -> str:
-    """A word of the command line; what macros of the source said, variables of the target's jobs say."""
+def argument(asking: Asking, text: str, what: str = "Arguments") -> str:
+    """A word of the command line, or the value of a variable (what: Environment); what macros of the source said,
+    variables of the target's jobs say."""
     if "(" not in text or not asking.macros:
         return str(word(text))
     if not asking.values:
@@ -53,10 +55,10 @@ def argument(asking: Asking, text: str) -> str:
             continue
         value = _worked_out(asking, hit, values) if whole_number else values[hit["name"].lower()]
         if value is None:
-            asking.note(_SITE, None, f"Arguments: {hit[0]} is a macro that nothing stands for here; it stays as text",
-                        subject="Arguments")
+            asking.note(_SITE, None, f"{what}: {hit[0]} is a macro that nothing stands for here; it stays as text",
+                        subject=what)
             continue
-        asking.note(_APPROXIMATED, None, f"Arguments: {hit[0]} became {value.text}", "info", "Arguments")
+        asking.note(_APPROXIMATED, None, f"{what}: {hit[0]} became {value.text}", "info", what)
         pieces += [str(word(text[at:hit.start()])) if at < hit.start() else "", f'"{value.text}"']
         at = hit.end()
     return "".join(pieces) + (str(word(text[at:])) if at < len(text) or not text else "")
@@ -121,7 +123,9 @@ def _exports(asking: Asking, kept: bool) -> list[str]:
         if kept or "\n#" in entry.text:        # such a line may be a directive
             asking.dropped(entry, why)
             continue
-        lines.append(f"export {entry.attributes['name']}={shlex.quote(entry.text)}")
+        macro = asking.macros and holds_macro(asking, entry.text)
+        value = argument(asking, entry.text, "Environment") if macro else shlex.quote(entry.text)
+        lines.append(f"export {entry.attributes['name']}={value}")
         asking.note(_APPROXIMATED, entry, f"{why}; the script exports it")
     return lines
 
@@ -139,7 +143,7 @@ def _threads(asking: Asking, body: str) -> list[str]:
     if "OMP_NUM_THREADS=" in body:
         return []           # it is the script's own
     line = f"export OMP_NUM_THREADS={stated[0].text}"
-    asking.note(_APPROXIMATED, stated[0], f"ompthreads: the script begins with {line}")
+    asking.note(_APPROXIMATED, stated[0], f"ompthreads: the script begins with {line}", "info")
     return [line]
 
 

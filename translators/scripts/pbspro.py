@@ -60,7 +60,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
     costs="C G R c",
-    looks="k S z")
+    looks="k S z") | {"l nice": "costs"}
 
 DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=True, dos=False), _pbs_lines.directive,

@@ -439,7 +439,6 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Row("-binding"),
     Special(("-t", "-tc"), _read_array, _write_array, of=(SCHEDULER.format("Array"),)),
     HOLD,
-    _adding("-hold_jid_ad"),
     moment("-a", "EligibleTime", _DATE),
     moment("-dl", "DeadlineTime", _DATE),
     user_hold("-h"),
@@ -468,8 +467,8 @@ _HARMLESS: Final = harmless(
 
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
-    hints={"l h_": "", "l s_": "", "l ": "sge.complex of a site profile says what it is"}, starts_in="home",
-    exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
+    hints={"l h_": "", "l s_": "", "l hostname": "", "l ": "sge.complex of a site profile says what it is"},
+    starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory",), placing="pe", slots=True, late=True,
     files=("{name}.o{jobid}", "{name}.e{jobid}"), appends=True, of_hosts=True, of_input="STDIN", consequences=_HARMLESS,
     flags=frozenset(f"-{name}" for name in FLAGS))

@@ -72,10 +72,10 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         text = text.replace("{array_jobid}", "{jobid}")
     tokens = dict(asking.dialect.tokens)
     name = asking.job.value("Name")
-    if "{name}" not in tokens and name is not None:
-        tokens["{name}"] = str(name)
-        if "{name}" in text:
-            asking.note(APPROXIMATED, entry, f"the name stands in the file name as {name}")
+    if "{name}" not in tokens and "{name}" in text and (called := str(name or "") or _script_name(asking)):
+        tokens["{name}"] = called
+        asking.note(APPROXIMATED, entry, f"the name stands in the file name as {called}" + (
+            "" if name else ", as the script is called"))
     if text.endswith("/") and not folder:
         element = ".{index}" if asking.says("Array") and "{index}" in tokens else ""
         number = "{array_jobid}" if element and "{array_jobid}" in tokens else "{jobid}"
@@ -89,6 +89,13 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         asking.note(APPROXIMATED, entry, f"{asking.dialect.title} does not pad numbers with zeros")
         text = _PADDED.sub(r"\1}", text)
     return _with_tokens(asking, entry, text, tokens, literal), how
+
+
+def _script_name(asking: Asking) -> str:
+    """What a job without a name is called: as its script, under every manager (-N of qsub(1B) and submit(1), -J of
+    sbatch(1)); empty where that came from no file."""
+    path = asking.document.path if asking.source_dialect is not None else ""
+    return re.sub(r"[^\w.+@-]", "_", path.rpartition("/")[2], flags=re.ASCII).strip("-_")
 
 
 def _appends(source: str) -> bool:

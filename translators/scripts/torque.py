@@ -75,6 +75,23 @@ def _read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         read_process_memory(reading, options["-l pmem"])
     if "-n" in options:
         reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", options["-n"])
+    _read_access(reading, [options[name] for name in _ACCESS if name in options], alone="-n" in options)
+
+
+#: How Moab and Maui are told who may share the nodes of a job (resource manager extensions, NACCESSPOLICY).
+_ACCESS: Final = {"-l naccesspolicy": re.compile(r"SINGLE(?:JOB|TASK)", re.IGNORECASE),
+                  "-W x": re.compile(r"NACCESSPOLICY[:=]SINGLE(?:JOB|TASK)", re.IGNORECASE)}
+
+
+def _read_access(reading: Reading, options: list[Option], *, alone: bool) -> None:
+    """Whole nodes; other policies, and what else ``-W x`` says, are kept. alone: whether whole nodes are asked for."""
+    for option in options:
+        if alone or not _ACCESS[option.name].fullmatch((option.value or "").strip("\"'")):
+            reading.keep(option)
+            continue
+        alone = True
+        reading.put("Extension[name=ExclusiveNodeUse,type=Scheduler]", "true", option)
+        reading.put("Extension[name=access,type=torque]", f"{option.name} {option.value}", option)
 
 
 def _write_layout(asking: Asking) -> Written:
@@ -100,7 +117,9 @@ def _write_layout(asking: Asking) -> Written:
     for part_asking, _ in parts:
         join(asking, part_asking)
     if (exclusive := asking.extension("ExclusiveNodeUse")) is not None and exclusive.text != "false":
-        options.append(("-n", None))
+        spelled = asking.extension("access", "torque")
+        name = next((name for name in _ACCESS if spelled is not None and spelled.text.startswith(f"{name} ")), "-n")
+        options.append((name, None if spelled is None or name == "-n" else spelled.text.removeprefix(f"{name} ")))
     return options
 
 
@@ -191,7 +210,7 @@ def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l walltime", "Requested/Duration", TORQUE_SECONDS),
-    Special(("-l nodes", *_COUNTS, "-l pmem", "-n"), _read_layout, _write_layout),
+    Special(("-l nodes", *_COUNTS, "-l pmem", "-n", *_ACCESS), _read_layout, _write_layout),
     Row("-l qos", "QualityOfService"),
     Row("-l advres", "Reservation"),
     _pbs.special_array("-t", lists=True, step=False),
@@ -201,8 +220,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
 
 #: Options of its own that a job can do without.
 _HARMLESS: Final = harmless(
-    costs="K",
-    looks="k S z")
+    costs="K c",
+    looks="k S z") | {"l nice": "costs"}
 
 DIALECT: Final = Dialect(
     "torque", "Torque", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=False, dos=True), _pbs_lines.directive,
@@ -210,5 +229,6 @@ DIALECT: Final = Dialect(
     ("PBS_",), _pbs_lines.live, (".torque", ".pbs"), starts_in="home", exports=False, merges=False, open=("l ", "W "),
     foreign=("-l select", "-l place", "-J"), marks=(_pbs_lines.PREFIX,),
     files=("{name}.o{jobid}", "{name}.e{jobid}"), files_in="submit", of_hosts=True, of_input="STDIN",
-    numbered="-{index}", element="-{index}", consequences=_HARMLESS)
+    numbered="-{index}", element="-{index}", consequences=_HARMLESS,
+    spellings=("access",))
 TRANSLATOR: Final = translator(DIALECT)
