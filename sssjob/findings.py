@@ -55,18 +55,18 @@ _BY_RULE: Final[dict[str, tuple[Severity | None, Kind, Column]]] = {
     name: (None if rule.governed else rule.severity, rule.kind, rule.consequence) for name, rule in RULES.items()}
 
 
-def _located(places: Locator | None, known: Place, item: Item | None, within: Container | None, path: str,
+def _located(places: Locator | None, stated: Place, item: Item | None, within: Container | None, path: str,
              like: Finding | None) -> Place:
     """Where a finding stands: where another one does that is like it, or what the places of the document say; else what
-    is known."""
+    is stated."""
     if like is not None:
         if like.column or (like.line and not path):
             return like.line, like.column, like.excerpt
-        known = like.line, 0, like.excerpt
+        stated = like.line, 0, like.excerpt
         if like.line:
-            return known
+            return stated
     at = places.of(item, within, path) if places is not None else None
-    return at or known
+    return at or stated
 
 
 def _in_whole(path: str, places: Sequence[int]) -> str:
