@@ -60,9 +60,7 @@ def _located(places: Locator | None, stated: Place, item: Item | None, within: C
     """Where a finding stands: where another one does that is like it, or what the places of the document say; else what
     is stated."""
     if like is not None:
-        if like.column or (like.line and not path):
-            return like.line, like.column, like.excerpt
-        stated = like.line, 0, like.excerpt
+        stated = like.line, like.column, like.excerpt
         if like.line:
             return stated
     at = places.of(item, within, path) if places is not None else None
