@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from sssjob.consequences import Column, Consequence, consequence_of
@@ -54,6 +55,18 @@ _BY_RULE: Final[dict[str, tuple[Severity | None, Kind, Column]]] = {
     name: (None if rule.governed else rule.severity, rule.kind, rule.consequence) for name, rule in RULES.items()}
 
 
+def _located(places: Locator | None, stated: Place, item: Item | None, within: Container | None, path: str,
+             like: Finding | None) -> Place:
+    """Where a finding stands: where another one does that is like it, or what the places of the document say; else what
+    is stated."""
+    if like is not None:
+        stated = like.line, like.column, like.excerpt
+        if like.line:
+            return stated
+    at = places.of(item, within, path) if places is not None else None
+    return at or stated
+
+
 def _in_whole(path: str, places: Sequence[int]) -> str:
     """A path in a part of a group as it is in the whole. places: of the jobs of the part, from 0."""
     job = _PLACE.match(path)
@@ -81,7 +94,8 @@ class Finding:
 
     line and column count from 1 (0: not known); ``path`` is the place inside the document
     (``/JobGroup/Job[2]/Requested/Memory``); ``subject`` the name concerned; ``excerpt`` the source line;
-    ``consequence`` what it means for the job, empty where it is about no job that is to run.
+    ``consequence`` what it means for the job, empty where it is about no job that is to run. locate: gives line, column
+    and excerpt when one of them is asked for, which costs time.
     """
 
     rule: str
@@ -96,6 +110,20 @@ class Finding:
     hint: str = ""
     excerpt: str = ""
     consequence: Consequence | Literal[""] = ""
+    locate: Callable[[], Place] | None = field(default=None, repr=False, compare=False)
+
+    if not TYPE_CHECKING:       # which would take any name for one of a member then
+        def __getattr__(self, name: str) -> Any:
+            """What is not known yet: where it stands."""
+            if name not in _PLACE_MEMBERS or self.locate is None:
+                raise AttributeError(name)
+            (self.line, self.column, self.excerpt), self.locate = self.locate(), None
+            return object.__getattribute__(self, name)
+
+    def located_by(self, locate: Callable[[], Place]) -> None:
+        """Have the place looked for when it is asked for."""
+        del self.line, self.column, self.excerpt
+        self.locate = locate
 
     @property
     def rejects(self) -> bool:
@@ -137,7 +165,8 @@ class Finding:
         return record
 
 
-_MEMBERS: Final = tuple(member.name for member in fields(Finding))
+_MEMBERS: Final = tuple(member.name for member in fields(Finding) if member.name != "locate")
+_PLACE_MEMBERS: Final = frozenset(("line", "column", "excerpt"))
 
 
 class Locator(Protocol):
@@ -153,16 +182,18 @@ class Locator(Protocol):
 class Findings:
     """Collects findings; keeps at most ``limits.findings`` and counts the rest.
 
-    places: of the document that they are about, which know where its items stand.
+    places: of the document that they are about, which know where its items stand. late: they are asked when somebody
+    wants to know it of a finding; the document must not lose its items before.
     """
 
-    __slots__ = ("__weakref__", "_kept", "_rejected", "file", "limits", "overflow", "places", "told")
+    __slots__ = ("__weakref__", "_kept", "_rejected", "file", "late", "limits", "overflow", "places", "told")
 
     def __init__(self, file: str = "", limits: Limits = LIMITS) -> None:
         self.file = file
         self.limits = limits
         self.overflow = 0
         self.places: Locator | None = None
+        self.late = False
         self.told = 0               # calls of add, heard or not: whether anything was to say
         self._kept: list[Finding] = []
         self._rejected = False
@@ -173,6 +204,7 @@ class Findings:
         hint: str | Callable[[], str] = "", excerpt: str = "",
         place: Callable[[], tuple[int, int, str]] | None = None, item: Item | None = None,
         within: Container | None = None, once: bool = False, consequence: Consequence | Literal[""] = "",
+        like: Finding | None = None,
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
 
@@ -181,7 +213,7 @@ class Findings:
         item: what the finding is about, and within: the container or job that it stands in (or a copy of it); with the
         ``places`` of the document these, or the path alone, give line and column, else the line is that of within.
         once: it may have been told before, of the same place. consequence: what it means for the job, where the rule
-        and the subject do not say it.
+        and the subject do not say it. like: another one that stands at the same place, where that is known.
         """
         self.told += 1
         usual, kind, effect = _BY_RULE[rule]
@@ -197,13 +229,17 @@ class Findings:
         if place is not None:
             line, column, excerpt = place()
         where = path if isinstance(path, str) else path()
-        if not column and (within is not None or (where and not line)):
+        locate: Callable[[], Place] | None = None
+        if like is not None or (not column and (within is not None or (where and not line))):
             line = line or (0 if within is None else within.line)
-            at = self.places.of(item, within, where) if self.places is not None else None
-            line, column, excerpt = at or (line, column, excerpt)
+            locate = partial(_located, self.places, (line, column, excerpt), item, within, where, like)
+            if not self.late:
+                (line, column, excerpt), locate = locate(), None
         finding = Finding(rule, level, subject, message, kind, self.file, line, column, where,
                           hint if isinstance(hint, str) else hint(), excerpt,
                           consequence or (consequence_of(effect, subject, level) if effect else ""))
+        if locate is not None:
+            finding.located_by(locate)
         if once and any(finding.same(other) for other in self._kept):
             return None
         self._kept.append(finding)
@@ -223,7 +259,8 @@ class Findings:
         """The same about a file from which the text that they are about was made: they name none of its lines. places:
         those in the group of the file, from 0, of the jobs that the text has; none where it has all of them."""
         others = Findings(file, self.limits)
-        others._kept = [replace(finding, file=file, line=0, column=0, excerpt="", path=_in_whole(finding.path, places))
+        others._kept = [replace(finding, file=file, line=0, column=0, excerpt="", locate=None,
+                                path=_in_whole(finding.path, places))
                         for finding in self._kept]
         others.overflow, others.told, others._rejected = self.overflow, self.told, self._rejected
         return others

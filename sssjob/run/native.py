@@ -100,7 +100,7 @@ class _Heard(Findings):
 
     def __init__(self, like: Findings) -> None:
         super().__init__(like.file, like.limits)
-        self.places = like.places
+        self.places, self.late = like.places, like.late
         self.calls: list[tuple[tuple[str, ...], dict[str, Any]]] = []
 
     def add(self, *words: str, **about: Any) -> Finding | None:

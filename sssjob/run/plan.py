@@ -140,7 +140,7 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     keys of jobs in the journal that an id means. Whatever the executor cannot honour is in findings; when one of them
     rejects the plan holds no scripts and must not be run. policy: the outermost default where the document states none.
     """
-    findings.places = document.places
+    findings.places, findings.late = document.places, True
     planning = _Planning(document, findings, executor, cwd or Path.cwd(), policy, backend)
     planning.plan.scripts, planning.plan.keep = scripts, scripts is not None
     planning.follower = follower or f"process {os.getpid()}"

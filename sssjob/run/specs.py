@@ -144,6 +144,7 @@ class Specs:
         """For what is said of one job. Where no more is told, nobody looks for the places of it either."""
         own_findings = Findings(self.findings.file, self.findings.limits)
         own_findings.places = None if self.findings.is_full else self.findings.places
+        own_findings.late = self.findings.late
         return own_findings
 
     def _stated_of(self, job: PlannedJob) -> Stated | None:
@@ -184,8 +185,7 @@ class Specs:
             path = job.path + f.path.removeprefix("/Job")
             if (job.path, f.rule, f.message, path) not in self.told:
                 self.told.add((job.path, f.rule, f.message, path))
-                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, line=f.line, column=f.column,
-                                  path=path, hint=f.hint, excerpt=f.excerpt)
+                self.findings.add(f.rule, f.subject, f.message, severity=f.severity, path=path, hint=f.hint, like=f)
 
     def _target(self, job: PlannedJob, several: bool) -> Target:
         local = self.executor == _LOCAL

@@ -16,7 +16,7 @@ from psij.executors.batch._array_jobs import JobArray
 from psij.executors.batch._identity import Identity
 from sssjob.document.graph import derived_state
 from sssjob.document.model import Document, Job
-from sssjob.run import facts
+from sssjob.run import facts, turns
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.changing import take_change
 from sssjob.run.elements import gather
@@ -122,7 +122,8 @@ class Running:
                    "+".join(native) or None, executor, str(job.value("State") or "Idle"),
                    None if outcome is None else outcome.word,
                    None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
-                    None if member is None else member.id, _text(job.value("StatusMessage")), cluster, site)
+                   None if member is None else member.id, _text(job.value("StatusMessage")) or turns.why(self),
+                   cluster, site)
 
     @property
     def place(self) -> str:
@@ -195,6 +196,8 @@ class Running:
             self.go()
         if held or self.plan.job.value("State") == HOLD:
             self.plan.job.set_as_is("State", HOLD if held else "Idle")
+        if self.word == "waiting":
+            self.plan.job.set_as_is("StatusMessage", None)      # that of the hold, or of what comes before it
 
     def identity(self, part: int) -> Identity:
         """By what a part is told from others of its native id: its tag, and when it was submitted. Of a job that was
@@ -501,4 +504,6 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
             submission.jobs[event.job].plan.keep = True
     submission.begin()
     submission.live_through(events)
+    for job in submission.jobs:
+        turns.tell(job)
     return submission

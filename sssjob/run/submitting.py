@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import psij
 from psij.executors._local_staging import StagingError
@@ -463,14 +463,15 @@ def _most_at_once(jobs: Sequence[Running]) -> int:
     elements of an array, a job of several parts, and one whose executor runs no such command."""
     backend = jobs[0].of.executor()
     alone = jobs[0].array is None and len(jobs[0].parts) == 1
-    return max(backend.submit_commands, 1) if alone and isinstance(backend, PreparesAhead) else 0
+    commands = getattr(backend, "submit_commands", None) if alone else None     # isinstance of a protocol takes longer
+    return 0 if commands is None else max(commands, 1)
 
 
 def _prepare_script(job: Running) -> psij.Job:
     """Do ahead what can be done before the submit command of a job runs; psij's job."""
     psij_job, backend = job.parts[0], job.of.executor()
-    assert psij_job is not None and isinstance(backend, PreparesAhead)
-    backend.prepare(psij_job)
+    assert psij_job is not None         # and the executor one for which _most_at_once gave a number
+    cast(PreparesAhead, backend).prepare(psij_job)
     return psij_job
 
 

@@ -37,12 +37,12 @@ def test_table() -> None:
     assert list_text([Listed(row, Details())], 0.0).splitlines() == [
         "id  key   native id  executor  state  why", "─" * 99,
         "a   @1.1  17         slurm     Idle   \\u{001B}[2J" + "x" * 49 + "…", "1 job: 1 Idle"]
-    row.message = None
+    row.message, row.state = None, "Running"
     text = list_text([Listed(row, Details("batch", 10.0, 20.0, None, 2))], 50.0)
     assert text.splitlines()[0].split() == ["id", "key", "native", "id", "executor", "queue", "state", "submitted",
                                             "time", "nodes"]
-    assert text.splitlines()[2].split() == ["a", "@1.1", "17", "slurm", "batch", "Idle", "01-01", "00:00:10", "0:00:30",
-                                            "2"]
+    assert text.splitlines()[2].split() == ["a", "@1.1", "17", "slurm", "batch", "Running", "01-01", "00:00:10",
+                                            "0:00:30", "2"]
 
 
 def test_who_has_ended_waits_no_longer() -> None:

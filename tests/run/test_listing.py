@@ -14,7 +14,8 @@ from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import COLUMNS, Details, Filter, Listed, listed, totals, write_details
 from sssjob.run.routing import open_routes
 from sssjob.run.rows import Row
-from tests.run.support import after, desk_on, eventually, group, shell
+from tests.gate import until_there
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 JOBS = {    # id -> executor, group, State, outcome, details
     "a1": ("slurm", "g", "Running", None, Details("batch", 100.0, 110.0, None, 2)),
@@ -140,3 +141,28 @@ def test_where_a_job_runs_is_listed_while_it_runs(executor: str, tmp_path: Path,
         (line,) = listed(client.journal, Filter())
         assert (line.details.queue, line.details.nodes) == ("batch" if executor == "slurm" else "all.q", 1)
         client.cancel(["a"])
+
+
+def test_why_a_job_waits_that_no_manager_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list and the document say the same, also after another client has changed it."""
+    def told(desk: Desk) -> dict[str, tuple[str | None, object]]:
+        return {str(one.row.id): (one.row.message, desk.job(one.row.key).plan.job.value("StatusMessage"))
+                for one in listed(desk.client().journal, Filter()) if one.row.id != "a"}
+
+    begin, far = 4_000_000_000, 10 ** 15
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(group(
+            shell(f"{until_there()}"), shell("true", after("a", "OnExit", 1), name="b"),
+            shell("true", "<Hold>User</Hold>", after("b"), name="c"),
+            *(shell("true", f"<EligibleTime>{moment}</EligibleTime>", name=name)
+              for name, moment in (("d", begin), ("e", far)))))
+        says = {"b": "dependency: OnExit(1) a", "c": "held: until its user releases it",
+                "d": "begin: 2096-10-02 07:06:40 UTC", "e": f"begin: {far}"}
+        assert told(desk) == {name: (text, text) for name, text in says.items()}
+        desk.client().ask("release", ["c"])
+        desk.client().ask("hold", ["d"])
+        says |= {"c": "dependency: OnSuccess b", "d": says["c"]}
+        eventually(lambda: told(desk) == {name: (text, text) for name, text in says.items()})
+        (tmp_path / "go").touch()
+        desk.client().cancel(["d", "e"])
+        assert desk.wait("a", "b", "c", "d", "e")["b"] == ("skipped", None)

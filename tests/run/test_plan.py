@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from psij import ResourceSpecV1
+from sssjob.document.element import Container, Item
 from sssjob.findings import Findings, Policy
 from sssjob.run import Plan, make_plan
+from sssjob.xml.places import Place, Places
 from sssjob.xml.reader import read_document
 
 
@@ -234,3 +237,24 @@ def test_what_is_chosen_among_alternatives_is_told(tmp_path: Path) -> None:
     spec = plan.jobs[0].parts[0].spec.resources
     assert isinstance(spec, ResourceSpecV1) and (spec.process_count, spec.memory) == (2, 1 << 20)
     assert {("SSS502", "Processors"), ("SSS502", "Memory")} <= rules(findings)
+
+
+def test_places_are_looked_for_when_somebody_wants_to_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost a third of the time that a plan takes, and of findings that many jobs share one is shown."""
+    asked: list[str] = []
+    of = Places.of
+
+    def counted(self: Places, item: Item | None, within: Container | None = None, path: str = "") -> Place | None:
+        asked.append(path)
+        return of(self, item, within, path)
+
+    monkeypatch.setattr(Places, "of", counted)
+    lines = [f"<Job><Id>{name}</Id><Executable>/bin/true</Executable><Environment export='true'/>\n"
+             "  <Queue>q</Queue></Job>" for name in "ab"]
+    _, findings = planned("<JobGroup><Id>g</Id>\n" + "\n".join(lines) + "</JobGroup>", tmp_path)
+    assert not asked
+    queue, _, _, other, *_ = findings
+    assert [(f.rule, f.line, f.column, f.excerpt) for f in (queue, other)] == [
+        ("SSS602", 3, 3, "  <Queue>q</Queue></Job>"), ("SSS602", 5, 3, "  <Queue>q</Queue></Job></JobGroup>")]
+    assert len(asked) == 2 and str(queue).startswith("-:3:3: SSS602 warning")
+    assert (replace(other, message="x").line, len(asked)) == (5, 2)

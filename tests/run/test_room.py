@@ -121,7 +121,8 @@ def test_a_hold_of_what_is_held_back(desk: Desk) -> None:
     assert desk.lab is not None
     assert desk.client().ask("hold", ["j2"])[0].answers == {"hold": ""}
     job = desk.job("j2")
-    assert (job.held_for, job.plan.job.value("State"), job.plan.job.value("StatusMessage")) == (None, "Hold", None)
+    assert (job.held_for, job.plan.job.value("State"), job.plan.job.value("StatusMessage")) == (
+        None, "Hold", "held: until its user releases it")
     desk.lab.kill(desk.lab.jobs()[0])
     desk.client().wait(["j0"], 60)
     assert words(desk, 4)[2:] == ["waiting", "running"]

@@ -84,8 +84,8 @@ class Submissions:
     def _write_script(self, job: Job) -> Path:
         executor = self._executor
         host = executor.host
-        host.make_private(executor.work_directory)
         if executor.work_directory not in self._cleared:
+            host.make_private(executor.work_directory)
             self._cleared.add(executor.work_directory)
             host.clear_old(executor.work_directory, time.time())
         program = os.fspath(job.spec.executable or "") if job.spec is not None else ""
@@ -94,8 +94,15 @@ class Submissions:
             host.write(Path(program), host.programs[program], 0o700)
         text = self.script(job)
         path = executor._script_path(job)
-        host.remove(path)       # of an earlier submission of this very job, known not to have worked
-        host.write(path, text.encode("utf-8", "surrogateescape"), executor._SCRIPT_MODE)
+        content = text.encode("utf-8", "surrogateescape")
+        try:
+            host.write(path, content, executor._SCRIPT_MODE)
+            return path
+        except FileExistsError:         # of an earlier submission of this very job, known not to have worked
+            host.remove(path)
+        except FileNotFoundError:       # somebody has removed the directory meanwhile
+            host.make_private(executor.work_directory)
+        host.write(path, content, executor._SCRIPT_MODE)
         return path
 
     def script(self, job: Job) -> str:
