@@ -311,6 +311,14 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "other.status = JobStatus(JobState.COMPLETED); other.wait(60); print(names)\n",
         2 * ("the program has closed descriptors that it did not open, those of psij among them: no local job can be "
              "started or followed any more\n") + "[QUEUED, ACTIVE, COMPLETED]\n"),
+    "a callback forks, and the child returns from it": (
+        "pids = []\n"
+        "def fork(job, status): pids.append(os.fork())\n"
+        "for code in range(4):\n"
+        "    job = Job(JobSpec('/bin/sh', ['-c', f'sleep 0.1; exit {code}'])); executor.submit(job)\n"
+        "    job.set_job_status_callback(fork); tell(job.wait(60))\n"
+        "print([os.waitpid(pid, 0)[1] for pid in pids])\n",
+        "COMPLETED 0 None\nFAILED 1 None\nFAILED 2 None\nFAILED 3 None\n[0, 0, 0, 0]\n"),
     "a callback that blocks leaves ends, limits and cancels to others": (
         "over = threading.Event()\n"
         "def block(job, status):\n"
