@@ -114,6 +114,8 @@ class _Deliverer:
                 self._number += 1
             _make(key, call)
             del call
+            if os.getpid() != self._pid:        # the call has forked: the child has come to its end with it
+                return
         self._make_held(key)
 
     def _next(self) -> tuple[Hashable, _Call]:

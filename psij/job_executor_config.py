@@ -43,7 +43,10 @@ class JobExecutorConfig:
     @classmethod
     def _default_work_directory(cls) -> Path:
         text = os.environ.get("PSIJ_WORK_DIRECTORY")
-        return Path(os.path.abspath(os.path.expanduser(text))) if text else cls.DEFAULT_WORK_DIRECTORY
+        if not text:
+            return cls.DEFAULT_WORK_DIRECTORY
+        path = os.path.expanduser(text)
+        return Path(path if path.startswith("~/") else os.path.abspath(path))
 
     @property
     def launcher_log_file(self) -> Path | None:
@@ -57,13 +60,17 @@ class JobExecutorConfig:
 
     @property
     def work_directory(self) -> Path:
-        """Where psij keeps its own files; text is taken too. Raises SubmitException where the default is below a home
-        directory and there is none."""
-        if self._work_directory.parts[:1] == ("~",):
+        """Where psij keeps its own files; text is taken too. ``~`` at its start is the home directory, that of another
+        host where jobs are there. Raises SubmitException where there is none."""
+        if self._work_directory.parts[:1] != ("~",) or getattr(self, "ssh_host", None) is not None:
+            return self._work_directory
+        try:
+            return self._work_directory.expanduser()
+        except RuntimeError as e:
             from psij.exceptions import SubmitException
 
-            raise SubmitException("there is no home directory for the files of psij: set PSIJ_WORK_DIRECTORY, or HOME")
-        return self._work_directory
+            raise SubmitException("there is no home directory for the files of psij: set PSIJ_WORK_DIRECTORY, or HOME",
+                                  e) from e
 
     @work_directory.setter
     def work_directory(self, path: str | Path) -> None:

@@ -9,23 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from psij import JobExecutorConfig
+from psij.executors.batch._config import BatchSchedulerExecutorConfig
 from sssjob.errors import AccessError
 from sssjob.places import configuration_files, state_folder
 
 #: A program of a user whose number has no name, as containers give.
 _PROGRAM = """
-import pwd
+import os, pwd
 def nobody(number): raise KeyError(number)
 pwd.getpwuid = nobody
-from psij import Job, JobExecutor, JobSpec, SubmitException
+from psij import Job, JobExecutor, JobExecutorConfig, JobSpec, SubmitException
 executor = JobExecutor.get_instance("local")
 job = Job(JobSpec("/bin/sh", ["-c", "exit 3"]))
 executor.submit(job)
 print(job.wait(60).exit_code)
-try:
-    executor.submit(Job(JobSpec("/bin/true", launcher="multiple")))
-except SubmitException as e:
-    print(e)
+for folder in (None, "~/work", os.path.abspath("here")):
+    config = JobExecutorConfig(work_directory=folder)
+    try:
+        job = Job(JobSpec("/bin/sh", ["-c", "exit 4"], launcher="multiple"))
+        JobExecutor.get_instance("local", config=config).submit(job)
+        print(job.wait(60).exit_code)
+    except SubmitException as e:
+        print(e)
 """
 
 
@@ -70,6 +76,17 @@ def test_jobs_of_a_user_without_a_name(tmp_path: Path) -> None:
            if name != "HOME" and not name.startswith(("XDG_", "PSIJ_"))}
     ran = subprocess.run([sys.executable, "-W", "error", "-c", _PROGRAM], cwd=tmp_path, env=env, capture_output=True,
                          text=True, timeout=60)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (
-        0, "3\nthere is no home directory for the files of psij: set PSIJ_WORK_DIRECTORY, or HOME\n", "")
-    assert not list(tmp_path.iterdir())
+    refused = "there is no home directory for the files of psij: set PSIJ_WORK_DIRECTORY, or HOME\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"3\n{refused}{refused}4\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+@pytest.mark.parametrize("stated", [None, "~/mine", "elsewhere"])
+def test_a_work_directory_below_home(stated: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs write ``~/`` where they state it, which was a folder of that name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    here = {None: JobExecutorConfig.DEFAULT_WORK_DIRECTORY, "~/mine": tmp_path / "mine"}
+    config = JobExecutorConfig(work_directory=stated)
+    assert config.work_directory == here.get(stated, Path("elsewhere"))
+    behind_ssh = BatchSchedulerExecutorConfig(work_directory=stated, ssh_host="there")
+    assert behind_ssh.work_directory == Path(stated or "~/.psij/work")

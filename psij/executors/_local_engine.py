@@ -28,6 +28,7 @@ from typing import Any
 from psij._delivery import lend, log_failure
 from psij.exceptions import SubmitException
 from psij.executors import _local_proc as proc
+from psij.executors._local_ends import keep
 from psij.executors._local_starter import Report, Starter, end_of
 from psij.executors._local_watched import Outcome, Watched
 
@@ -50,6 +51,7 @@ class Engine:
         self._sleeps_until = 0.0
         self._numbers = itertools.count()
         self._due: dict[Watched, int | None] = {}      # to be looked at; the signal for its members, or None
+        self._children: dict[int, Watched] = {}        # of this process, by their ids
         self._turn: queue.SimpleQueue[None] = queue.SimpleQueue()      # something where the own thread is to go on
         self._turns = threading.Lock()          # around what follows
         self._offered = False       # nobody has the turn: the own thread has left it to the one that calls callbacks
@@ -286,6 +288,8 @@ class Engine:
             self._selector.register(watched.teller, selectors.EVENT_READ,
                                     partial(self._told, watched, watched.teller))
             return
+        if watched.child:
+            self._children[watched.pid] = watched
         try:
             watched.fd = proc.open_pidfd(watched.pid)
             if watched.fd is None or self._gone(watched):
@@ -333,14 +337,26 @@ class Engine:
                 self._selector.unregister(watched.fd)
             os.close(watched.fd)
             watched.fd = None
+        child = self._children.get(watched.pid)
         if watched.child:
-            with suppress(ChildProcessError):       # somebody else reaped it: the status is lost
-                _, watched.wait_status, usage = os.wait4(watched.pid, 0)
-                watched.cpu_s, watched.peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+            self._reap(watched)
+        elif child is not None and self._gone(child):       # followed twice: it is to be known how it ended
+            self._exited(child)
         if watched.why is None:
             self._finish(watched)
         else:
             self._look_at_members(watched)
+
+    def _reap(self, watched: Watched) -> None:
+        """Take the status of a child process, and keep it for others as a starter does."""
+        self._children.pop(watched.pid, None)
+        ended = proc.process(watched.pid)
+        if ended is not None:               # when it started, to the tick
+            watched.known.add((ended.pid, ended.start))
+        with suppress(ChildProcessError):       # somebody else reaped it: the status is lost
+            _, watched.wait_status, usage = os.wait4(watched.pid, 0)
+            watched.cpu_s, watched.peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+            keep(watched.pid, watched.wait_status, watched.started_s(), watched.cpu_s, watched.peak)
 
     def _finish(self, watched: Watched) -> None:
         watched.done = True

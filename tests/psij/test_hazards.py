@@ -311,6 +311,24 @@ SIGNALS: Final[dict[str, tuple[str, str]]] = {
         "other.status = JobStatus(JobState.COMPLETED); other.wait(60); print(names)\n",
         2 * ("the program has closed descriptors that it did not open, those of psij among them: no local job can be "
              "started or followed any more\n") + "[QUEUED, ACTIVE, COMPLETED]\n"),
+    "a callback forks, and the child returns from it": (
+        "pids = []\n"
+        "def fork(job, status): pids.append(os.fork())\n"
+        "for code in range(4):\n"
+        "    job = Job(JobSpec('/bin/sh', ['-c', f'sleep 0.1; exit {code}'])); executor.submit(job)\n"
+        "    job.set_job_status_callback(fork); tell(job.wait(60))\n"
+        "print([os.waitpid(pid, 0)[1] for pid in pids])\n",
+        "COMPLETED 0 None\nFAILED 1 None\nFAILED 2 None\nFAILED 3 None\n[0, 0, 0, 0]\n"),
+    "no interpreter can be started, as in a program that embeds Python": (
+        "sys.executable = ''\n"
+        "another = JobExecutor.get_instance('local')\n"
+        "for command in ('sleep 0.2; exit 5', 'exit 0'):\n"
+        "    job, twin, late = submit(command), Job(), Job()\n"
+        "    another.attach(twin, job.native_id); tell(twin.wait(60)); tell(job.wait(60))\n"
+        "    another.attach(late, job.native_id); tell(late.wait(60))\n"
+        "job, twin = submit('sleep 30'), Job(); another.attach(twin, job.native_id)\n"
+        "twin.cancel(); tell(twin.wait(60))\n",
+        "FAILED 5 None\n" * 3 + "COMPLETED 0 None\n" * 3 + "CANCELED 143 cancel\n"),
     "a callback that blocks leaves ends, limits and cancels to others": (
         "over = threading.Event()\n"
         "def block(job, status):\n"
