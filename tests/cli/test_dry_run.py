@@ -118,3 +118,19 @@ def test_an_array_is_one_command(home: Path, executor: str, option: str) -> None
     assert record["job"] == "a[2-10:2]"
     ((script,),) = [record["files"]]
     assert f"\n{option}\n" in script["text"] and 'o-"${_psij_index_3}"' in script["text"]
+
+
+def test_a_script_without_directives_is_one_of_the_manager_that_is_to_run_it(home: Path) -> None:
+    """As sbatch and qsub take it. One that submits is told as such, and where no manager has scripts nothing is."""
+    (home / "job.sh").write_text("#!/bin/sh\nhostname\n")
+    (home / "calls.sh").write_text("#!/bin/sh\nqsub job.sh\n")
+    for verb, executor, name in (("run", "slurm", "slurm"), ("submit", "sge", "sge"), ("run", "pbs_classic", "torque")):
+        made = sssjob(home, verb, "--dry-run", "--executor", executor, "job.sh")
+        assert made.returncode == 0 and made.stdout.endswith("#!/bin/sh\nhostname\n")
+        assert made.stderr.startswith(
+            f"job.sh: {name}: a script without directives, for the manager that is to run it\n")
+    for executor, script in (("htcondor", "job.sh"), ("local", "job.sh"), ("slurm", "calls.sh"), ("slurm", "f.txt")):
+        (home / "f.txt").write_text("hostname\n")
+        made = sssjob(home, "run", "--dry-run", "--executor", executor, script)
+        assert (made.returncode, made.stdout) == (2, "")
+        assert made.stderr.startswith(f"sssjob: {script}: no format is recognised in it")
