@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["OVERRIDABLE", "Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "of_each_gpu",
-           "request_in", "request_of", "requests_in"]
+__all__ = ["OVERRIDABLE", "Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to",
+           "of_each_gpu", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))

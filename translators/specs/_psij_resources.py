@@ -339,9 +339,10 @@ def _stream(group: TaskGroup, job: Job, tag: str) -> str | None:
 
 
 def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findings, job: Job) -> list[TaskGroup]:
-    """The task groups, each with the limit that holds for the longest; without any where that is the job's."""
-    limits = [p for level in request.levels if level.group is not None and level.task is None
-              for p in properties_of(level.expression.root) if p.tag == "Duration"]
+    """The task groups, each with the limit that holds for the longest, or for its tasks; without any where that is the
+    job's."""
+    limits = [p for level in request.levels if level.group is not None for p in properties_of(level.expression.root)
+              if p.tag == "Duration"]
     if not limits:
         return list(groups)
     longest = next((p for p in limits if p.value == request.totals.seconds), None)
@@ -360,7 +361,7 @@ def _without(scope: C, *tags: str) -> C:
     items: list[Item] = []
     for item in scope.items:
         if isinstance(item, Requested | TaskDefaults | Environment):
-            item = _without(item, *(tags if isinstance(item, Requested) else ()))
+            item = _without(item, *(tags if not isinstance(item, Environment) else ()))
             if not item.items and not item.attributes:
                 continue
         if item.tag not in tags:
