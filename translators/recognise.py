@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sssjob.translators.scripts.raw import Line
     from sssjob.translators.scripts.rows import Scan
 
-__all__ = ["Fit", "NoFormatError", "Sample", "begun", "by_beginning", "by_keys", "by_root", "guess", "recognise",
-           "scripts"]
+__all__ = ["Fit", "NoFormatError", "Sample", "as_script_of", "begun", "by_beginning", "by_keys", "by_root", "guess",
+           "recognise", "scripts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,15 @@ def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
                             f"--from{_not_asked()}")
     reasons = "; ".join(f"{t.name} ({fit.why}{f', but {fit.against}' if fit.against else ''})" for t, fit in fits)
     raise FormatError(f"{shown}: fits {len(fits)} formats, name one with --from: {reasons}")
+
+
+def as_script_of(data: bytes, path: str, dialect: str) -> str:
+    """Why a text of no format, or of one of several, is a script of the manager that is to run it: it may be one among
+    others, or has no directives, calls no submit command and writes no other script. Empty where it is none of it."""
+    fits = recognise(data, path)
+    if not fits and data.startswith(b"#!") and not (_written(data) or _calling(data)):
+        return "a script without directives, for the manager that is to run it"
+    return next((fit.why for translator, fit in fits if translator.name == dialect), "")
 
 
 #: Beginnings of directives, for a text in which none is live.

@@ -141,10 +141,20 @@ class Facts:
                 or (slots.get("bare") or self._index("bare")).get(name) or [])
 
     def texts(self, name: str) -> list[str]:
-        """Every value that a name has as text; of a Resource its type. A task group without one says its job's."""
+        """Every value that a name has as text; of a Resource its type. A task group without one says its job's, and
+        task groups that all ask for the same one override their job's."""
         self.lookups.texts.add(name)
-        texts = [t for i in self.named(name) if (t := _text(i))]
+        texts = self._of_all_groups(name) or [t for i in self.named(name) if (t := _text(i))]
         return texts if texts or self.outer is None else self.outer.texts(name)
+
+    def _of_all_groups(self, name: str) -> list[str]:
+        """What every task group of a request asks for under a name, which then holds and not what the job says."""
+        if self.asked is None or self.outer is not None or not self.parts:
+            return []
+        from sssjob.request.levels import OVERRIDABLE
+
+        of_groups = [[text for item in part.named(name) if (text := _text(item))] for part in self.parts]
+        return of_groups[0] if name in OVERRIDABLE and all(texts == of_groups[0] for texts in of_groups) else []
 
     def value(self, name: str) -> Value | None:
         """The value of the first property of a name."""

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sssjob.cli._arguments import with_arguments
+from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say, show
+from sssjob.cli._options import bounded
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import following_site_option, settings_for
 from sssjob.cli._together import together
 from sssjob.document.lexical import utc
+from sssjob.errors import FormatError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
@@ -88,13 +91,37 @@ def hooks(texts: Sequence[str]) -> list[Hook]:
     return [hook_of(text) for text in texts]
 
 
-def submitted(session: Session, name: str, fail_fast: bool, expand_arrays: bool) -> Document:
+def submitted(session: Session, name: str, executor: str, fail_fast: bool, expand_arrays: bool) -> Document:
     """The document of a file as it is to be submitted; what is lost where arrays are expanded is reported.
 
+    executor: a script that may be of its manager is taken for one where nothing else tells the format.
     fail_fast: a failure ends the rest of its group, which the document says, so that every client keeps to it.
     expand_arrays: arrays become groups.
     """
-    return shaped(session, session.swept(session.read(name)), name, fail_fast, expand_arrays)
+    with bounded(name):
+        data = read_bytes(name)
+    try:
+        document = session.read(name, data)
+    except FormatError:
+        format = _format_by(executor, session, name, data)
+        if not format:
+            raise
+        document = session.read(name, data, source=format)
+    return shaped(session, session.swept(document), name, fail_fast, expand_arrays)
+
+
+def _format_by(executor: str, session: Session, name: str, data: bytes) -> str:
+    """The script format of an executor's manager, which is reported, where a text may be one; else empty."""
+    from sssjob.run.native import native_of
+    from sssjob.run.running import executor_of
+    from sssjob.translators.recognise import as_script_of
+    from sssjob.translators.registry import get
+
+    native = native_of(executor_of(executor))
+    if native is None or not native.dialect.prefix or not (why := as_script_of(data, name, native.dialect.name)):
+        return ""
+    session.recognised(name, get(native.dialect.name), why)
+    return native.dialect.name
 
 
 def shaped(session: Session, document: Document, name: str, fail_fast: bool, expand_arrays: bool) -> Document:

@@ -78,7 +78,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     end_hooks = hooks(on_end)
     settings = settings_of(session, stated_executor)
     executor = str(settings.get("executor").value)
-    document = submitted(session, file, fail_fast, expand_arrays)
+    document = submitted(session, file, executor, fail_fast, expand_arrays)
     if session.status():
         return _own(session, 1)
     if dry_run:

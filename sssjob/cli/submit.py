@@ -75,7 +75,7 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
         raise UsageError("--starts, --reroute-after and --together go with --sites")
     settings = settings_of(session, executor)
     executor = str(settings.get("executor").value)
-    documents = [(name, submitted(session, name, fail_fast, expand_arrays)) for name in names]
+    documents = [(name, submitted(session, name, executor, fail_fast, expand_arrays)) for name in names]
     if session.status():
         return 1
     if dry_run:

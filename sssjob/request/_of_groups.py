@@ -25,6 +25,8 @@ ONE_OF_ALL: Final = frozenset((
 #: What belongs to the command of the first group: that of another one is nothing to it.
 _OF_COMMAND: Final = ("Arguments", "InitialWorkingDirectory")
 _GROUP, _GROUPS, _JOB = "Job/TaskGroup", "Job/TaskGroupDefaults", "Job"
+#: Of the tasks of a group, or of all groups: a limit of each is that of all of them.
+_TASK, _TASKS = f"{_GROUP}/TaskDefaults", f"{_GROUPS}/TaskDefaults"
 _CONDITIONS: Final = frozenset(("conj", "group", "preference"))
 
 
@@ -70,12 +72,13 @@ def _limit(entries: Sequence[Entry]) -> Entry:
 
 
 def _holding(entries: Iterable[Entry], number: int) -> list[Entry]:
-    """The entries of a name that hold for a task group: its own, those of all groups, or those of the job; in each of
-    them what is requested over what stands bare."""
+    """The entries of a name that hold for a task group: those of its tasks, its own, those of all groups, or those of
+    the job; in each of them what is requested over what stands bare."""
     own = f"/Job/TaskGroup[{number}]"
-    ranked = [((0, e.slot == "") if e.level == _GROUP and (e.above == own or e.above.startswith(f"{own}/"))
-               else (1, e.slot == "") if e.level == _GROUPS else (2, e.slot == "") if e.level == _JOB else None, e)
-              for e in entries]
+    ranks = {_TASK: 0, _GROUP: 1, _TASKS: 2, _GROUPS: 3, _JOB: 4}
+    ranked = [(None if e.level not in ranks or (e.level in (_TASK, _GROUP) and e.above != own
+                                                and not e.above.startswith(f"{own}/"))
+               else (ranks[e.level], e.slot == ""), e) for e in entries]
     nearest = min((rank for rank, _ in ranked if rank is not None), default=None)
     return [e for rank, e in ranked if rank is not None and rank == nearest]
 

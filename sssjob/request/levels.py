@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to", "of_each_gpu",
-           "request_in", "request_of", "requests_in"]
+__all__ = ["OVERRIDABLE", "Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to",
+           "of_each_gpu", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -38,8 +38,8 @@ _DESCRIBES: Final = frozenset(("Extension",))
 _DESCRIBES_A_TASK: Final = _DESCRIBES | {"Node"}
 #: What a level further in overrides (section 7). Amounts describe their own level, and names of nodes and features add
 #: up with those of other levels.
-_OVERRIDABLE: Final = frozenset(tag for tag, row in ROWS.items()
-                                if not row.amount and tag not in SETS and tag not in NAMED)
+OVERRIDABLE: Final = frozenset(tag for tag, row in ROWS.items()
+                               if not row.amount and tag not in SETS and tag not in NAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Level:
         for item in root.items if isinstance(root, AllOf) else (root,):
             properties = list(properties_of(item))
             names = {p.tag for p in properties}
-            if names.isdisjoint(tags) or not names <= _OVERRIDABLE:
+            if names.isdisjoint(tags) or not names <= OVERRIDABLE:
                 kept.append(item)
             else:
                 overridden += properties
@@ -172,7 +172,7 @@ def request_in(view: Effective, *, bare: bool | None = None, strict: bool = Fals
 
 def _names_said(levels: Iterable[Level]) -> set[str]:
     """The names under which levels ask for something that overrides the same of a level further out."""
-    return {p.tag for level in levels for p in properties_of(level.expression.root)} & _OVERRIDABLE
+    return {p.tag for level in levels for p in properties_of(level.expression.root)} & OVERRIDABLE
 
 
 def _in_each(names: Iterable[set[str]]) -> set[str]:

@@ -118,3 +118,39 @@ def test_an_array_is_one_command(home: Path, executor: str, option: str) -> None
     assert record["job"] == "a[2-10:2]"
     ((script,),) = [record["files"]]
     assert f"\n{option}\n" in script["text"] and 'o-"${_psij_index_3}"' in script["text"]
+
+
+def test_a_script_without_directives_is_one_of_the_manager_that_is_to_run_it(home: Path) -> None:
+    """As sbatch and qsub take it. One that submits is told as such, and where no manager has scripts nothing is."""
+    (home / "job.sh").write_text("#!/bin/sh\nhostname\n")
+    (home / "calls.sh").write_text("#!/bin/sh\nqsub job.sh\n")
+    for verb, executor, name in (("run", "slurm", "slurm"), ("submit", "sge", "sge"), ("run", "pbs_classic", "torque")):
+        made = sssjob(home, verb, "--dry-run", "--executor", executor, "job.sh")
+        assert made.returncode == 0 and made.stdout.endswith("#!/bin/sh\nhostname\n")
+        assert made.stderr.startswith(
+            f"job.sh: {name}: a script without directives, for the manager that is to run it\n")
+    for executor, script in (("htcondor", "job.sh"), ("local", "job.sh"), ("slurm", "calls.sh"), ("slurm", "f.txt")):
+        (home / "f.txt").write_text("hostname\n")
+        made = sssjob(home, "run", "--dry-run", "--executor", executor, script)
+        assert (made.returncode, made.stdout) == (2, "")
+        assert made.stderr.startswith(f"sssjob: {script}: no format is recognised in it")
+
+
+@pytest.mark.parametrize(("executor", "target"), [("pbs", "pbspro"), ("lsf", "lsf"), ("flux", "flux")])
+def test_the_output_file_of_a_later_task_group_is_what_convert_makes_of_it(home: Path, executor: str, target: str
+                                                                           ) -> None:
+    """That of all groups where the first one has none, else it is lost, at both doors; a run was refused, and with
+    another policy it started the tasks of the first group alone."""
+    groups = ("<Job><Executable>/bin/a</Executable>{}<TaskGroup><TaskCount>1</TaskCount></TaskGroup>\n<TaskGroup>"
+              "<TaskCount>2</TaskCount><OutputFile>b.out</OutputFile></TaskGroup></Job>")
+    (home / "f.xml").write_text(groups.format(""))
+    converted = sssjob(home, "convert", "-t", target, "f.xml")
+    made = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
+    message = "f.xml:2:36: SSS502 warning [looks] OutputFile: task group 1 says none, and gets that of another one\n"
+    assert message in converted.stderr and message in made.stderr
+    assert "b.out\n" in converted.stdout and re.search(rf" {home}/b\.out \S+ 3 /bin/a", made.stdout)
+    (home / "f.xml").write_text(groups.format("<OutputFile>a.out</OutputFile>"))
+    for words in (("convert", "-t", target), ("run", "--dry-run", "--executor", executor)):
+        refused = sssjob(home, *words, "f.xml")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "that of the first task group is taken for all, task group 2 has b.out\n" in refused.stderr

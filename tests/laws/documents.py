@@ -160,7 +160,7 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
         lines += ["<Requested>", *inner, "</Requested>"]
     each = draw(_some([st.integers(1, 4).map(lambda n: f"<Processors>{n}</Processors>"),
                        _amount("Memory", metrics=False), _gpus(metrics=False)]))
-    each += draw(_some([st.just("<Feature>ib</Feature>"), st.just("<Resource name='fpga'>2</Resource>"),
+    each += draw(_some([st.just("<Feature>ib</Feature>"), st.just("<Resource name='fpga'>2</Resource>"), _durations(),
                         st.integers(1, 3).map(lambda n: f"<Resource name='License' type='lic'>{n}</Resource>")], 15))
     lines += _within("TaskDefaults", each)
     if count and draw(st.integers(0, 5)) == 0:

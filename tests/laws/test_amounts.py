@@ -68,7 +68,9 @@ def differences(totals: Totals, native: Native) -> Iterator[tuple[str, Fraction 
     ]
     gpus = [total for identity, total in totals.amounts.items() if is_gpu(identity)]
     count = sum((total.value for total in gpus), Fraction(0))
-    whole = max(processors, Fraction(totals.tasks or 1), least, count) * (1 << 20)     # less than a MiB of each
+    most = max(processors, Fraction(totals.tasks or 1), least)
+    of_gpus = count if len(totals.parts) > 1 else max(Fraction(0), count - most)
+    whole = (most + of_gpus) * (1 << 20)        # less than a MiB of each
     for what, tag, value in (("memory", "Memory", native.memory), ("disk", "Disk", native.disk)):
         asked, known = amount(totals, tag)
         if known and not (native.spread and value is not None):

@@ -118,3 +118,19 @@ def test_of_two_bounds_of_a_group_the_upper_one_is_its_limit() -> None:
     bounds = "<Requested><Duration op='GE'>60</Duration><Duration op='LE'>7200</Duration></Requested>"
     document = read(job_with("", bounds, "<Duration>600</Duration>"))
     assert READERS["pbspro"](written("pbspro", document)[0]).seconds == 7200 == request_in(document).totals.seconds
+
+
+OF_TASKS = "<TaskDefaults><Requested><Duration>660</Duration></Requested></TaskDefaults>"
+
+
+@pytest.mark.parametrize(("job", "seconds"), [
+    (("<Duration>7200</Duration>", OF_TASKS), 660), (("", OF_TASKS, "<Duration>900</Duration>"), 900),
+    (("", OF_TASKS, "<Duration>60</Duration>"), 660)])
+def test_the_limit_of_each_task_is_that_of_all_of_them(job: tuple[str, ...], seconds: int) -> None:
+    """Scripts were written without a limit, where ``quote`` and PSI/J had that of the tasks."""
+    document = read(job_with(*job))
+    assert request_in(document).totals.seconds == seconds
+    for name in ("slurm", "pbspro", "torque", "lsf", "sge", "flux", "htcondor", "jsdl", "psij"):
+        output, findings = written(name, document)
+        assert READERS[name](output).seconds == seconds
+        assert {f.severity for f in findings if f.subject == "Duration"} <= {"info"}

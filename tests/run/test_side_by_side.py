@@ -113,9 +113,9 @@ def test_what_a_manager_does_not_have_is_lost_as_convert_loses_it() -> None:
 
 def test_what_groups_differ_in_is_named() -> None:
     """That only the first group is carried was said of a job of which all groups start."""
-    stream = "<OutputFile>{}</OutputFile>".format
-    _, findings = planned(read_document(document_of("<Executable>/bin/a</Executable>", TWO + stream("a"),
-                                                    TWO + stream("b"))), "pbs")
+    directory = "<InitialWorkingDirectory>/{}</InitialWorkingDirectory>".format
+    _, findings = planned(read_document(document_of("<Executable>/bin/a</Executable>", TWO + directory("a"),
+                                                    TWO + directory("b"))), "pbs")
     assert [f.message for f in findings if f.subject == "TaskGroup"] == [
-        "a JobSpec holds one kind of task, the job has 2 task groups, which differ in OutputFile: what the first says "
-        "is carried"]
+        "a JobSpec holds one kind of task, the job has 2 task groups, which differ in InitialWorkingDirectory: what "
+        "the first says is carried"]

@@ -423,3 +423,19 @@ def test_variables_that_depend_on_the_job_are_exported_by_the_script(target: str
     lines, _ = convert(text, "htcondor", target)
     assert [line for line in lines if line.startswith("export ")] == exports
     assert there_and_back(text) == text
+
+
+@pytest.mark.parametrize(("lines", "duration", "kept"), [
+    ("allowed_job_duration = 900\n", 900, ["limit"]),
+    ("allowed_execute_duration = 600\nallowed_job_duration = 900\n", 600, ["allowed_job_duration"]),
+    ("allowed_job_duration = 15 * 60\n", None, ["allowed_job_duration"])])
+def test_the_limit_of_a_job_and_its_transfers_is_its_duration_where_it_has_no_other(
+        lines: str, duration: int | None, kept: list[str]) -> None:
+    """It was kept for HTCondor alone, so that the job had no limit elsewhere."""
+    text = f"executable = /bin/a\n{lines}queue\n"
+    document = get("htcondor").read(text.encode(), ReadContext())
+    job, _ = next(iter(document.jobs()))
+    requested = next(job.containers("Requested"), None)
+    assert (None if requested is None else requested.value("Duration")) == duration
+    assert [e.attributes["name"] for e in job.all("Extension") if e.attributes.get("type") == "htcondor"] == kept
+    assert get("htcondor").write(document, WriteContext()) == text

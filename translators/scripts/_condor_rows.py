@@ -325,7 +325,18 @@ def _write_resources(asking: Asking) -> Written:
     return options
 
 
+#: With which of two commands the limit of a job was said: that of its execution, or of all of it with its transfers.
+_LIMIT: Final = "Extension[name=limit,type=htcondor]"
+
+
 def _read_seconds(reading: Reading, options: Mapping[str, Option]) -> None:
+    whole = options.get("allowed_job_duration")
+    if whole is not None and ("allowed_execute_duration" in options or not re.fullmatch(
+            "[0-9]+", whole.value or "", re.ASCII)):
+        reading.keep(whole)         # the job has another limit, or this one is an expression
+    elif whole is not None:
+        reading.put("Requested/Duration", int(whole.value or ""), whole)
+        reading.put(_LIMIT, whole.name, whole)
     for name, where in (("allowed_execute_duration", "Requested/Duration"), ("deferral_time", "EligibleTime"),
                         ("priority", "Priority")):
         option = options.get(name)
@@ -341,10 +352,10 @@ def _read_seconds(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_seconds(asking: Asking) -> Written:
     options: Written = []
-    entry = asking.at("Requested/Duration")
+    entry, marked = asking.at("Requested/Duration"), asking.extension("limit", "htcondor")
     if entry is not None:
         if int(entry.text) > 0:
-            options.append(("allowed_execute_duration", entry.text))
+            options.append(("allowed_execute_duration" if marked is None else "allowed_job_duration", entry.text))
         else:
             asking.dropped(entry, "no time at all cannot be asked for")
     begin, priority = asking.one("EligibleTime"), asking.one("Priority")
@@ -413,7 +424,7 @@ _OWN: Final = (
     "gpus_minimum_runtime", "nice_user", "accounting_group_user",
     "on_exit_hold", "on_exit_remove", "on_exit_hold_reason", "periodic_hold", "periodic_release", "periodic_remove",
     "periodic_hold_reason", "hold_kill_sig", "kill_sig", "kill_sig_timeout", "remove_kill_sig",
-    "job_max_vacate_time", "allowed_job_duration", "job_lease_duration", "leave_in_queue", "max_idle", "cron_minute",
+    "job_max_vacate_time", "job_lease_duration", "leave_in_queue", "max_idle", "cron_minute",
     "cron_hour", "cron_day_of_month", "cron_month", "cron_day_of_week", "deferral_window", "deferral_prep_time",
     "coresize", "core_size", "image_size", "email_attributes", "encrypt_execute_directory", "run_as_owner",
     "load_profile", "want_graceful_removal", "x509userproxy", "use_x509userproxy", "use_oauth_services",
@@ -431,8 +442,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("universe", "machine_count", "request_cpus", "request_memory", "request_disk", "request_gpus"),
             read_layout, write_layout, part=True),
     Row("accounting_group", "Project"),
-    Special(("allowed_execute_duration", "deferral_time", "priority"), _read_seconds, _write_seconds,
-            of=("Requested/Duration", "EligibleTime", "Priority", SCHEDULER.format("Nice"))),
+    Special(("allowed_execute_duration", "allowed_job_duration", "deferral_time", "priority"), _read_seconds,
+            _write_seconds, of=("Requested/Duration", _LIMIT, "EligibleTime", "Priority", SCHEDULER.format("Nice"))),
     Special(("requirements",), read_machines, write_machines,
             of=("OperatingSystem", "Architecture", "Node", "Feature", "Extension[name=requirements,type=htcondor]"),
             beside=("request_memory", "request_cpus")),

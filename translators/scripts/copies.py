@@ -135,8 +135,8 @@ def _has_copies(job: Job, copies: int) -> bool:
         return bool(groups)
     layouts = [part.layout for part in totals.parts]
     counts = [layout.tasks or layout.processors or 0 for layout in layouts]
-    if sum(counts) != copies and len(layouts) == 1:
-        counts = [layouts[0].tasks_assumed]
+    if sum(counts) != copies:
+        counts = [layout.tasks_assumed for layout in layouts]
     if sum(counts) != copies or not all(counts) or all(layout.tasks for layout in layouts):
         return False
     if not groups:

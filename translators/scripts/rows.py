@@ -85,7 +85,8 @@ def place(text: str) -> Place:
     steps, _, rest = text.partition("[")
     *path, tag = steps.split("/")
     pairs = [p.partition("=") for p in rest.rstrip("]").split(",") if p]
-    levels = TASK if "TaskDefaults" in path else AMOUNTS if path else _OWN.get(tag, NEAREST)
+    of_job = NEAREST if tag == "Duration" else AMOUNTS          # the limit of each task is that of all of them
+    levels = TASK if "TaskDefaults" in path else of_job if path else _OWN.get(tag, NEAREST)
     attributes = {k: v for k, _, v in pairs}
     key = (attributes["name"], attributes["type"]) if tag == "Extension" and len(attributes) == 2 else tag
     return Place(tuple(path), tag, attributes or NO_ATTRIBUTES, type(new_property(tag, "")), levels, tag in _TEXTS,

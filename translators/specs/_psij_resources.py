@@ -26,6 +26,7 @@ from sssjob.request.totals import COUNTED
 from sssjob.request.tree import number_of, properties_of
 
 C = TypeVar("C", bound=Container)
+_STREAMS = ("InputFile", "OutputFile", "ErrorFile")
 
 
 class Resources(Asked):
@@ -265,6 +266,7 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     (decisions 11)."""
     request = request_of(job, bare=True)
     groups = _of_one_limit(groups, request, findings, job)
+    groups = _of_one_stream(groups, findings, job, policy, target)
     first, *others = (_without_count(g) for g in groups)
     same = all(other == first for other in others)
     total = sum(part.layout.task_total or 1 for part in request.totals.parts)
@@ -306,10 +308,41 @@ def _differing(groups: Sequence[TaskGroup]) -> list[str]:
     return sorted({item[0] for of_group in stated for item in of_group if any(item not in other for other in stated)})
 
 
+def _of_one_stream(groups: Sequence[TaskGroup], findings: Findings, job: Job, policy: Policy, target: Target
+                   ) -> Sequence[TaskGroup]:
+    """The task groups, each with the files for streams that a script of all of them would name: those of the first
+    group, or of the first one that says any. As they are where they differ in more than that."""
+    unlike = [tag for tag in _STREAMS if len({_stream(group, job, tag) for group in groups}) > 1]
+    rest = [_without_count(_without(group, *unlike)) for group in groups]
+    if not unlike or any(other != rest[0] for other in rest):
+        return groups
+    kept = []
+    for tag in unlike:
+        files = [group.first(tag) or job.first(tag) for group in groups]
+        of_all = next(filter(None, files))
+        kept.append(of_all)
+        for number, file in enumerate(files, 1):
+            if file is None:
+                findings.add("SSS502", tag, f"{tag}: task group {number} says none, and gets that of another one",
+                             path=f"/Job/TaskGroup/{tag}", item=of_all, within=job)
+            elif file.text != of_all.text:
+                findings.add(target.rule, tag, f"{tag}: that of the first task group is taken for all, task group "
+                             f"{number} has {file.text[:80]}", policy=policy_of(job, policy), item=file, within=job,
+                             path=f"/Job/TaskGroup[{number}]/{tag}")
+    return [TaskGroup([*_without(g, *unlike).items, *kept], g.attributes or None, None, g.line) for g in groups]
+
+
+def _stream(group: TaskGroup, job: Job, tag: str) -> str | None:
+    """The file that a task group names for a stream, or its job."""
+    file = group.first(tag) or job.first(tag)
+    return None if file is None else file.text
+
+
 def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findings, job: Job) -> list[TaskGroup]:
-    """The task groups, each with the limit that holds for the longest; without any where that is the job's."""
-    limits = [p for level in request.levels if level.group is not None and level.task is None
-              for p in properties_of(level.expression.root) if p.tag == "Duration"]
+    """The task groups, each with the limit that holds for the longest, or for its tasks; without any where that is the
+    job's."""
+    limits = [p for level in request.levels if level.group is not None for p in properties_of(level.expression.root)
+              if p.tag == "Duration"]
     if not limits:
         return list(groups)
     longest = next((p for p in limits if p.value == request.totals.seconds), None)
@@ -328,7 +361,7 @@ def _without(scope: C, *tags: str) -> C:
     items: list[Item] = []
     for item in scope.items:
         if isinstance(item, Requested | TaskDefaults | Environment):
-            item = _without(item, *(tags if isinstance(item, Requested) else ()))
+            item = _without(item, *(tags if not isinstance(item, Environment) else ()))
             if not item.items and not item.attributes:
                 continue
         if item.tag not in tags:
