@@ -21,6 +21,7 @@ asks the servers that it names instead of starting some.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import gc
 import importlib
@@ -53,6 +54,7 @@ _ROOT = Path(__file__).parents[1]
 _OF_ANOTHER = "SSSJOB_TEST_FORKS"
 _NUMBER = 8                     # bytes of a number on the wire
 _AT_ONCE = 4096                 # bytes that a pipe takes at once, or none of them
+_LARGE_PAGE, _MADV_HUGEPAGE, _MADV_COLLAPSE = 1 << 21, 14, 25       # of Linux; others know none of them
 _INTERPRETER_LINE = 120         # bytes that every system reads of one
 #: What the commands import when they are used.
 _IMPORTED = ("_strptime", "encodings.ascii", "encodings.utf_8_sig", "gzip", "psij._site", "psij._validate",
@@ -523,6 +525,19 @@ def _main(words: list[str], answer: Answer | None) -> int:
     return answer.given()
 
 
+def _in_large_pages() -> None:
+    """Have the kernel keep the memory of this process in pages of 2 MB where it can: a fork copies the table of pages,
+    which is a fourth of what a short command takes."""
+    libc = ctypes.CDLL(None)
+    for line in Path("/proc/self/maps").read_text().splitlines() if os.path.exists("/proc/self/maps") else ():
+        span, rights, _, _, inode, *name = line.split()
+        if inode == "0" and rights.startswith("rw") and name in ([], ["[heap]"]):
+            start, end = (int(address, 16) for address in span.split("-"))
+            start += -start % _LARGE_PAGE
+            for advice in (_MADV_HUGEPAGE, _MADV_COLLAPSE) if start < end - end % _LARGE_PAGE else ():
+                libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - end % _LARGE_PAGE - start), advice)
+
+
 def _end(code: int) -> None:
     """End as an interpreter does, but for taking all objects apart, which would copy the memory of the server."""
     for thread in threading.enumerate():
@@ -544,5 +559,6 @@ if __name__ == "__main__":
         importlib.import_module("sssjob.templates").environment().get_template(_template)
     gc.collect()
     gc.freeze()
+    _in_large_pages()
     _server = _Server(socket.socket(fileno=int(sys.argv[1])))
     _end(_main(_server.serve(), _server.answer))
