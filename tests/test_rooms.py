@@ -64,8 +64,6 @@ ARROWS_BACK: Final = {
     ("sssjob.document.element", "sssjob.document.model"),
     ("sssjob.document.element", "sssjob.xml._twin_dicts"),
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
-    ("sssjob.request.levels", "sssjob.request.totals"),
-    ("sssjob.sssrmap.model", "sssjob.sssrmap.writer"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.submitting"),
 }
 

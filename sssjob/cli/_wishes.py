@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import lines, told
+from sssjob.cli._journal import lines, on_jobs, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import click
+
     from sssjob.run.client import Client
     from sssjob.run.standing import Running
+
+
+def wish(name: str, text: str) -> click.Command:
+    """The command that asks for something to be done with jobs, where its name says all of it. text: its help."""
+    def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float | None) -> int:
+        return asked(client, as_json, name, ids, timeout)
+
+    command.__doc__ = text
+    return on_jobs(name, "The longest to wait until it is done")(command)
 
 
 def asked(client: Client, as_json: bool, wish: str, ids: Sequence[str], timeout: float | None) -> int:

@@ -19,18 +19,17 @@ from sssjob.document.inherit import Effective, Resolved, TaskGroupView, TaskView
 from sssjob.document.model import Document, Job, JobDefaults, Requested, TaskGroup
 from sssjob.document.states import waits
 from sssjob.document.vocabulary import in_scope
-from sssjob.findings import Findings, escape
+from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
-from sssjob.lrm.usage import whole
+from sssjob.request.counts import chunks_of, of_each_gpu
 from sssjob.request.offers import only_one
-from sssjob.request.tree import NAMED, ROWS, SETS, AllOf, Expression, Node, identity_of, parse, properties_of
+from sssjob.request.tree import NAMED, ROWS, SETS, AllOf, Expression, Node, identity_of, parse, properties_of, range_of
 
 if TYPE_CHECKING:
     from sssjob.request.least import LeastRequest
     from sssjob.request.totals import Totals
 
-__all__ = ["OVERRIDABLE", "Level", "Request", "chunks_of", "counts_chunks", "fault_of_chunks", "given_to",
-           "of_each_gpu", "request_in", "request_of", "requests_in"]
+__all__ = ["OVERRIDABLE", "Level", "Request", "given_to", "request_in", "request_of", "requests_in"]
 
 #: What a bare Extension says describes a job (section 5.1 gives it no category); in Requested it asks for something.
 _DESCRIBES: Final = frozenset(("Extension",))
@@ -122,6 +121,14 @@ class Request:
         return not any([group.described or group.value("TaskCount") or group.first("TaskDistribution")
                         or chunks_of(group) or _goes_by_gpus(group) for group in view.task_groups()])
 
+    def node_range(self, group: int) -> tuple[int, int] | None:
+        """The least and the most nodes of a task group, of which its job may say them where it has no other."""
+        for level in reversed(self.levels):
+            if level.group in (None, group) and level.task is None and (span := range_of(
+                    p for p in properties_of(level.expression.root) if p.tag == "NodeCount")):
+                return span
+        return None
+
     @cached_property
     def least(self) -> dict[tuple[int | None, int | None], LeastRequest]:
         """The least request of each level, by task group and task."""
@@ -201,41 +208,9 @@ def _bare(properties: Iterable[Property], requested: Iterable[Property], without
     return [p for p in implied if identity_of(p) not in stated]
 
 
-def chunks_of(view: View[Any]) -> Property | None:
-    """The Extension that says how many chunks of equal resources a job or a task group asks for; None where there is
-    none, or where it says no number of them."""
-    for extension in view.get("Extension"):
-        if counts_chunks(extension):
-            return extension if whole(extension.text) else None
-    return None
-
-
-def of_each_gpu(view: View[Any], name: str) -> int | None:
-    """How many processors (``CpusPerGPU``) or tasks (``TasksPerGPU``) a job or a task group asks for beside each GPU,
-    by the Extension of that name, which is Slurm's ``--cpus-per-gpu`` or ``--ntasks-per-gpu``; None where it says no
-    number of them."""
-    for extension in view.get("Extension"):
-        if extension.attributes.get("name") == name and extension.attributes.get("type") == "Scheduler":
-            return whole(extension.text) or None
-    return None
-
-
 def _goes_by_gpus(view: View[Any]) -> bool:
     """Whether processors or tasks are asked for beside each GPU."""
     return of_each_gpu(view, "CpusPerGPU") is not None or of_each_gpu(view, "TasksPerGPU") is not None
-
-
-def counts_chunks(p: Property) -> bool:
-    """Whether a property is the Extension that says how many chunks there are."""
-    return p.tag == "Extension" and p.attributes.get("name") == "ChunkCount" and p.attributes.get("type") == "Scheduler"
-
-
-def fault_of_chunks(p: Property) -> str | None:
-    """Why an Extension that should say how many chunks there are says no number of them; None where it does, or is
-    about something else."""
-    if not counts_chunks(p) or whole(p.text):
-        return None
-    return f"ChunkCount: {escape(p.text, 80)!r} is no number of things that can be asked for"
 
 
 def given_to(view: View[Any]) -> Iterator[tuple[Resolved, bool]]:

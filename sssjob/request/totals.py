@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sssjob.document.element import Property
 from sssjob.document.held import per_of
@@ -21,10 +21,13 @@ from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.lrm.usage import known_sum, whole
+from sssjob.request.counts import chunks_of, of_each_gpu
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
-from sssjob.request.levels import Request, chunks_of, of_each_gpu
-from sssjob.request.tree import ROWS, identity_of, number_of, properties_of, range_of
+from sssjob.request.tree import ROWS, identity_of, number_of
+
+if TYPE_CHECKING:
+    from sssjob.request.levels import Request
 
 __all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
            "totals_from", "totals_of"]
@@ -177,7 +180,7 @@ def totals_from(request: Request, values: Values) -> Totals:
         stated = [*own, *(p for p in of_job if alone and p.tag not in tags)]
         misfits: list[Misfit] = []
         beside = of_job if alone and tags & {"NodeCount", "Processors"} else ()     # it may be more than its group's
-        layout, certain = _layout(group, stated, beside, tasks, misfits, partial(_range, request, number))
+        layout, certain = _layout(group, stated, beside, tasks, misfits, partial(request.node_range, number))
         if not misfits and (why := layout.crowded):
             misfits += [(p, why) for p in stated if p.tag == "Processors"][:1]
         if not misfits and (why := layout.sparse):
@@ -292,15 +295,6 @@ def _by_gpus(layout: Layout, group: TaskGroupView, properties: Sequence[Property
                            for level in (properties, tasks[0]))
         if of_task and of_job and of_job % of_task == 0:
             layout.tasks = int(of_job / of_task)
-
-
-def _range(request: Request, group: int) -> tuple[int, int] | None:
-    """The least and the most nodes of a task group, of which its job may say them where it has no other."""
-    for level in reversed(request.levels):
-        if level.group in (None, group) and level.task is None and (span := range_of(
-                p for p in properties_of(level.expression.root) if p.tag == "NodeCount")):
-            return span
-    return None
 
 
 def _whole(of_job: Sequence[Property], parts: Sequence[Part]) -> Layout:

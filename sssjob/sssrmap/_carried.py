@@ -1,22 +1,25 @@
-"""What stands in Data of a message, as it stands in the text: the one fast way of ``reader``.
+"""Elements that a message carries, as text: in the form that peers sign, and what stands in Data as it stands there.
 
-A thousand jobs in Data would become a tree only to be written again as the text that they are. Where the text is
-certainly what that tree would be written as, it is taken as it is; the parser checks it without a tree. Everything else
-goes through the tree.
+The latter is the one fast way of ``reader``. A thousand jobs in Data would become a tree only to be written again as
+the text that they are. Where the text is certainly what that tree would be written as, it is taken as it is; the parser
+checks it without a tree. Everything else goes through the tree.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from lxml import etree
 
+from sssjob.document.model import Document
+from sssjob.findings import Findings
 from sssjob.limits import Limits
 from sssjob.xml.encoding import long_tag
-from sssjob.xml.xmlio import checker
+from sssjob.xml.writer import write_compact
+from sssjob.xml.xmlio import checker, parse_tree
 
-__all__ = ["cut"]
+__all__ = ["content_of", "cut", "form_of"]
 
 _DECLARATION: Final = re.compile(rb'<\?xml version="1\.0"(?: encoding="(?:UTF-8|utf-8)")?\?>\s*')
 _OPENED: Final = re.compile(rb"<Data(?: [A-Za-z]+=\"[^\"<&]*\")*>")
@@ -25,6 +28,7 @@ _OPENED: Final = re.compile(rb"<Data(?: [A-Za-z]+=\"[^\"<&]*\")*>")
 _UNLIKE: Final = (b"/>", b"'", b"&#", b"&quot;", b"&apos;", b"<!", b"?>", b"xmlns", b"  ", b" >", b" =", b"= ", b"> <",
                   b"\t", b"\n", b"\r", b"\0")
 _PREFIXED: Final = re.compile(rb"<[^<>]*:")       # the check without a tree knows no namespaces
+_EMPTY: Final = etree.XPath("descendant-or-self::*[not(node())]")
 _LEAST: Final = 2000            # bytes from which on it saves anything
 
 
@@ -52,3 +56,26 @@ def cut(data: bytes, limits: Limits) -> tuple[bytes, str] | None:
     except (etree.XMLSyntaxError, UnicodeDecodeError):
         return None
     return head + tail, text
+
+
+def form_of(element: Any) -> str:
+    """An element as XML in the form that libxml2 gives it and old peers sign: no declaration, empty elements with an
+    end tag, attributes in double quotes. Empty elements of the tree get an empty text."""
+    text = etree.tostring(element, encoding="unicode", with_tail=False)
+    if "/>" not in text:        # which is quicker to see than elements that are empty
+        return text
+    empty: Any = _EMPTY(element)
+    for each in empty:
+        each.text = ""
+    return etree.tostring(element, encoding="unicode", with_tail=False)
+
+
+def content_of(document: Document, profile: str) -> str:
+    """The jobs of a document as the content of Data, without white space between elements. Raises RejectedError."""
+    pieces = []
+    for body in document.bodies():
+        alone = Document(body)
+        alone.findings = document.findings          # what was read is not checked again
+        text, in_form = write_compact(alone, profile=profile)
+        pieces.append(text if in_form else form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
+    return "".join(pieces)

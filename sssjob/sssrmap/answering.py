@@ -17,11 +17,11 @@ from lxml import etree
 
 from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
+from sssjob.sssrmap._carried import form_of
 from sssjob.sssrmap.conditions import Test, condition
 from sssjob.sssrmap.joining import joined, tables
 from sssjob.sssrmap.model import ACTIONS, GET_OPS, Count, Data, Get, MessageError, Request, Response, Status, Where
 from sssjob.sssrmap.properties import Property, Selected, Typed, rank
-from sssjob.sssrmap.reader import form_of
 from sssjob.sssrmap.things import Kind, Source, Thing
 from sssjob.xml.writer import escaped
 

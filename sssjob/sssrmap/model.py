@@ -149,7 +149,7 @@ class Data:
     @classmethod
     def of(cls, document: Document, profile: str = "3.1") -> Data:
         """The jobs of a document, with the names of a profile. Raises RejectedError for what it has no name for."""
-        from sssjob.sssrmap.writer import content_of
+        from sssjob.sssrmap._carried import content_of
 
         return cls(content_of(document, profile))
 

@@ -16,7 +16,7 @@ from lxml import etree
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.sssrmap._carried import cut
+from sssjob.sssrmap._carried import cut, form_of
 from sssjob.sssrmap.model import (
     CONJUNCTIONS,
     GET_OPS,
@@ -43,7 +43,7 @@ from sssjob.sssrmap.model import (
 from sssjob.xml.writer import escaped
 from sssjob.xml.xmlio import parse_tree
 
-__all__ = ["NAMESPACE", "PROFILES", "Profile", "form_of", "read_message", "status_of"]
+__all__ = ["NAMESPACE", "PROFILES", "Profile", "read_message", "status_of"]
 
 Profile = Literal["3.1", "gold"]
 #: Profile -> what holds for what is not understood where no awarenessPolicy is stated.
@@ -58,7 +58,6 @@ _TRUTHS: Final = {"true": True, "false": False}
 _KNOWN: Final = {("Get", "op"): GET_OPS, ("Set", "op"): SET_OPS, ("Where", "op"): WHERE_OPS, ("Option", "op"): ("Not",),
                  ("Where", "conj"): CONJUNCTIONS, ("Option", "conj"): CONJUNCTIONS}
 _WHOLE: Final = re.compile("[+-]?[0-9]{1,18}")
-_EMPTY: Final = etree.XPath("descendant-or-self::*[not(node())]")
 _ON_ENVELOPE: Final = frozenset(("type", "component", "name", "version", "count"))
 
 
@@ -101,18 +100,6 @@ def status_of(findings: Findings, others: Findings | None = None) -> Status:
     names = ", ".join(dict.fromkeys(escape(f.subject, 80) for f in chosen if f.subject))
     messages = "; ".join(dict.fromkeys(escape(f.message, 200) for f in chosen[:5]))
     return Status.of("710" if rejecting else "100", f"not understood: {names or 'the message'} ({messages})")
-
-
-def form_of(element: Any) -> str:
-    """An element as XML in the form that libxml2 gives it and old peers sign: no declaration, empty elements with an
-    end tag, attributes in double quotes. Empty elements of the tree get an empty text."""
-    text = etree.tostring(element, encoding="unicode", with_tail=False)
-    if "/>" not in text:        # which is quicker to see than elements that are empty
-        return text
-    empty: Any = _EMPTY(element)
-    for each in empty:
-        each.text = ""
-    return etree.tostring(element, encoding="unicode", with_tail=False)
 
 
 def _unqualify(root: Any) -> None:

@@ -25,8 +25,8 @@ from lxml import etree
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.sssrmap._carried import form_of
 from sssjob.sssrmap.model import Envelope, MessageError, Request, Signature, Token
-from sssjob.sssrmap.reader import form_of
 from sssjob.sssrmap.writer import body_of
 
 __all__ = ["HASHES", "Keys", "sign", "verify"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from sssjob.document.model import Document
 from sssjob.document.values import writable
 from sssjob.errors import UsageError
 from sssjob.sssrmap.model import (
@@ -27,9 +26,9 @@ from sssjob.sssrmap.model import (
     Status,
     Token,
 )
-from sssjob.xml.writer import escaped, quoted, write_compact
+from sssjob.xml.writer import escaped, quoted
 
-__all__ = ["DECLARATION", "body_of", "content_of", "part_text", "write_message"]
+__all__ = ["DECLARATION", "body_of", "part_text", "write_message"]
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -45,21 +44,6 @@ def body_of(message: Envelope) -> str:
     body = message.body
     inner = "" if body is None else body.markup if isinstance(body, Foreign) else _whole(body)
     return _element("Body", (), inner)
-
-
-def content_of(document: Document, profile: str) -> str:
-    """The jobs of a document as the content of Data, without white space between elements. Raises RejectedError."""
-    from sssjob.findings import Findings
-    from sssjob.sssrmap.reader import form_of
-    from sssjob.xml.xmlio import parse_tree
-
-    pieces = []
-    for body in document.bodies():
-        alone = Document(body)
-        alone.findings = document.findings          # what was read is not checked again
-        text, in_form = write_compact(alone, profile=profile)
-        pieces.append(text if in_form else form_of(parse_tree(text.encode(), findings=Findings(), repairs=False)))
-    return "".join(pieces)
 
 
 def _whole(body: Request | Response) -> str:

@@ -12,9 +12,9 @@ from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.usage import whole
+from sssjob.request.counts import counts_chunks
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
-from sssjob.request.levels import counts_chunks
 
 #: What is said of tasks and how they are spread, and what it stands in.
 _SPREAD: Final = frozenset(("NodeCount", "Processors", "TaskCount", "TaskDistribution"))

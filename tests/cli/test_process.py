@@ -295,7 +295,7 @@ def test_bash_completes(place: Path) -> None:
     assert made.stdout.splitlines() == [
         "complete -o nosort -F _sssjob_completion sssjob", "completion config convert", "--profile", "3.1 3.0",
         "sss sss-json",
-        "local", "SSS601 SSS602 SSS603 SSS604 SSS605 SSS606", "-o default", "", "-o dirnames", ""]
+        "local", "SSS601 SSS602 SSS603 SSS604 SSS605 SSS606 SSS607", "-o default", "", "-o dirnames", ""]
 
 
 @pytest.mark.parametrize(("shell", "script"), [

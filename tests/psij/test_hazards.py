@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes import slurm as fake_slurm
 from tests.fakes.lab import install
-from tests.forks import Command
+from tests.psij import hazard_program
 
 _START: Final = """\
 import os, signal, sys, threading, time
@@ -449,9 +449,7 @@ def _run(program: str, folder: Path, words: list[str], start: str = _START) -> t
     """Run a program: (exit code, output, errors). words: what starts its interpreter; without them it is forked from
     a process that has imported psij and never used it."""
     if start and not words:
-        with Command([start + program], folder, os.environ, words=("module", "tests.psij.hazard_program")) as running:
-            out, err = running.communicate(timeout=240)
-        return running.wait(), out, err
+        return hazard_program.ended(folder, start + program)
     done = subprocess.run([*words, sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c",
                            start + program], capture_output=True, text=True, timeout=240, cwd=folder)
     return done.returncode, done.stdout, done.stderr
@@ -536,8 +534,13 @@ def test_a_handler_that_submits_while_the_program_submits(handler: str, rate: st
     assert _run(program, tmp_path, []) == (0, "True True ['COMPLETED'] []\n", "")
 
 
-@pytest.mark.parametrize("name", PLACES)
-@pytest.mark.parametrize("where", WHERE)
+#: Each program in two of the places, and each place with three or four of the programs; in a long run all in all.
+PLACED: Final = [(where, name) for number, name in enumerate(PLACES) for step, where in enumerate(WHERE)
+                 if os.environ.get("SSSJOB_SOAK") == "1"
+                 or (step - number) % len(WHERE) in (0, 2 - number // len(WHERE))]
+
+
+@pytest.mark.parametrize(("where", "name"), PLACED)
 def test_a_program_where_processes_cannot_be_seen(where: str, name: str, tmp_path: Path) -> None:
     if why := _why_not(where):
         pytest.skip(why)

@@ -20,6 +20,7 @@ from psij.executors._local_ends import VARIABLE
 from psij.executors._local_engine import engine
 from psij.executors._local_proc import boot_id, is_tagged, process
 from psij.executors.local import LocalJobExecutor
+from tests.psij import hazard_program
 from tests.psij.local_support import wait_until
 
 #: Runs shell commands one after another; prints the process id and the reference of each.
@@ -51,10 +52,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def client(folder: Path, *calls: str) -> list[tuple[str, str]]:
     """Process id and reference of each job that a client has run, which has gone."""
-    done = subprocess.run([sys.executable, "-c", CLIENT + "\n".join(calls)], text=True, timeout=120, cwd=folder.parent,
-                          capture_output=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [(pid, reference) for pid, reference in map(str.split, done.stdout.splitlines())]
+    code, printed, logged = hazard_program.ended(folder.parent, CLIENT + "\n".join(calls))
+    assert (code, logged) == (0, "")
+    return [(pid, reference) for pid, reference in map(str.split, printed.splitlines())]
 
 
 def end_of(native_id: str) -> tuple[str, int | None, str | None]:
@@ -314,8 +314,7 @@ def test_a_folder_that_will_not_do(folder: Path, kind: str, monkeypatch: pytest.
         monkeypatch.setenv(VARIABLE, "run" if kind == "relative" else "")
     program = ("import logging; logging.basicConfig(stream=sys.stdout, format='%(message)s')\nrun('exit 3')\n"
                "from psij.executors import _local_starter as s; s._starters.retire(); run('exit 4')\n")
-    done = subprocess.run([sys.executable, "-c", CLIENT + program], capture_output=True, text=True, cwd=folder.parent)
-    *said, one, other = done.stdout.splitlines()
+    *said, one, other = hazard_program.ended(folder.parent, CLIENT + program)[1].splitlines()
     stated = os.environ[VARIABLE]
     assert said == [] if kind == "none" else [
         f"How local jobs end is not kept for other processes: {VARIABLE}={stated} must name, with its whole path, a "

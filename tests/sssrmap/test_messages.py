@@ -35,8 +35,8 @@ from sssjob.sssrmap import (
     status_of,
     write_message,
 )
+from sssjob.sssrmap._carried import form_of
 from sssjob.sssrmap.model import CONJUNCTIONS, GET_OPS, SET_OPS, WHERE_OPS
-from sssjob.sssrmap.reader import form_of
 from sssjob.sssrmap.statuses import CODES, meaning_of, outcome_of
 from sssjob.sssrmap.writer import DECLARATION
 from sssjob.xml.reader import read_document

@@ -156,6 +156,12 @@ CASES = [
     ("torque", "slurm", "#PBS -t 1-3\n#PBS -o log.$PBS_ARRAYID\n#PBS -j oe\n", ["--array=1-3", "--output=log.%a"],
      ["-o log.$PBS_ARRAYID: OutputFile: Torque fills in PBS_JOBID and HOME alone in file names; log.{index} is what is "
       "meant"]),
+    ("torque", "slurm", "#PBS -t 1-3\n#PBS -o out/\n#PBS -e err/x\n",
+     ["--array=1-3", "--output=out/%x.o%A-%a", "--error=err/x-%a"],
+     ["-o out/: a directory cannot be named; the file in it is out/{name}.o{array_jobid}-{index}"]),
+    ("pbspro", "slurm", "#PBS -J 1-3\n#PBS -o out/\n#PBS -e err/x\n",
+     ["--array=1-3", "--output=out/%x.o%A.%a", "--error=err/x"],
+     ["-o out/: a directory cannot be named; the file in it is out/{name}.o{array_jobid}.{index}"]),
     ("torque", "sge", "#PBS -t 1-3\n#PBS -o out\n#PBS -j oe\n", ["-t 1-3", "-o out-$TASK_ID", "-j y"],
      ["OutputFile: Grid Engine appends to a file that is there, where Torque empties it"]),
     ("slurm", "torque", "#SBATCH -a 1-3 -J fit\n#SBATCH -o %x_%A_%a.log -e err/e-%a\n",

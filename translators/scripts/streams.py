@@ -77,7 +77,8 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
         asking.note(APPROXIMATED, entry, f"the name stands in the file name as {called}" + (
             "" if name else ", as the script is called"))
     if text.endswith("/") and not folder:
-        element = ".{index}" if asking.says("Array") and "{index}" in tokens else ""
+        source = dialect_of(asking.source) or asking.dialect
+        element = source.numbered if asking.says("Array") and "{index}" in tokens else ""
         number = "{array_jobid}" if element and "{array_jobid}" in tokens else "{jobid}"
         text += ("{name}.o" if tag == "OutputFile" else "{name}.e") + number + element
         asking.note(INVENTED, entry, f"a directory cannot be named; the file in it is {text}")
