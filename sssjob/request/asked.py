@@ -118,7 +118,7 @@ class Asked:
             self.apart = same_tasks(self, TASK[0])
         self._settled = set[str]()      # names of which one of the values of several task groups is left
         self._unsettled = set[str]() if group is not None or len(self.groups) < 2 else {
-            tag for tag in ONE_OF_ALL if any(e.level == GROUP for e in self.said(tag))}
+            tag for tag in ONE_OF_ALL if any(e.level in (GROUP, TASK[1]) for e in self.said(tag))}
 
     def _enter(self, scope: Container, level: str, slot: str, path: str, policy: Policy) -> None:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""

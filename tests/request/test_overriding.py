@@ -125,7 +125,8 @@ OF_TASKS = "<TaskDefaults><Requested><Duration>660</Duration></Requested></TaskD
 
 @pytest.mark.parametrize(("job", "seconds"), [
     (("<Duration>7200</Duration>", OF_TASKS), 660), (("", OF_TASKS, "<Duration>900</Duration>"), 900),
-    (("", OF_TASKS, "<Duration>60</Duration>"), 660)])
+    (("", OF_TASKS, "<Duration>60</Duration>"), 660), (("<Duration>7200</Duration>", "", OF_TASKS), 7200),
+    (("<Duration>600</Duration>", OF_TASKS, ""), 660), (("", "", OF_TASKS, "<Duration>60</Duration>"), 660)])
 def test_the_limit_of_each_task_is_that_of_all_of_them(job: tuple[str, ...], seconds: int) -> None:
     """Scripts were written without a limit, where ``quote`` and PSI/J had that of the tasks."""
     document = read(job_with(*job))
