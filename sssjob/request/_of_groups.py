@@ -26,7 +26,9 @@ ONE_OF_ALL: Final = frozenset((
 _OF_COMMAND: Final = ("Arguments", "InitialWorkingDirectory")
 _GROUP, _GROUPS, _JOB = "Job/TaskGroup", "Job/TaskGroupDefaults", "Job"
 #: Of the tasks of a group, or of all groups: a limit of each is that of all of them.
-_TASK, _TASKS = f"{_GROUP}/TaskDefaults", f"{_GROUPS}/TaskDefaults"
+_LISTED, _TASK, _TASKS = f"{_GROUP}/Task", f"{_GROUP}/TaskDefaults", f"{_GROUPS}/TaskDefaults"
+#: Where a value is looked for that holds for a task group, the nearest first; listed tasks that differ have none left.
+_RANKS: Final = {_LISTED: 0, f"{_LISTED}+": 0, _TASK: 1, _GROUP: 2, _TASKS: 3, _GROUPS: 4, _JOB: 5}
 _CONDITIONS: Final = frozenset(("conj", "group", "preference"))
 
 
@@ -75,10 +77,9 @@ def _holding(entries: Iterable[Entry], number: int) -> list[Entry]:
     """The entries of a name that hold for a task group: those of its tasks, its own, those of all groups, or those of
     the job; in each of them what is requested over what stands bare."""
     own = f"/Job/TaskGroup[{number}]"
-    ranks = {_TASK: 0, _GROUP: 1, _TASKS: 2, _GROUPS: 3, _JOB: 4}
-    ranked = [(None if e.level not in ranks or (e.level in (_TASK, _GROUP) and e.above != own
-                                                and not e.above.startswith(f"{own}/"))
-               else (ranks[e.level], e.slot == ""), e) for e in entries]
+    ranked = [(None if e.level not in _RANKS or (_RANKS[e.level] <= _RANKS[_GROUP] and e.above != own
+                                                 and not e.above.startswith(f"{own}/"))
+               else (_RANKS[e.level], e.slot == ""), e) for e in entries]
     nearest = min((rank for rank, _ in ranked if rank is not None), default=None)
     return [e for rank, e in ranked if rank is not None and rank == nearest]
 
@@ -109,12 +110,15 @@ def _keep(asked: Asked, tag: str, kept: Entry | None) -> bool:
 
 
 def same_tasks(asked: Asked, first_task: str) -> frozenset[int]:
-    """Of several listed tasks of a group: what another one says as the first does is carried with it; what not all of
-    them ask for alike is no amount of each task, and cannot be asked for. Gives the identities of those entries."""
+    """Of the listed tasks of a group: what another one says as the first does is carried with it; what not all of them
+    ask for alike is no amount of each task, and cannot be asked for, nor can a limit of some of the tasks that are
+    counted. Gives the identities of those entries."""
     from sssjob.request.tree import ROWS
 
     listed = {f"/Job/TaskGroup[{number}]": sum(1 for _ in group.containers("Task"))
               for number, group in enumerate(asked.groups, 1)}
+    counted = {f"/Job/TaskGroup[{number}]": int(group.value("TaskCount") or 0)
+               for number, group in enumerate(asked.groups, 1)}
     of_tasks: dict[str, list[Entry]] = {}
     for e in asked.entries:
         if e.level in (first_task, f"{first_task}+"):
@@ -129,6 +133,7 @@ def same_tasks(asked: Asked, first_task: str) -> frozenset[int]:
                 e.used = True
                 e.understood |= e.attributes.keys()
                 times[of_first.index((e.slot, e.item))] += 1
-        apart |= {id(e) for e, count in zip(first, times, strict=True) if count < listed[group] and e.tag in ROWS}
+        apart |= {id(e) for e, count in zip(first, times, strict=True) if e.tag in ROWS and (
+            count < listed[group] or (e.tag in ONE_OF_ALL and count < counted[group]))}
     asked.take_away(e for e in asked.entries if id(e) in apart)
     return apart

@@ -106,7 +106,7 @@ class Asked:
         self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
         self.alike: Sequence[TaskGroup] = ()    # task groups that say the same, of which the first stands for all
-        self.apart: frozenset[int] = frozenset()        # entries of the first that not all of them ask for alike
+        self.origins: Mapping[int, Property] = {}       # what a property was made of, by its identity
         self.entries: list[Entry] = []
         self.variables: list[Entry] = []        # those of Environment, at any level
         self._tagged: defaultdict[str, list[Entry]] = defaultdict(list)     # those that can be asked for, by name
@@ -114,11 +114,11 @@ class Asked:
         self._blocks: dict[str, _Block] = {}
         self._plain: dict[str, bool] = {}
         self._enter(job, JOB, "", "/Job", policy)
-        if self.listed > 1:
-            self.apart = same_tasks(self, TASK[0])
+        #: Entries of listed tasks that not all of them ask for alike.
+        self.apart = same_tasks(self, TASK[0]) if self.listed else frozenset[int]()
         self._settled = set[str]()      # names of which one of the values of several task groups is left
         self._unsettled = set[str]() if group is not None or len(self.groups) < 2 else {
-            tag for tag in ONE_OF_ALL if any(e.level in (GROUP, TASK[1]) for e in self.said(tag))}
+            tag for tag in ONE_OF_ALL if any(e.level in (GROUP, *TASK[:2]) for e in self.said(tag))}
 
     def _enter(self, scope: Container, level: str, slot: str, path: str, policy: Policy) -> None:
         """An entry for each leaf and unknown item below a scope; of the task groups only for the one asked for."""
@@ -189,14 +189,14 @@ class Asked:
                 yield from [e for e in self.entries if e.above == above and e.item == entry.item][:1]
             elif isinstance(entry.item, Property):      # they were made one
                 same = next((p for own, p in zip(*map(_said_alike, (self.alike[0], group)), strict=False)
-                             if own is entry.item), entry.item.replace())
+                             if own is self._about(entry, "")[1]), entry.item.replace())
                 yield Entry(same, entry.level, entry.slot, above, entry.policy)
 
     def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:
         """Path and item of an entry; where a finding has only a name those of the first of that name."""
         about = entry or next(iter(self._tagged.get(subject, ())), None)
         if about is not None:
-            return about.path, about.item
+            return about.path, self.origins.get(id(about.item), about.item)
         if subject == "TaskGroup" and len(self.groups) > 1:
             return "/Job/TaskGroup[2]", self.groups[1]
         environment = next(self.job.containers("Environment"), None) if subject.startswith("Environment") else None

@@ -170,7 +170,7 @@ def request_in(view: Effective, *, bare: bool | None = None, strict: bool = Fals
         of_group = _lower(name, group, i, None, pending, findings, strict, limits, where)
         of_tasks = [_lower(f"{name} Task {j + 1}", task, i, j, pending, findings, strict, limits,
                            f"{where}/Task[{j + 1}]") for j, task in enumerate(group.tasks())]
-        overriding = _in_each(map(_names_said, of_tasks))
+        overriding = _in_each(map(_names_said, of_tasks)) if _all_described(group) else set()
         of_groups.append(_names_said(of_group) | overriding)
         inner += [*(level.without(overriding) for level in of_group), *chain.from_iterable(of_tasks)]
     job = Level("Job", own, view=view).without(_in_each(of_groups))
@@ -180,6 +180,11 @@ def request_in(view: Effective, *, bare: bool | None = None, strict: bool = Fals
 def _names_said(levels: Iterable[Level]) -> set[str]:
     """The names under which levels ask for something that overrides the same of a level further out."""
     return {p.tag for level in levels for p in properties_of(level.expression.root)} & OVERRIDABLE
+
+
+def _all_described(group: TaskGroupView) -> bool:
+    """Whether no task of a group is only counted, beside others that are listed."""
+    return not group.described or group.described >= int(group.value("TaskCount") or 0)
 
 
 def _in_each(names: Iterable[set[str]]) -> set[str]:

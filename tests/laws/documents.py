@@ -165,7 +165,8 @@ def _group(draw: st.DrawFn, *, alone: bool) -> list[str]:
     lines += _within("TaskDefaults", each)
     if count and draw(st.integers(0, 5)) == 0:
         for _ in range(draw(st.integers(1, count))):
-            lines += _within("Task", draw(_some([_amount("Memory", metrics=False), _gpus(metrics=False)], 2)))
+            lines += _within("Task", draw(_some([_amount("Memory", metrics=False), _gpus(metrics=False),
+                                                _durations()], 2)))
     return ["<TaskGroup>", *lines, "</TaskGroup>"] if lines else []
 
 

@@ -151,7 +151,8 @@ def _pbs(text: str) -> dict[str, str]:
 
 
 def pbspro(text: str) -> Native:
-    """pbs_resources(7B): chunks of one processor unless told; each on a host of its own with place=scatter only."""
+    """pbs_resources(7B): chunks of one processor unless told; each on a host of its own with place=scatter, or where
+    each names another one."""
     said = _pbs(text)
     whole = Native(0, 0)
     ranks = 0
@@ -165,11 +166,12 @@ def pbspro(text: str) -> Native:
                         count * bytes_of(has["mem"]) if "mem" in has else None,
                         Fraction(count * int(has["ngpus"])) if "ngpus" in has else None)
     place = said.get("place", "").split(":")
+    hosts = {host for chunk in chunks for host in re.findall(r"^1:(?:.*:)?host=([^:]+)", chunk)}
     memory = max((known for known in (bytes_of(said["mem"]) if "mem" in said else None, whole.memory,
                                       (ranks if "select" in said else whole.processors) * bytes_of(said["pmem"])
                                       if "pmem" in said else None)
                   if known is not None), default=None)
-    return replace(whole, memory=memory, nodes=whole.nodes if "scatter" in place or whole.nodes == 1 else
+    return replace(whole, memory=memory, nodes=whole.nodes if "scatter" in place or whole.nodes in (1, len(hosts)) else
                    1 if "pack" in place else None, copies=started(text),
                    disk=bytes_of(said["file"]) if "file" in said else None,
                    seconds=seconds_of(said["walltime"]) if "walltime" in said else None)

@@ -135,3 +135,22 @@ def test_the_limit_of_each_task_is_that_of_all_of_them(job: tuple[str, ...], sec
         output, findings = written(name, document)
         assert READERS[name](output).seconds == seconds
         assert {f.severity for f in findings if f.subject == "Duration"} <= {"info"}
+
+
+LISTED = "<Task><Requested><Duration>660</Duration></Requested></Task>"
+
+
+@pytest.mark.parametrize(("job", "seconds"), [
+    (("<Duration>7200</Duration>", LISTED), 7200), (("<Duration>7200</Duration>", LISTED * 2), 660),
+    (("<Duration>7200</Duration>", "", LISTED * 2), 7200), (("", LISTED * 2, "<Duration>900</Duration>"), 900)])
+def test_the_limit_of_a_listed_task_is_not_that_of_those_which_are_only_counted(job: tuple[str, ...], seconds: int
+                                                                              ) -> None:
+    """Two tasks of which one is listed with eleven minutes, or two groups one of which lists its tasks so: the job had
+    eleven minutes for two hours."""
+    document = read(job_with(*job))
+    assert request_in(document).totals.seconds == seconds
+    for name in ("slurm", "pbspro", "torque", "lsf", "sge", "flux", "htcondor", "jsdl", "psij"):
+        output, findings = written(name, document)
+        assert READERS[name](output).seconds == seconds
+        told = [f.severity for f in findings if f.subject == "Duration" and f.severity != "info"]
+        assert told == (["warning"] if job[1] == LISTED else []), name

@@ -294,7 +294,7 @@ def _packed(asking: Asking, parts: list[Part]) -> bool:
             part.nodes = part.chunks
         return False
     for part in parts if nodes == 1 else ():
-        part.nodes = None
+        part.nodes, part.tasks = None, part.tasks or part.per_node
     return nodes == 1
 
 

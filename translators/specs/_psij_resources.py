@@ -15,7 +15,7 @@ from psij import InvalidJobException, ResourceSpecV1
 from sssjob.document.element import Container, Item, Property, new_property
 from sssjob.document.held import per_of
 from sssjob.document.lexical import LexicalError
-from sssjob.document.model import Environment, Job, Requested, TaskDefaults, TaskGroup
+from sssjob.document.model import Environment, Job, Requested, Task, TaskDefaults, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Findings, Policy
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, TASK, Asked, Entry, Target, policy_of
@@ -261,9 +261,9 @@ class Resources(Asked):
 
 
 def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Policy, target: Target
-           ) -> tuple[Job, bool]:
-    """The job with its task groups as one, and whether they are equal but for TaskCount; else only the first is kept
-    (decisions 11)."""
+           ) -> tuple[Job, dict[int, Property] | None]:
+    """The job with its task groups as one, and of what its properties were made, by their identity, where the groups
+    are equal but for TaskCount; else only the first is kept (decisions 11)."""
     request = request_of(job, bare=True)
     groups = _of_one_limit(groups, request, findings, job)
     groups = _of_one_stream(groups, findings, job, policy, target)
@@ -271,13 +271,14 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
     same = all(other == first for other in others)
     total = sum(part.layout.task_total or 1 for part in request.totals.parts)
     names = f"{len(groups)} task groups"
+    origins: dict[int, Property] = {}
     if same:
         copies = request.totals.copies
         alike = copies in (1, total)        # a script starts once
         more = "" if alike else f", of which each is started, not {copies} copies"
         findings.add("SSS502" if alike else target.rule, "TaskGroup", f"{names} are asked for as one of {total} tasks"
                      + more, policy=policy_of(job, policy), path="/Job/TaskGroup[2]", item=groups[1], within=job)
-        group = TaskGroup([*(_times(i, len(groups)) for i in first), new_property("TaskCount", total)])
+        group = TaskGroup([*(_times(i, len(groups), origins) for i in first), new_property("TaskCount", total)])
         for number, unlike in enumerate(groups, 1):
             for item in unlike.items:
                 if item.tag in ("Id", "Name") and item.tag not in target.handled:
@@ -298,7 +299,7 @@ def merged(job: Job, groups: Sequence[TaskGroup], findings: Findings, policy: Po
             findings.add(target.rule, "Memory", f"Memory: as one, the {names} have the processors of the job, and with "
                          f"them {now} bytes, not {asked}", policy=policy_of(job, policy), path="/Job/TaskGroup/Memory",
                          item=item, within=job)
-    return whole, same
+    return whole, origins if same else None
 
 
 def _differing(groups: Sequence[TaskGroup]) -> list[str]:
@@ -353,7 +354,16 @@ def _of_one_limit(groups: Sequence[TaskGroup], request: Request, findings: Findi
         findings.add("SSS502", "Duration", f"Duration: {longest.text} is the longest of the task groups",
                      severity="info", path="/Job/TaskGroup/Duration", item=longest, within=job)
     limit = [] if longest is None else [Requested([longest])]
-    return [TaskGroup([*_without(g, "Duration").items, *limit], g.attributes or None, None, g.line) for g in groups]
+    return [TaskGroup([*_without(_without_limits(g), "Duration").items, *limit], g.attributes or None, None, g.line)
+            for g in groups]
+
+
+def _without_limits(group: TaskGroup) -> TaskGroup:
+    """A task group without the limits of its listed tasks, unless further ones are only counted."""
+    if len(list(group.containers("Task"))) < int(group.value("TaskCount") or 0):
+        return group
+    items = [_without(item, "Duration") if isinstance(item, Task) else item for item in group.items]
+    return TaskGroup(items, group.attributes or None, group.reference, group.line)
 
 
 def _without(scope: C, *tags: str) -> C:
@@ -379,20 +389,25 @@ def _without_count(group: TaskGroup) -> list[Any]:
     return [i for i in _without(group).items if i.tag not in ("TaskCount", "Id", "Name")]
 
 
-def _times(item: Any, count: int) -> Any:
+def _times(item: Any, count: int, origins: dict[int, Property]) -> Any:
     """What so many equal task groups ask for together: counts and amounts of a group add up, what each task, node or
-    processor has stays as it is."""
+    processor has stays as it is. origins: gets what each property was made of, by its identity."""
     if isinstance(item, Requested):
-        return Requested([_times(i, count) for i in item.items], item.attributes, None, item.line)
+        return Requested([_times(i, count, origins) for i in item.items], item.attributes, None, item.line)
     if not isinstance(item, Property):
         return item
     attributes = item.attributes
     if item.tag == "TaskDistribution" and distribution_of(item)[0] == "Geometry":
-        return _geometries(item, count)
+        origins[id(product := _geometries(item, count))] = item
+        return product
     amount = item.tag in ("NodeCount", "Processors", *COUNTED) or attributes.get("name") == "ChunkCount"
     number = number_of(item.value) if amount and per_of(attributes.get("metric")) is None else None
-    return item if number is None else item.replace(value=(
+    if number is None:
+        return item
+    product = item.replace(value=(
         str(int(number) * count) if item.tag == "Extension" else type(item.value)(number * count)))
+    origins[id(product)] = item
+    return product
 
 
 def _geometries(item: Property, count: int) -> Property:

@@ -316,9 +316,10 @@ def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, fil
     several task groups to take (None: all of them as one). What is lost is in findings.
     """
     groups = job.task_groups
-    alike = False
+    origins = None
     if group is None and len(groups) > 1:
-        job, alike = merged(job, groups, findings, policy, target)
+        job, origins = merged(job, groups, findings, policy, target)
     writing = _Writing(job, findings, policy, files or {}, target, group)
-    writing.alike = groups if alike else ()
+    if origins is not None:
+        writing.alike, writing.origins = groups, origins
     return writing.result()
