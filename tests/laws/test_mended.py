@@ -598,3 +598,35 @@ def test_tasks_of_a_geometry_that_share_processors_are_as_many_as_a_target_gives
 def test_processors_of_a_node_do_not_hide_those_of_the_job() -> None:
     job = document(in_requested('<Processors op="GE" metric="PerNode">1</Processors>', "<Processors>6</Processors>"))
     assert request_in(read(job)).totals.processors.value == 6       # type: ignore[union-attr]
+
+
+def test_tasks_of_the_one_node_that_holds_several_chunks_are_not_one_in_each() -> None:
+    """Two tasks of three processors had nine of them."""
+    job = document("<NodeCount>1</NodeCount>", CHUNKS.format(3), group(PER_NODE.format(2), each(
+        "<Processors>3</Processors>")))
+    assert "select=2:ncpus=2:mpiprocs=1+1:ncpus=2:mpiprocs=0\n" in written("pbspro", read(job))[0]
+    assert not problems("pbspro", job)
+
+
+def test_nodes_of_a_geometry_that_have_all_one_name_stay_apart() -> None:
+    """They were chunks that may all be on it, for hosts by name are apart anyway."""
+    job = document("<Node>n1</Node>", group('<TaskDistribution type="Geometry">{1}{2,3}</TaskDistribution>'))
+    assert "host=n1\n#PBS -l place=scatter\n" in written("pbspro", read(job))[0]
+    assert not offers_answered_otherwise("pbspro", job)
+
+
+@pytest.mark.parametrize(("launcher", "lines"), [("mpirun", [5]), ("single", [])])
+def test_copies_in_fewer_slots_are_told_at_the_launcher_that_starts_them(launcher: str, lines: list[int]) -> None:
+    """Four chunks with two GPUs are two slots in Flux, which was told at the GPUs alone."""
+    job = document("<Resource name='GPU'>2</Resource>", CHUNKS.format(4),
+                   f'<Extension name="Launcher" type="Scheduler">{launcher}</Extension>')
+    findings = written("flux", read(job))[1]
+    assert [f.line for f in findings if f.subject == "TaskCount" and f.severity == "warning"] == lines
+
+
+def test_what_joined_task_groups_lose_is_told_where_it_stands() -> None:
+    """GPUs of both groups are said in TaskGroupDefaults; their type was lost at the Requested of each group."""
+    alike = group(TASKS.format(2), in_requested("<Memory units='GB'>4</Memory>"))
+    job = document("<TaskGroupDefaults>", in_requested("<Resource name='GPU' type='a100'>2</Resource>"),
+                   "</TaskGroupDefaults>", alike, alike)
+    assert {f.line for f in written("psij", read(job))[1] if f.subject == "Resource/@type"} == {5}

@@ -147,6 +147,10 @@ def _gpus(asking: Asking, part: Part, gpus: Amount, size: tuple[int | None, int 
         for entry in filter(None, (gpus.entry, part.sources.get("tasks"))):
             asking.note(APPROXIMATED, entry, f"{total} GPUs in all: {total} slots with one each are written in place "
                         f"of {whole}")
+        if (launcher := next(iter(asking.under(("Launcher", "Scheduler"))), None)) is not None and not (
+                part.tasks or launcher.text == "single"):
+            asking.note(APPROXIMATED, launcher, f"TaskCount: {whole} copies are started in {total} slots, of which "
+                        "each has a GPU", subject="TaskCount")
         return total, (cpus or 1) * (whole // total), 1
     asking.dropped(gpus.entry, f"{total} GPUs cannot be shared out evenly among {whole} slots")
     return slots, cpus, None

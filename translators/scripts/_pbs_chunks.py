@@ -237,7 +237,8 @@ def write_select(asking: Asking) -> Written:
         texts = [_select(group, part) for group, part in parts]
         chunks = "+".join(t for t in texts if t)
         options = [("-l select", chunks), *outside]
-        scattered = scattered and not _ON_HOSTS.fullmatch(chunks)       # hosts by name are apart anyway
+        hosts = re.findall(r":host=([^:+]+)", chunks) if _ON_HOSTS.fullmatch(chunks) else []
+        scattered = scattered and (not hosts or len(set(hosts)) < len(hosts))       # hosts by name are apart anyway
         words = ["scatter" if scattered else "pack" if packed else ""]
     else:
         words = []
