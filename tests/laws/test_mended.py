@@ -630,3 +630,11 @@ def test_what_joined_task_groups_lose_is_told_where_it_stands() -> None:
     job = document("<TaskGroupDefaults>", in_requested("<Resource name='GPU' type='a100'>2</Resource>"),
                    "</TaskGroupDefaults>", alike, alike)
     assert {f.line for f in written("psij", read(job))[1] if f.subject == "Resource/@type"} == {5}
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbspro", "torque", "lsf"])
+def test_a_launcher_that_starts_one_copy_starts_one_of_several_groups(name: str) -> None:
+    """A copy was started for each task, and one for the group that counts none."""
+    job = document('<Extension name="Launcher" type="Scheduler">single</Extension>', group(TASKS.format(3)),
+                   group(PER_NODE.format(4)))
+    assert written(name, read(job))[0].endswith("\n/bin/step\n") and not problems(name, job)

@@ -47,10 +47,12 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quo
     names = [_nearest(group_asking, "Executable") for group_asking in groups]
     if any(not name or name.startswith("#") for name in names):
         return None
-    layouts = [part.layout for part in totals_in(first).parts]
+    totals = totals_in(first)
+    layouts = [part.layout for part in totals.parts]
     if not native and first.dialect.name not in _BY_MPIRUN:
         return None
-    if _same_commands(groups) and not any(map(_starts_once, layouts)) and not (native and _of_their_own(groups)):
+    apart = (totals.copies > 1 and any(map(_starts_once, layouts))) or (native and _of_their_own(groups))
+    if _same_commands(groups) and not apart:
         return None
     parts = [_part(first, group_asking, number, argument, quote, native, layouts[number])
              for number, group_asking in enumerate(groups)]
