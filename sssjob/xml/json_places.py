@@ -17,30 +17,31 @@ from sssjob.document.element import Container, Item, Property, Raw
 from sssjob.document.model import JobGroup
 from sssjob.xml.places import DocumentText, Place
 
-__all__ = ["JsonPlaces", "Steps"]
+__all__ = ["JsonPlaces", "Steps", "TextValue"]
 
 #: The way to a value: names of members, and numbers (from 0, as texts) of those of a list.
 Steps = Sequence[str]
 
 _LONGEST: Final = 1 << 24
+_BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _STEP: Final = re.compile(r"([^\[\]]+)(?:\[(\d+)\])?")
 
 
-class _Value:
+class TextValue:
     """A value of a text. at: the offset of its key, or its own in a list; token: it, or the bracket that opens it."""
 
     __slots__ = ("at", "members", "token")
 
     def __init__(self, at: int, token: bytes) -> None:
         self.at, self.token = at, token
-        self.members: list[tuple[str | int, _Value]] = []
+        self.members: list[tuple[str | int, TextValue]] = []
 
-    def named(self, name: str | int) -> list[_Value]:
+    def named(self, name: str | int) -> list[TextValue]:
         """The members of a name: those of a list under it, or the only members of a list of objects with that key."""
         if isinstance(name, str) and self.token == b"[":
             return [inner for _, entry in self.members for key, inner in entry.members if key == name]
-        values: list[_Value] = []
+        values: list[TextValue] = []
         for key, value in self.members:
             if key == name:
                 values += [entry for _, entry in value.members] if value.token == b"[" and isinstance(name, str) \
@@ -54,17 +55,17 @@ class _Value:
         return str(json.loads(inner.token)) if inner.token[:1] == b'"' else inner.token.decode()
 
 
-def _is_ordered(value: _Value) -> bool:
+def _is_ordered(value: TextValue) -> bool:
     """Whether a list holds the members of one container in their order, each in an object with one key."""
     return all(entry.token == b"{" and len(entry.members) == 1 for _, entry in value.members)
 
 
-def _parsed(data: bytes, start: int = 0) -> list[_Value]:
+def _parsed(data: bytes) -> list[TextValue]:
     """The outermost values of a text, which is JSON, or one JSON text after another."""
-    roots: list[_Value] = []
-    open_values: list[_Value] = []
+    roots: list[TextValue] = []
+    open_values: list[TextValue] = []
     key: tuple[str, int] | None = None
-    for match in _TOKEN.finditer(data, start):
+    for match in _TOKEN.finditer(data, len(_BOM) if data.startswith(_BOM) else 0):
         token = match[0]
         if token in b",:":
             continue
@@ -76,7 +77,7 @@ def _parsed(data: bytes, start: int = 0) -> list[_Value]:
         if outer is not None and outer.token == b"{" and key is None:
             key = str(json.loads(token)), match.start()
             continue
-        value = _Value(match.start() if key is None else key[1], token)
+        value = TextValue(match.start() if key is None else key[1], token)
         if outer is None:
             roots.append(value)
         else:
@@ -92,17 +93,18 @@ class JsonPlaces:
 
     root: of the document, None while it is read; reading: which of several objects is read then; known_as: where the
     text is no job object, the steps from the object of a job to what stands there for an item of the document, given
-    the item and its path from the job on.
+    the item and its path from the job on; values_in: the outermost values of a text that is no JSON.
     """
 
-    __slots__ = ("_known_as", "_roots", "_text", "reading", "root")
+    __slots__ = ("_known_as", "_roots", "_text", "_values_in", "reading", "root")
 
     def __init__(self, data: bytes, path: str,
-                 known_as: Callable[[Item | None, Sequence[str]], Steps] | None = None) -> None:
+                 known_as: Callable[[Item | None, Sequence[str]], Steps] | None = None,
+                 values_in: Callable[[bytes], list[TextValue]] | None = None) -> None:
         self.root: Container | Raw | None = None
         self.reading = 0
-        self._text, self._known_as = DocumentText(data, path), known_as
-        self._roots: list[_Value] | None = None
+        self._text, self._known_as, self._values_in = DocumentText(data, path), known_as, values_in or _parsed
+        self._roots: list[TextValue] | None = None
 
     def of(self, item: Item | None, within: Container | None = None, path: str = "") -> Place | None:
         """The place of an item or of what a path or pointer leads to; of what the text does not have that of what is
@@ -118,7 +120,7 @@ class JsonPlaces:
     def at(self, number: int, steps: Steps) -> Place | None:
         """The place of a value of one of several objects, counted from 0; of steps that the text does not have the last
         that it has."""
-        def value_at(root: _Value) -> _Value:
+        def value_at(root: TextValue) -> TextValue:
             """The value at the end of the steps."""
             value = root
             for step in steps:
@@ -135,12 +137,12 @@ class JsonPlaces:
         """None: JSON has no comments."""
         return []
 
-    def _place(self, search: Callable[[_Value], _Value], number: int | None = None) -> Place | None:
+    def _place(self, search: Callable[[TextValue], TextValue], number: int | None = None) -> Place | None:
         data = self._text.read()
         if not data or len(data) > _LONGEST:
             return None
         if self._roots is None:
-            roots = _parsed(data, len(b"\xef\xbb\xbf") if data.startswith(b"\xef\xbb\xbf") else 0)
+            roots = self._values_in(data)
             several = len(roots) == 1 and roots[0].token == b"["
             self._roots = [value for _, value in roots[0].members] if several else roots
         roots = self._roots
@@ -161,11 +163,11 @@ class JsonPlaces:
             at for at, job in enumerate(jobs) if _id(job) == _id(within) is not None]
         return like[0] if like else 0
 
-    def _inner(self, root: _Value, item: Item | None, within: Container | None, named: list[tuple[str, int]]
-               ) -> _Value:
+    def _inner(self, root: TextValue, item: Item | None, within: Container | None, named: list[tuple[str, int]]
+               ) -> TextValue:
         """What a path leads to in a job object."""
         value = root
-        several: list[_Value] = []      # of the step before, of which a pointer names one by its number
+        several: list[TextValue] = []      # of the step before, of which a pointer names one by its number
         for at, (name, number) in enumerate(named):
             last = at == len(named) - 1
             if name.isdigit():
@@ -188,7 +190,7 @@ class JsonPlaces:
         return value
 
 
-def _below(root: _Value, name: str) -> list[_Value]:
+def _below(root: TextValue, name: str) -> list[TextValue]:
     """The values of a name in the outermost object that has them: a request or a group may be around them."""
     layer = [root]
     while layer:

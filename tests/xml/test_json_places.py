@@ -103,6 +103,39 @@ def test_a_jobspec() -> None:
     assert ("TaskCount", 5) in {(f.subject, f.line) for f in findings}
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_jobspec_in_yaml(mark: bytes) -> None:
+    """What stands in JSON has the same lines in YAML, of which it is a form; those of blocks have theirs."""
+    assert [(f.rule, f.subject, f.line - 1) for f in told("flux-jobspec", f"# YAML\n{JOBSPEC}", "torque")] == [
+        (f.rule, f.subject, f.line) for f in told("flux-jobspec", JOBSPEC, "torque")]
+    text = """version: 1
+resources:
+  - type: slot
+    label: größe
+    count: 2
+    with:
+      - {type: core, count: -1}
+tasks: [{command: [/bin/a], slot: größe, count: {per_slot: 1}}]
+attributes:
+  system: {duration: 60, cwd: 'größe', queue: 7}
+"""
+    with pytest.raises(RejectedError) as refused:
+        get("flux-jobspec").read(mark + text.encode(), ReadContext(policy=Policy.WARN))
+    assert {(f.subject, f.line, f.column) for f in refused.value.findings if f.severity == "warning"} == {
+        ("resources[0].with[0].count", 7, 22), ("attributes.system.queue", 10, 40)}
+
+
+@pytest.mark.parametrize(("text", "place"), [
+    ("version: 1\nresources: &a []\ntasks: *a\n", (3, 8)), ("version: 1\nresources: [\n", (3, 1)),
+    ("version: 1\nresources: {}}\n", (2, 14)), ("version: 1\ntasks: !!set {a}\n", (0, 0))])
+def test_what_is_no_yaml_of_a_jobspec(text: str, place: tuple[int, int]) -> None:
+    context = ReadContext()
+    with pytest.raises(RejectedError):
+        get("flux-jobspec").read(text.encode(), context)
+    finding, = context.findings
+    assert (finding.rule, finding.subject, (finding.line, finding.column)) == ("SSS111", "YAML", place)
+
+
 def test_every_value_of_any_text_is_found() -> None:
     """Against Python's own reader: the value that begins where a pointer leads to, is the one that it means."""
     dice = random.Random(7)

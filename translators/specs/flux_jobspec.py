@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import math
 import re
 import shlex
 import signal
@@ -47,6 +46,7 @@ from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options, Unfold
+from sssjob.translators.specs._yaml import YamlFault, read_yaml, values_in
 from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["TRANSLATOR", "read", "write"]
@@ -66,7 +66,7 @@ def read(data: bytes, context: ReadContext) -> Document:
         raise UsageError(f"level is one of {', '.join(_LEVELS)}, not {level!r}")
     findings = context.findings
     value = _parsed(data, context)
-    places = findings.places = JsonPlaces(data, context.path, _known_as) if data.lstrip()[:1] == b"{" else None
+    places = findings.places = JsonPlaces(data, context.path, _known_as, None if _in_json(data) else values_in)
     lenient = context.policy in (Policy.WARN, Policy.IGNORE)
     for fault in faults(value, level):
         findings.add(REFUSED, fault.partition(":")[0], fault, severity="warning" if lenient else None,
@@ -94,8 +94,7 @@ def read(data: bytes, context: ReadContext) -> Document:
     root: Any = job
     if files:
         root = Raw("Request", {"action": "Submit"}, children=[Raw("Object", text="Job"), Raw("Data", children=[job])])
-    if places is not None:
-        places.root = root
+    places.root = root
     return Document(root, files, context.path, context.profile, findings, places=places)
 
 
@@ -122,6 +121,11 @@ def _known_as(item: Item | None, path: Sequence[str]) -> Steps:
     return _PLACES.get(item.tag if item is not None else path[-1] if path else "Job", ("resources",))
 
 
+def _in_json(data: bytes) -> bool:
+    """Whether a jobspec is JSON, else YAML."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
 def _parsed(data: bytes, context: ReadContext) -> Any:
     """JSON, else YAML."""
     findings, limits = context.findings, context.limits
@@ -131,16 +135,18 @@ def _parsed(data: bytes, context: ReadContext) -> Any:
         findings.raise_if_rejected()
     try:
         text = data.decode("utf-8-sig")
-        if text.lstrip()[:1] in ("{", "["):
+        if _in_json(data):
             return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
         if len(data) > limits.yaml_bytes:
             findings.add("SSS110", "yaml_bytes", f"more than {limits.yaml_bytes} bytes of YAML (limit yaml_bytes)")
             findings.raise_if_rejected()
-        return _yaml(text, limits.depth)
+        return read_yaml(text, limits.depth)
     except RecursionError:
         findings.add("SSS110", "depth", f"more than {limits.depth} levels (limit depth)")
     except json.JSONDecodeError as error:
         findings.add("SSS111", "JSON", error.msg, line=error.lineno, column=error.colno)
+    except YamlFault as error:
+        findings.add("SSS111", "YAML", str(error), line=error.line, column=error.column)
     except (UnicodeDecodeError, ValueError) as error:
         findings.add("SSS111", "JSON", str(error))
     findings.raise_if_rejected()
@@ -156,45 +162,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ValueError("a key stands twice in one object")
     return members
-
-
-def _yaml(text: str, depth: int) -> Any:
-    """A YAML document without aliases, which could grow without end. Raises ValueError."""
-    try:
-        import yaml
-    except ImportError:
-        raise UsageError("reading YAML needs PyYAML: pip install 'sssjob[yaml]'") from None
-
-    class Loader(yaml.SafeLoader):
-        """The types of JSON: days stay text."""
-
-    Loader.yaml_implicit_resolvers = {
-        sign: [(tag, form) for tag, form in resolvers if not tag.endswith((":timestamp", ":merge", ":value"))]
-        for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    level = 0
-    try:
-        for event in yaml.parse(text, Loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"an alias, *{event.anchor}, is not taken")
-            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if level > depth:
-                raise ValueError(f"more than {depth} levels (limit depth)")
-        value = yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        mark: Any = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"no YAML: {getattr(error, 'problem', None) or 'malformed'}{where}") from None
-    if not _is_json(value):
-        raise ValueError("a value is of no type of JSON")
-    return value
-
-
-def _is_json(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and _is_json(v) for k, v in value.items())
-    if isinstance(value, list):
-        return all(map(_is_json, value))
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 # -- writing
