@@ -149,10 +149,12 @@ _OURS: Final = ("sss", "sss-json")
 _SCRIPTS: Final = "sssjob.translators.scripts."
 
 
-def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
+def recognise(data: bytes, path: str = "-", preferred: Callable[[], str] = str) -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
-    out."""
+    out. preferred: gives the name of the one that counts of relatives that would take the same lines (empty: any)."""
     fits = _fitting(Sample(data, path))
+    if len(fits) > 1 and (name := preferred()):
+        fits.sort(key=lambda fit: fit[0].name != name)
     first = next((fit for _, fit in _meant(fits) if fit.claims and not fit.against), None) if len(fits) > 1 else None
     same = [t.name for t, fit in fits if first is not None and fit is not first and fit.claims == first.claims
             and not fit.against]
@@ -221,9 +223,10 @@ def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
     return fits[0] if len(fits) == 1 and fits[0][0].kind == "record" else None
 
 
-def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
-    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do."""
-    fits = recognise(data, path)
+def guess(data: bytes, path: str = "-", preferred: Callable[[], str] = str) -> tuple[Translator, Fit]:
+    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do.
+    preferred: as of ``recognise``."""
+    fits = recognise(data, path, preferred)
     if len(fits) == 1:
         return fits[0]
     shown = escape(path) or "-"

@@ -94,12 +94,14 @@ def hooks(texts: Sequence[str]) -> list[Hook]:
 def submitted(session: Session, name: str, executor: str, fail_fast: bool, expand_arrays: bool) -> Document:
     """The document of a file as it is to be submitted; what is lost where arrays are expanded is reported.
 
-    executor: a script that may be of its manager is taken for one where nothing else tells the format.
+    executor: a script that may be of its manager is taken for one where nothing else tells the format, and a script
+    that its manager and a relative of that would take.
     fail_fast: a failure ends the rest of its group, which the document says, so that every client keeps to it.
     expand_arrays: arrays become groups.
     """
     with bounded(name):
         data = read_bytes(name)
+    session.preferred = functools.partial(_dialect_of, executor)
     try:
         document = session.read(name, data)
     except FormatError:
@@ -110,18 +112,25 @@ def submitted(session: Session, name: str, executor: str, fail_fast: bool, expan
     return shaped(session, session.swept(document), name, fail_fast, expand_arrays)
 
 
-def _format_by(executor: str, session: Session, name: str, data: bytes) -> str:
-    """The script format of an executor's manager, which is reported, where a text may be one; else empty."""
+def _dialect_of(executor: str) -> str:
+    """The script format of an executor's manager; empty where it has none with directives."""
     from sssjob.run.native import native_of
     from sssjob.run.running import executor_of
+
+    native = native_of(executor_of(executor))
+    return native.dialect.name if native is not None and native.dialect.prefix else ""
+
+
+def _format_by(executor: str, session: Session, name: str, data: bytes) -> str:
+    """The script format of an executor's manager, which is reported, where a text may be one; else empty."""
     from sssjob.translators.recognise import as_script_of
     from sssjob.translators.registry import get
 
-    native = native_of(executor_of(executor))
-    if native is None or not native.dialect.prefix or not (why := as_script_of(data, name, native.dialect.name)):
+    dialect = _dialect_of(executor)
+    if not dialect or not (why := as_script_of(data, name, dialect)):
         return ""
-    session.recognised(name, get(native.dialect.name), why)
-    return native.dialect.name
+    session.recognised(name, get(dialect), why)
+    return dialect
 
 
 def shaped(session: Session, document: Document, name: str, fail_fast: bool, expand_arrays: bool) -> Document:

@@ -50,7 +50,8 @@ class Session:
     explain: bool = False                               # findings of kind exact are told too (decisions 15)
     brief: bool = False                                 # a line each, on a terminal too
     dead: bool = True                                   # directives that count for nothing are told too
-    source: str = AUTO                                  # the format to read
+    source: str = AUTO                                  # the format to read,
+    preferred: Callable[[], str] = str                  # and the one that is meant of those that take the same lines
     site: Site | None = None                            # what only the site knows,
     site_path: str = ""                                 # and the file that says so
     anew: bool = False                                  # files are read several times, and told of once
@@ -206,7 +207,8 @@ class Session:
 
         with bounded(name):
             taken = take(read_bytes(name) if data is None else data, name, source=source or self.source,
-                         policy=self.policy, profile=self.profile, site=self.site, options=options)
+                         policy=self.policy, profile=self.profile, site=self.site, options=options,
+                         preferred=self.preferred)
         if taken.reader.name == "sss-json" and self.profile != "liberal":
             raise UsageError(f"{escape(name)} is JSON, which has one form; --profile {self.profile} is for XML")
         if taken.reader.kind != "document":

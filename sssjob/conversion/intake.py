@@ -18,6 +18,8 @@ from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
     from sssjob.findings import Policy
@@ -42,16 +44,17 @@ class Taken:
 
 
 def take(data: bytes, path: str = "-", *, source: str = AUTO, policy: Policy | None = None, profile: str = "liberal",
-         site: Site | None = None, options: Options | None = None) -> Taken:
+         site: Site | None = None, options: Options | None = None,
+         preferred: Callable[[], str] = str) -> Taken:
     """Read a text of any format.
 
     source: the format, or ``auto``; policy, profile: as a document is read; site: what only the site knows; options:
-    of the format, which are all to be ones that it has.
+    of the format, which are all to be ones that it has; preferred: as of ``recognise``.
     Raises RejectedError where no document can be built, UsageError for a format that is unknown, not recognised or
     one of several that fit, and for an option that the format does not have.
     """
     how = Conversion(source, "sss", policy, profile, options=options or Options(), site=site)
-    reader, why = format_of(data, path, source)
+    reader, why = format_of(data, path, source, preferred)
     context = how.reading(reader, path)
     document = how.read(reader, data, context)
     how.options.check(reader.name)
@@ -85,16 +88,18 @@ def large(file: BinaryIO, path: str = "-", *, source: str = AUTO, policy: Policy
         file.seek(0)
 
 
-def format_of(data: bytes, path: str = "-", source: str = AUTO) -> tuple[Translator, str]:
-    """The format of a text and, where it was recognised, by what. XML, JSON and bytes that are no text, which nobody
-    knows, are taken for documents: their readers can tell what is wrong with them, and where. Raises UsageError."""
+def format_of(data: bytes, path: str = "-", source: str = AUTO, preferred: Callable[[], str] = str
+              ) -> tuple[Translator, str]:
+    """The format of a text and, where it was recognised, by what; of relatives the preferred one. XML, JSON and
+    bytes that are no text, which nobody knows, are taken for documents: their readers can tell what is wrong with them,
+    and where. Raises UsageError."""
     from sssjob.translators.recognise import NoFormatError, guess
     from sssjob.translators.registry import get
 
     if source != AUTO:
         return get(source), ""
     try:
-        reader, fit = guess(data, path)
+        reader, fit = guess(data, path, preferred)
     except NoFormatError:
         ours = _looks_like_ours(data)
         if not ours:

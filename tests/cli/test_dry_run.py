@@ -136,6 +136,20 @@ def test_a_script_without_directives_is_one_of_the_manager_that_is_to_run_it(hom
         assert made.stderr.startswith(f"sssjob: {script}: no format is recognised in it")
 
 
+def test_what_both_pbs_take_is_of_the_one_that_is_to_run_it(home: Path) -> None:
+    """Run on Torque it was read as PBS Pro's, so that it began elsewhere and wrote other files. What is said counts."""
+    (home / "job.pbs").write_text("#!/bin/sh\n#PBS -l ncpus=4,mem=4gb,walltime=600\nhostname\n")
+    for verb, executor, more, name, other in (
+            ("run", "pbs_classic", (), "torque", "pbspro"), ("submit", "pbs", (), "pbspro", "torque"),
+            ("run", "slurm", (), "pbspro", "torque"), ("run", "pbs_classic", ("-f", "pbspro"), "", "")):
+        dry = sssjob(home, verb, "--dry-run", "--executor", executor, *more, "job.pbs")
+        assert dry.returncode == 0, dry.stderr
+        title = "Torque" if name == "torque" else "PBS Pro"
+        assert dry.stderr.startswith(f"job.pbs: {name}: 1 line of #PBS that {title} obeys, in line 2; {other} would "
+                                     "read it too\n" if name else "job.pbs:/Job: SSS503")
+        assert ("job-job-1.out" in dry.stdout) is ((executor == "pbs_classic" and not name) or executor == "slurm")
+
+
 @pytest.mark.parametrize(("executor", "target"), [("pbs", "pbspro"), ("lsf", "lsf"), ("flux", "flux")])
 def test_the_output_file_of_a_later_task_group_is_what_convert_makes_of_it(home: Path, executor: str, target: str
                                                                            ) -> None:

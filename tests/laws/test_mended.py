@@ -615,6 +615,15 @@ def test_nodes_of_a_geometry_that_have_all_one_name_stay_apart() -> None:
     assert not offers_answered_otherwise("pbspro", job)
 
 
+def test_copies_on_fewer_tasks_than_slots_are_told_in_torque() -> None:
+    """Four copies on eight slots were read again as those of eight tasks."""
+    job = document("<NodeCount>4</NodeCount>", '<Extension name="Launcher" type="Scheduler">mpirun</Extension>',
+                   group(each("<Processors>2</Processors>")))
+    assert not copies_lost("torque", job)
+    assert [(f.line, f.message) for f in written("torque", read(job))[1] if f.severity == "warning"] == [
+        (4, "TaskCount: ppn=2 slots a node for 1 tasks")]
+
+
 @pytest.mark.parametrize(("launcher", "lines"), [("mpirun", [5]), ("single", [])])
 def test_copies_in_fewer_slots_are_told_at_the_launcher_that_starts_them(launcher: str, lines: list[int]) -> None:
     """Four chunks with two GPUs are two slots in Flux, which was told at the GPUs alone."""
