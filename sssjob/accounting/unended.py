@@ -10,13 +10,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sssjob.document.held import seconds
+from sssjob.document.inherit import Effective
 from sssjob.document.model import Job, JobDefaults
 
-__all__ = ["Ended", "Unended"]
+__all__ = ["Ended", "Unended", "run_of"]
 
 _REMEMBERED: Final = 1_000_000      # runs: that many are remembered at least, and twice as many at most
 #: Machine, Id, StartTime.
 _Key = tuple[str, str, int]
+
+
+def run_of(view: Job | Effective) -> _Key | None:
+    """The run that a record tells of; None where it does not say which."""
+    machine, ident, start = map(view.value, ("Machine", "Id", "StartTime"))
+    return (str(machine or ""), str(ident), seconds(start)) if ident is not None and isinstance(start, int) else None
 
 
 class Ended:
@@ -60,10 +67,9 @@ class Unended:
 
     def takes(self, job: Job, defaults: JobDefaults | None) -> bool:
         """Whether a job has to wait, or its run was read before; of one that has ended it is noted that it has."""
-        ident, start, state = job.value("Id"), job.value("StartTime"), job.value("State")
-        if ident is None or not isinstance(start, int) or state is None:
+        key, state = run_of(job), job.value("State")
+        if key is None or state is None:
             return False
-        key = str(job.value("Machine") or ""), str(ident), seconds(start)
         if state == "Completed":
             is_first = self._ended.first((key,))[0]
             self.again += not is_first
