@@ -48,7 +48,7 @@ def _counted(jobs: Iterable[Job], telling: Telling) -> Counter[tuple[str, str, i
     for job in jobs:
         t = Taking(job, telling)
         site, host = site_of(t), t.text("SubmitHost") or t.text("Machine")
-        used = None if job.value("State") not in ("Completed", None) else invented(t)
+        used = None if job.value("State") not in ("Completed", None) else invented(t, scaled=False)
         if site is None or host is None or used is None:
             t.lost("SSS546", "Job", "a job is left out that has not ended, or without a site, which the option site "
                    "can name, a submit host or a machine")
