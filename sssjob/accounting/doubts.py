@@ -16,7 +16,7 @@ from sssjob.accounting.amounts import Reason, energy_units
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
-from sssjob.accounting.unended import Ended, run_of
+from sssjob.document.ended import Ended
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.units import byte_factor
@@ -113,8 +113,7 @@ class RateUse:
         """Charge a job and count the rates that it met; a run that was charged before meets none."""
         priced, view = charge(job, self.rates, defaults), effective(job, defaults)
         self.jobs += 1
-        run = run_of(view)
-        if not isinstance(priced, Uncharged) and run is not None and not self._charged_runs.first((run,))[0]:
+        if not isinstance(priced, Uncharged) and self._charged_runs.again(view):
             priced = Uncharged(Reason.REPEATED, "its run was charged before")
         if isinstance(priced, Uncharged):
             self.reasons[priced.reason] += 1

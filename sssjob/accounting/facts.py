@@ -333,15 +333,15 @@ class Facts:
     def some_runs(self, attempts: str) -> tuple[Decimal, str] | None:
         """Seconds of those runs that rates charge by their ``attempts``, and what says so, where one record tells of
         all runs and of those; else None. Raises NotChargeable where none of the runs is charged."""
-        said = {name: decimal(name, item.text) for name in RUNS_APART.get(attempts, ()) for item in self.named(name)
+        seconds_by_name = {name: decimal(name, item.text) for name in RUNS_APART.get(attempts, ()) for item in self.named(name)
                 if item.attributes.get("type") == "htcondor"}
         name = next(iter(RUNS_APART.get(attempts, ())), "")
-        ran = said.pop(name, None)
+        ran = seconds_by_name.pop(name, None)
         if ran is None:
             return None
         if name == "CommittedTime" and not ran:
             raise NotChargeable(Reason.NOT_COMMITTED, f"{name} is 0: all of its runs were in vain")
-        return max(Decimal(0), ran - sum(said.values())), name
+        return max(Decimal(0), ran - sum(seconds_by_name.values())), name
 
 
 def _text(item: _Found) -> str:
