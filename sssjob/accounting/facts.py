@@ -333,9 +333,10 @@ class Facts:
     def some_runs(self, attempts: str) -> tuple[Decimal, str] | None:
         """Seconds of those runs that rates charge by their ``attempts``, and what says so, where one record tells of
         all runs and of those; else None. Raises NotChargeable where none of the runs is charged."""
-        seconds_by_name = {name: decimal(name, item.text) for name in RUNS_APART.get(attempts, ()) for item in self.named(name)
-                if item.attributes.get("type") == "htcondor"}
-        name = next(iter(RUNS_APART.get(attempts, ())), "")
+        names = RUNS_APART.get(attempts, ())
+        seconds_by_name = {name: decimal(name, item.text) for name in names for item in self.named(name)
+                           if item.attributes.get("type") == "htcondor"}
+        name = next(iter(names), "")
         ran = seconds_by_name.pop(name, None)
         if ran is None:
             return None
