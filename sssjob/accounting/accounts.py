@@ -194,13 +194,13 @@ class Accounts(Postings):
         """An account at this moment, with what covers it and what it covers. Where it has deposits with terms, all that
         was used of it is looked at."""
         with localcontext(EXACT):
-            return self._standing(account, currency, int(self._clock()), self._children(currency))
+            return self._standing(account, currency, self.now(), self._children(currency))
 
     def standings(self) -> list[Standing]:
         """All accounts, by name."""
         rows = self.store.execute("SELECT account, currency FROM accounts ORDER BY account, currency").fetchall()
         below = {currency: self._children(currency) for _, currency in rows}
-        now = int(self._clock())
+        now = self.now()
         with localcontext(EXACT):
             return [self._standing(account, currency, now, below[currency]) for account, currency in rows]
 
@@ -260,7 +260,7 @@ class Accounts(Postings):
         """End holds that are over, and take out what is left of deposits whose term is over; where a late log has used
         some of it since, that is put back. Gives what was posted."""
         with self.store.transaction(), localcontext(EXACT):
-            now = int(self._clock())
+            now = self.now()
             over = self.store.execute("SELECT entry FROM holds WHERE expires BETWEEN 0 AND ? ORDER BY entry",
                                       (now,)).fetchall()
             posted = [self._release(number) for number, in over]

@@ -1,5 +1,5 @@
 """Runs that have no charge because of another record: of a requeued job of which rates charge only the last run, Jobs
-of one Machine and one Id that started at different times; and of a run that several records tell of, all but the first.
+of one Machine, Id and User that started at different times; and of a run of which several records tell, all but one.
 
 A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``earlier_runs``
 is for a document, which is; ``LastRuns`` is for totals; ``settled`` and ``settle`` are for charge tables, of which a
@@ -20,7 +20,7 @@ from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch, shown
-from sssjob.accounting.unended import Ended
+from sssjob.document.ended import Ended
 from sssjob.document.held import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobDefaults
@@ -33,7 +33,10 @@ __all__ = ["EARLIER", "LastRuns", "earlier_runs", "last_runs", "settle", "settle
 
 #: Why a run is not charged.
 EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
-_MACHINE, _ID, _START, _CHARGE, _REASON = map(list(COLUMNS).index, ("machine", "id", "start", "charge", "reason"))
+_MACHINE, _ID, _USER, _START, _CHARGE, _REASON = map(
+    list(COLUMNS).index, ("machine", "id", "user", "start", "charge", "reason"))
+#: The same of jobs.
+_RUN: Final = ("Machine", "Id", "User", "StartTime")
 
 
 class _Runs:
@@ -42,16 +45,17 @@ class _Runs:
 
     def __init__(self) -> None:
         self.earlier: set[int] = set()
-        self._last: dict[tuple[str, str], tuple[int, int]] = {}
+        self._last: dict[tuple[str, str, str], tuple[int, int]] = {}
         self._seen = self._settled = 0
 
-    def add(self, machine: object, ident: object, start: object) -> None:
-        """Take the next run; one without Id or StartTime is no run of another one's job. Blanks at the ends of texts
-        do not count, as in a document."""
+    def add(self, machine: object, ident: object, user: object, start: object) -> None:
+        """Take the next run; one without Id or StartTime is no run of another one's job, nor is one of another user,
+        whose Id has come round. Blanks at the ends of texts do not count, as in a document."""
         number, self._seen = self._seen, self._seen + 1
         if not isinstance(ident, str) or not ident.strip() or not isinstance(start, int):
             return
-        run, key = (seconds(start), number), (str(machine or "").strip(), ident.strip())
+        run = seconds(start), number
+        key = str(machine or "").strip(), ident.strip(), str(user or "").strip()
         other = self._last.setdefault(key, run)
         if other is not run:
             first, self._last[key] = sorted((run, other))
@@ -60,8 +64,9 @@ class _Runs:
     # -- of tables
     def look(self, some: Batch) -> None:
         """Take the rows of a batch."""
-        columns = (zip(*((row[_MACHINE], row[_ID], row[_START]) for row in some.rows), strict=True)
-                   if isinstance(some, RowBatch) else (some.column(at).to_pylist() for at in (_MACHINE, _ID, _START)))
+        places = _MACHINE, _ID, _USER, _START
+        columns = (zip(*([row[at] for at in places] for row in some.rows), strict=True)
+                   if isinstance(some, RowBatch) else (some.column(at).to_pylist() for at in places))
         for run in zip(*columns, strict=True):
             self.add(*run)
 
@@ -91,6 +96,10 @@ class _Charged:
                 if is_charged and ident is not None and start is not None}
         return {number for number, first in zip(runs, self._charged.first(runs.values()), strict=True) if not first}
 
+    def settled(self, some: Batch, rates: RateSet, tally: Tally) -> Batch:
+        """The same rows, none with a charge for a run that was charged before; the tally follows."""
+        return _given_up(some, self.again(some), Reason.REPEATED, rates, tally)
+
 
 def _given_up(some: Batch, numbers: Collection[int], reason: Reason, rates: RateSet, tally: Tally) -> Batch:
     """The rows of a batch, some of them without their charge for a reason; the tally follows."""
@@ -114,7 +123,7 @@ class LastRuns:
         """Take the next job with the defaults beside it."""
         job, defaults = pair
         view = effective(job, defaults)
-        self._runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
+        self._runs.add(*map(view.value, _RUN))
         pickle.dump((job, defaults), self._file, pickle.HIGHEST_PROTOCOL)
         self._count += 1
 
@@ -139,7 +148,7 @@ def earlier_runs(document: Document | Large, rates: RateSet) -> set[int]:
     if rates.attempts == "last":
         for job, defaults in document.jobs():
             view = effective(job, defaults)
-            runs.add(view.value("Machine"), view.value("Id"), view.value("StartTime"))
+            runs.add(*map(view.value, _RUN))
     return runs.earlier
 
 
@@ -147,9 +156,9 @@ def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str 
     """The batches of one charge table, in which each run is charged once; where the rates charge the last run only,
     they wait in a temporary file until all are there. tally: of all of them, right when they are through; folder: of
     the file."""
+    once = _Charged()
     if rates.attempts != "last":
-        once = _Charged()
-        yield from (_given_up(some, once.again(some), Reason.REPEATED, rates, tally) for some in batches)
+        yield from (once.settled(some, rates, tally) for some in batches)
         return
     runs, count = _Runs(), 0
     with TemporaryFile(prefix=".sssjob-", dir=folder) as file:
@@ -159,21 +168,22 @@ def settled(batches: Iterable[Batch], rates: RateSet, tally: Tally, folder: str 
             count += 1
         file.seek(0)
         for _ in range(count):
-            yield runs.settled(pickle.load(file), rates, tally)
+            yield once.settled(runs.settled(pickle.load(file), rates, tally), rates, tally)
 
 
 def settle(files: Sequence[tuple[str, str]], rates: RateSet, tally: Tally, privacy: Privacy | None = None) -> None:
     """Make charge tables of some that are there: (Parquet file, the one that it becomes, maybe the same). tally: of all
     of them; privacy: what may be shown in those that are made."""
+    once = _Charged()
     if rates.attempts == "last":
         runs = _Runs()
         for path, _ in files:
             for some in batches_of(path):
                 runs.look(some)
         for path, target in files:
-            _rewrite(path, target, lambda some: runs.settled(some, rates, tally), rates, privacy)
+            _rewrite(path, target, lambda some: once.settled(runs.settled(some, rates, tally), rates, tally), rates,
+                     privacy)
         return
-    once = _Charged()
     for path, target in files:
         again = [once.again(some) for some in batches_of(path)]
         if path != target or any(again):

@@ -312,7 +312,7 @@ class Charging(Accounts):
 
     def _priced(self, new: _Record, key: Key, runs: _Runs, work: _Work) -> Priced | Uncharged:
         """What a record comes to by the rates that hold for it."""
-        if work.rates.attempts == "last" and any(start > key[2] for start in runs):
+        if work.rates.attempts == "last" and any(start > key[2] for start in self._attempts(runs, new.said.user)):
             return Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
         rates = self._by(new, work)
         of_rates = id(rates), work.running
@@ -320,10 +320,15 @@ class Charging(Accounts):
             self._plans[of_rates] = rates, Plans(rates, running=work.running)
         return self._plans[of_rates][1].priced(new.said.subject)
 
+    def _attempts(self, runs: _Runs, user: str) -> dict[int, int]:
+        """Of runs with one Machine and Id those of one job: its user's; StartTime and number of the entry. An Id that
+        has come round is another user's, sooner or later."""
+        return {start: number for start, (number, *_) in sorted(runs.items()) if self.entry(number).user_name == user}
+
     def _post_charge(self, new: _Record, key: Key, priced: Priced, runs: _Runs, work: _Work) -> Entry:
         """Post a charge; earlier attempts are given back where only the last one counts."""
         if work.rates.attempts == "last":
-            for start, (number, *_) in sorted(runs.items()):
+            for start, number in self._attempts(runs, new.said.user).items():
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
         if self._held and new.over:

@@ -46,11 +46,12 @@ def value_of(job: Job, name: str) -> str:
     if name in DERIVED:
         return DERIVED[name](job)
     tag, _, subname = name.partition(":")
+    subname = subname.casefold()        # HTCondor's attributes are of any case
     for container in (job, job.delivered, job.requested):
         for item in () if container is None else container.all(tag):
             if not subname:
                 return item.text.strip() or ABSENT
-            if item.get("name") == subname:
+            if (item.get("name") or "").casefold() == subname:
                 return (item.get("type") or item.text if tag == "Resource" else item.text).strip() or ABSENT
     return ABSENT
 

@@ -16,6 +16,7 @@ from sssjob.accounting.amounts import Reason, energy_units
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
+from sssjob.document.ended import Ended
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.units import byte_factor
@@ -102,23 +103,26 @@ class RateUse:
     reasons: Counter[str] = field(default_factory=Counter)
     seen: dict[str, Counter[str]] = field(default_factory=dict)
     _paths: dict[int, str] = field(default_factory=dict)
+    _charged_runs: Ended = field(default_factory=Ended)
 
     def __post_init__(self) -> None:
         self._paths = {id(rate): path for path, rate in self.rates.paths}
         self.met.update(dict.fromkeys(self._paths.values(), 0))
 
     def add(self, job: Job, defaults: JobDefaults | None) -> Charge | Uncharged:
-        """Charge a job and count the rates that it met."""
-        priced = charge(job, self.rates, defaults)
+        """Charge a job and count the rates that it met; a run that was charged before meets none."""
+        priced, view = charge(job, self.rates, defaults), effective(job, defaults)
         self.jobs += 1
+        if not isinstance(priced, Uncharged) and self._charged_runs.again(view):
+            priced = Uncharged(Reason.REPEATED, "its run was charged before")
         if isinstance(priced, Uncharged):
             self.reasons[priced.reason] += 1
             if priced.reason == Reason.NOTHING_PRICED:
-                self._look(Facts(effective(job, defaults), "Delivered"))
+                self._look(Facts(view, "Delivered"))
             return priced
         self.charged += 1
         self.met.update({self._paths[id(item.of)] for item in priced.items if id(item.of) in self._paths})
-        self._look(Facts(effective(job, defaults), "Delivered"))
+        self._look(Facts(view, "Delivered"))
         return priced
 
     def _look(self, facts: Facts) -> None:

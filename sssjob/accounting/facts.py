@@ -26,7 +26,7 @@ if TYPE_CHECKING:       # a charge asks for nothing
     from sssjob.accounting.asked import AskedAmounts
     from sssjob.request.levels import Request
 
-__all__ = ["RATES_RULE", "Facts", "Lookups", "Note", "Slot"]
+__all__ = ["RATES_RULE", "RUNS_APART", "Facts", "Lookups", "Note", "Slot"]
 
 Slot = Literal["Delivered", "Requested"]
 #: Rule of what is assumed because of what rates ask for; all else that is assumed is of the job alone.
@@ -49,6 +49,9 @@ _WHOLE: Final = (None, "Total", *PER)
 #: held at its peak has to be there for it, whatever it used on average or at least.
 _METRICS: Final = (_WHOLE, ("Max",))
 _Found = Property | Raw
+#: What HTCondor says of some runs in the record of all of them, by the attempts that rates charge: how long these took,
+#: and for how long of that they were suspended.
+RUNS_APART: Final = {"committed": ("CommittedTime", "CommittedSuspensionTime"), "last": ("LastRemoteWallClockTime",)}
 
 
 @dataclass(slots=True)
@@ -326,6 +329,20 @@ class Facts:
         if ran < 0:
             raise NotChargeable(Reason.TIMES_CONTRADICTORY, f"suspended for longer than the {end - start} s it took")
         return Decimal(ran)
+
+    def some_runs(self, attempts: str) -> tuple[Decimal, str] | None:
+        """Seconds of those runs that rates charge by their ``attempts``, and what says so, where one record tells of
+        all runs and of those; else None. Raises NotChargeable where none of the runs is charged."""
+        names = RUNS_APART.get(attempts, ())
+        seconds_by_name = {name: decimal(name, item.text) for name in names for item in self.named(name)
+                           if item.attributes.get("type") == "htcondor"}
+        name = next(iter(names), "")
+        ran = seconds_by_name.pop(name, None)
+        if ran is None:
+            return None
+        if name == "CommittedTime" and not ran:
+            raise NotChargeable(Reason.NOT_COMMITTED, f"{name} is 0: all of its runs were in vain")
+        return max(Decimal(0), ran - sum(seconds_by_name.values())), name
 
 
 def _text(item: _Found) -> str:

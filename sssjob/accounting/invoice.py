@@ -91,7 +91,7 @@ def period_of(text: str, zone: tzinfo) -> tuple[int, int]:
 def invoice(ledger: Ledger, account: str, currency: str, period: str, zone: tzinfo, *,
             by: tuple[str, ...] = ("Queue",)) -> Invoice:
     """What an account has to pay for a period, by when its jobs ended. zone: of the period's borders; by: properties
-    that lines are told apart by. Raises LedgerError, UsageError, ValueError."""
+    that lines are told apart by. Raises LedgerError (the period has not begun), UsageError, ValueError."""
     since, until = period_of(period, zone)
     names = tuple(map(dimension, by))
     bill = Invoice(account, currency, period, since, until, (ledger.closed() or 0) >= until, names)
@@ -110,6 +110,8 @@ def invoice(ledger: Ledger, account: str, currency: str, period: str, zone: tzin
                 bill.corrections.append(entry)
             else:
                 _take(lines, first, entry, names)
+    if not (lines or bill.corrections) and since > ledger.now():
+        raise LedgerError(f"{period} has not begun, and nothing is to be paid for it")
     bill.lines = sorted((line for line in lines.values() if line.jobs or line.amount),
                         key=lambda line: (-line.amount, line.key))
     return bill

@@ -299,7 +299,7 @@ class Ledger(Charging):
             raise LedgerError(f"no hold: {quoted.reason} ({quoted.detail})")
         account = self._owner(Said(whole), owner)
         with self.store.transaction():
-            now = int(self._clock())
+            now = self.now()
             old = self.store.one("SELECT entry, expires FROM holds WHERE machine = ? AND job = ?", (machine, ident))
             if old is not None and not 0 <= old[1] <= now:
                 raise LedgerError(f"entry {old[0]} holds for job {escape(ident, 60)} already")
@@ -372,7 +372,7 @@ class Ledger(Charging):
         now."""
         usages: dict[tuple[str, str], Usage] = {}
         uses: defaultdict[tuple[str, str], list[tuple[int, Decimal]]] = defaultdict(list)
-        now = int(self._clock())
+        now = self.now()
         with localcontext(EXACT):
             for entry in self.entries():
                 if not entry.account:           # it is about all of them

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, auto
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from sssjob.accounting.arithmetic import ROUNDINGS, Formula, formula, quotient
 from sssjob.accounting.entries import encoded
-from sssjob.accounting.facts import Lookups
+from sssjob.accounting.facts import RUNS_APART, Lookups
 from sssjob.accounting.pricing import Charge, Uncharged, additive, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.document.element import Property
@@ -31,8 +32,9 @@ from sssjob.document.outlines import Outline, OutlinedJob, Outlines
 
 __all__ = ["Plans", "PricePlan", "PriceShape", "Priced", "open_numbers", "plan_of"]
 
-#: Names that are looked for by what is no price: of elements of an array, and of a promise.
-_APART: Final = ("ArrayElement", "Quote")
+#: Names that are looked for by what is no price: of elements of an array, and of a promise; and by which another
+#: duration is charged than the job's.
+_APART: Final = ("ArrayElement", "Quote", *chain.from_iterable(RUNS_APART.values()))
 _MOST_AMOUNT: Final = 10**30        # of an amount that is filled in
 _DIGITS: Final = 30                 # before or behind the point of one
 _MOST_CHARGE: Final = 10**60        # of a charge

@@ -81,6 +81,10 @@ class Postings:
         self._held: set[str] = set()    # ids of jobs and arrays that something is held for
         self._over: dict[tuple[str, str], set[int]] = {}    # by array (Machine, id): elements that have ended
 
+    def now(self) -> int:
+        """Epoch seconds."""
+        return int(self._clock())
+
     def _given_back(self, number: int) -> Decimal:
         """Refunded or reversed of a charge."""
         if self._unwritten is not None:
@@ -117,7 +121,7 @@ class Postings:
         if entry.account not in {statement.text(owner) for owner in OWNERS}:
             return rates
         start, expires = statement.job.value("StartTime"), entry.document.get("expires")
-        at = seconds(start) if isinstance(start, int) else int(self._clock())
+        at = seconds(start) if isinstance(start, int) else self.now()
         return rates if expires is not None and at >= expires else self.rates(str(entry.document["rates"]))
 
     def _end_hold(self, key: Key, statement: Said) -> None:
@@ -218,7 +222,7 @@ class Postings:
             closed = self.closed()
             if closed is not None and until <= closed:
                 raise LedgerError(f"the books are closed up to {shown(closed)} already")
-            if until > int(self._clock()):
+            if until > self.now():
                 raise LedgerError("the books are closed when the time is over")
             self._note(CLOSED, str(until))
             return self._post(Entry(0, 0, "closing", "", "", Decimal(0),
@@ -276,7 +280,7 @@ class Postings:
         if self._unwritten is None:
             with self._together():
                 return self._post(entry)
-        batch, now, document = self._unwritten, int(self._clock()), entry.document
+        batch, now, document = self._unwritten, self.now(), entry.document
         if batch.closed is not None and entry.kind in ABOUT_RUNS and \
                 entry._replace(time=now).moment("end") < batch.closed:
             document = {**document, "booked": batch.closed}

@@ -173,6 +173,8 @@ class _Pricing:
         facts = self.facts
         if facts.slot == "Delivered":
             self._ended()
+            if (some_runs := facts.some_runs(self.rates.attempts)) is not None:
+                self.whole = self._charged(*some_runs)
         shares = self._shares()
         span = sum(share.seconds for share in shares)
         timed = []

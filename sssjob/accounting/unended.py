@@ -6,46 +6,12 @@ ended waits until all are read, and counts where none tells the end of that run,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
-from sssjob.document.held import seconds
+from sssjob.document.ended import Ended, Run, run_of
 from sssjob.document.model import Job, JobDefaults
 
-__all__ = ["Ended", "Unended"]
-
-_REMEMBERED: Final = 1_000_000      # runs: that many are remembered at least, and twice as many at most
-#: Machine, Id, StartTime.
-_Key = tuple[str, str, int]
-
-
-class Ended:
-    """The last million or two of the runs whose end was told."""
-
-    def __init__(self) -> None:
-        self._runs, self._older = set[int](), set[int]()
-
-    def first(self, keys: Iterable[_Key]) -> list[bool]:
-        """Of each run whether its end is told for the first time."""
-        ends, runs, older = list(map(hash, keys)), self._runs, self._older
-        new = set(ends)
-        if len(new) == len(ends) and new.isdisjoint(runs) and new.isdisjoint(older):
-            are_first = [True] * len(ends)
-        else:
-            new = {run for run in new if run not in runs and run not in older}
-            still_new = new.copy()
-            are_first = []
-            for run in ends:
-                are_first.append(run in still_new)
-                still_new.discard(run)
-        runs |= new
-        if len(runs) >= _REMEMBERED:
-            self._runs, self._older = set(), runs
-        return are_first
-
-    def __contains__(self, key: object) -> bool:
-        run = hash(key)
-        return run in self._runs or run in self._older
+__all__ = ["Unended"]
 
 
 class Unended:
@@ -54,16 +20,15 @@ class Unended:
 
     def __init__(self, ended: Ended) -> None:
         self._ended = ended
-        self._waiting: dict[_Key, tuple[Job, JobDefaults | None]] = {}
+        self._waiting: dict[Run, tuple[Job, JobDefaults | None]] = {}
         self.again = 0
         """Records so far of runs of which another one tells as much, or more; right after ``rest``."""
 
     def takes(self, job: Job, defaults: JobDefaults | None) -> bool:
         """Whether a job has to wait, or its run was read before; of one that has ended it is noted that it has."""
-        ident, start, state = job.value("Id"), job.value("StartTime"), job.value("State")
-        if ident is None or not isinstance(start, int) or state is None:
+        key, state = run_of(job), job.value("State")
+        if key is None or state is None:
             return False
-        key = str(job.value("Machine") or ""), str(ident), seconds(start)
         if state == "Completed":
             is_first = self._ended.first((key,))[0]
             self.again += not is_first

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sssjob.cli._files import emit
+from sssjob.cli._findings import say
 from sssjob.cli._ledger import moment_of, opened_ledger, place, plain, reason, timezone, told, unit_of
 from sssjob.cli._options import output_option, zone_of
 from sssjob.errors import UsageError
@@ -69,6 +70,8 @@ def invoice(account: str, period: str, target: str, currency: str | None, by: tu
         except (ValueError, OverflowError) as error:
             raise UsageError(str(error)) from None
     emit(_written(bill, target, zone, seller or "", font), output)
+    if not (bill.closed or as_json):
+        say(f"the books of {period} are open: the invoice may change until sssjob ledger close")
     return 0
 
 

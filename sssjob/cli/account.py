@@ -15,7 +15,7 @@ import click
 
 from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, logs_of, once
-from sssjob.cli._findings import problem, width
+from sssjob.cli._findings import problem, say, width
 from sssjob.cli._jobs import jobs_of
 from sssjob.cli._options import Session, bounded, common, format_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
@@ -261,6 +261,8 @@ def _print(session: Session, totals: Totals, uncharged: Counter[str], unsaid: Co
         names = len(totals.by) + bool(groups[0].period)
         most = width(sys.stdout) if sys.stdout.isatty() else sys.maxsize       # what reads a pipe wants whole names
         emit("".join(f"{line}\n" for line in table(rows, titles, most, texts=names)))
+    elif (totals.where or totals.bounded) and not session.quiet:
+        say("no job that ran is as --where, --since and --until say")
     for why, count in sorted(totals.left_out.items()):
         problem(f"{count} job{'s' * (count != 1)} left out: {why}", as_json=False)
     for why, count in sorted(uncharged.items()):

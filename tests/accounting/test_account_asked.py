@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sssjob.accounting.dimensions import value_of
 from sssjob.accounting.totals import OTHER, Sums, Totals
+from sssjob.document.element import Property
 from sssjob.errors import UsageError
 from sssjob.xml.reader import read_document
 from tests.accounting.conftest import Command
@@ -140,6 +141,24 @@ def test_the_command(account: Command) -> None:
     for wrong in ("--sort size", "--top 0", "--where x", "--since never"):
         answer = account(f"-f pbs-acct log {wrong}")
         assert (answer.code, answer.out) == (2, ""), wrong
+
+
+@pytest.mark.parametrize("name", ["SiteName", "sitename", "SITENAME"])
+def test_an_extension_in_any_case(name: str) -> None:
+    """HTCondor's attributes have none, and readers keep them in small letters."""
+    one = job(user="a")
+    one.items.append(Property("Extension", "x", {"name": "sitename", "type": "htcondor"}))
+    assert value_of(one, f"Extension:{name}") == "x"
+    assert Totals(where=[f"extension:{name}=x"]).add(one)
+
+
+@pytest.mark.parametrize("chosen", ["--where User=U1", "--since 2099-01-01T00:00Z", "--until 1980-01-01 --spread"])
+def test_a_report_of_nothing_says_so(account: Command, chosen: str) -> None:
+    """A value in another case left nothing, and nothing was printed."""
+    answer = account(f"-f pbs-acct log {chosen}")
+    assert (answer.code, answer.out) == (0, "")
+    assert "\nno job that ran is as --where, --since and --until say\n" in answer.err
+    assert "no job that ran" not in account(f"-f pbs-acct log {chosen} -q").err
 
 
 @pytest.mark.parametrize(("asked", "held", "figures"), [

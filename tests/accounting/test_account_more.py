@@ -120,6 +120,26 @@ def test_only_the_last_attempt_is_charged(sssjob: Command, tmp_path: Path, order
     assert sum(Decimal(charge[""]) for charge in charges if isinstance(charge, dict)) == 20
 
 
+@pytest.mark.parametrize("order", ["01", "10"])
+@pytest.mark.parametrize("door", ["account", "charge", "documents", "ledger"])
+def test_an_id_that_has_come_round_is_no_attempt(sssjob: Command, tmp_path: Path, door: str, order: str) -> None:
+    """Managers begin to count anew: whoever has the number next must not take the charge of its last user back."""
+    rows = [row(7, "01T22:00:00", "01T23:00:00", 1), row(7, "03T00:00:00", "03T03:00:00", 3, user="v")]
+    (tmp_path / "log").write_text("".join([HEADER, *(rows[int(n)] for n in order)]))
+    (tmp_path / "last.toml").write_text('name = "s"\nversion = "1"\nattempts = "last"\nrate = [{ type = "VBR", '
+                                        'name = "Processors", rate = 1, per = "hour" }]\n')
+    log: tuple[str, ...] = ("-f", "sacct", "--option", "timezone=UTC", "log")
+    if door == "documents":
+        assert sssjob("convert", "-t", "sss", *log, "-o", "jobs.xml").code == 0
+        log = ("jobs.xml",)
+    doors = {"documents": ["charge"], "ledger": ["ledger", "charge"]}
+    answer = sssjob(*doors.get(door, [door]), *log, "--rates", "last.toml")
+    assert answer.code == 0 and "earlier-attempt" not in answer.err + answer.out
+    if door == "ledger":
+        kinds = [json.loads(line)["kind"] for line in sssjob("ledger", "list", "--json").out.splitlines()]
+        assert kinds == ["charge", "charge"]
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu"])
 @settings(max_examples=examples(20), deadline=None)
 @given(every=st.sampled_from(("hour", "day", "week", "month", "year")),

@@ -303,7 +303,7 @@ def by_document(data: bytes, rates: RateSet) -> list[tuple[object, ...]]:
                for number, (job, defaults) in enumerate(document.jobs())]
     runs, rows = set(), list[tuple[object, ...]]()
     for job, made in charges:
-        run = str(job.id).strip(), job.start_time
+        run = str(job.value("Machine") or "").strip(), str(job.id).strip(), job.start_time
         rows.append((job.id, None, str(made.reason)) if isinstance(made, Uncharged) else
                     (job.id, None, "repeated") if run in runs else (job.id, made.amount, ""))
         runs.update([run] if isinstance(made, Charge) and job.start_time is not None else [])

@@ -122,7 +122,8 @@ def test_the_commands(ledger: Command, tmp_path: Path) -> None:
     ledger("deposit chem 9 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     made = ledger("invoice chem 1970-01")
-    assert made == (0, "Queue,jobs,processor_h,amount,entry,job,why\n-,1,2.00,1.00,,,\n,,,1.00,,,to be paid\n", "")
+    assert made == (0, "Queue,jobs,processor_h,amount,entry,job,why\n-,1,2.00,1.00,,,\n,,,1.00,,,to be paid\n",
+                    "the books of 1970-01 are open: the invoice may change until sssjob ledger close\n")
     assert ledger("close 1970-02-01T00:00:00Z") == (0, "3: closing of the books up to 1970-02-01T00:00:00Z\n", "")
     assert ledger("refund 2 0.25 --reason", "=broken <node>").code == 0
     assert json.loads(ledger("invoice chem 1970-01 --json").out)["closed"] is True
@@ -133,7 +134,10 @@ def test_the_commands(ledger: Command, tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "Corrections of earlier periods" in page and "=broken &lt;node&gt;" in page
     assert "The books of this period are open" in page and "://" not in page
-    assert "are open" not in ledger("invoice chem 1970-01 -t html").out
+    closed = ledger("invoice chem 1970-01 -t html")
+    assert "are open" not in closed.out + closed.err
+    assert ledger("invoice chem 2999-01") == (
+        1, "", "sssjob: 2999-01 has not begun, and nothing is to be paid for it\n")
     assert [a["account"] for a in map(json.loads, ledger("balance --json").out.splitlines())] == ["chem"]
     assert ledger("verify").code == 0
     for wrong in ("invoice chem 1970-1", "invoice nobody 1970-01", "invoice chem 1970-01 --by Nothing",

@@ -201,6 +201,32 @@ def test_a_queue_may_be_called_like_a_property() -> None:
     alike(jobs, rate_set("VBR Processors 1\nNBM Queue=Duration 2"))
 
 
+RUNS = ('ClusterId = 7\nProcId = {n}\nJobUniverse = {universe}\nJobStatus = 4\nJobStartDate = 1700000000\n'
+        "CompletionDate = 1700009000\nNumJobStarts = 3\nCpusProvisioned = 2\nRemoteWallClockTime = {wall}\n{more}\n\n")
+
+
+@pytest.mark.parametrize(("attempts", "universe", "more", "seconds"), [
+    ("all", 5, "CommittedTime = 300\nLastRemoteWallClockTime = 200.0", "wall"),
+    ("committed", 5, "CommittedTime = 300\nLastRemoteWallClockTime = 200.0\nCommittedSuspensionTime = 0", 300),
+    ("committed", 5, "CommittedTime = 300\nCommittedSuspensionTime = 20", 280),
+    ("committed", 5, "CommittedSuspensionTime = 20", "wall"),
+    ("committed", 5, "CommittedTime = 0", "not-committed"), ("committed", 9, "CommittedTime = 0", "wall"),
+    ("committed", 5, "CommittedTime = -4", "negative"), ("committed", 5, 'CommittedTime = "x"', "not-a-number"),
+    ("last", 5, "CommittedTime = 300\nLastRemoteWallClockTime = 200.0", 200), ("last", 5, "", "wall")])
+def test_one_record_of_several_runs(attempts: str, universe: int, more: str, seconds: int | str) -> None:
+    """HTCondor tells all runs of a job in one ad: rates for the last or the committed ones charged all of them."""
+    walls = (9000, 300, 8000, 200, 7000)
+    ads = "".join(RUNS.format(n=n, universe=universe, wall=wall, more=more) for n, wall in enumerate(walls))
+    translator = get("htcondor-history")
+    assert isinstance(translator, RecordTranslator) and translator.stream is not None
+    jobs = list(translator.stream(io.BytesIO(ads.encode()), ReadContext(options={"machine": "m"})))
+    rates = rate_set(f'attempts = "{attempts}"\nVBR Processors 1')
+    alike(jobs * 2, rates)
+    prices = [by_pricing(job, rates) for job in jobs]
+    assert [price.reason if isinstance(price, Uncharged) else price.amount for price in prices] == [
+        {"wall": 2 * wall}.get(seconds, seconds) if isinstance(seconds, str) else 2 * seconds for wall in walls]
+
+
 # --- entries ------------------------------------------------------------------------------------------------------
 
 def entries(path: Path, data: str, rates: RateSet, *, by_values: bool = False) -> list[tuple[Any, ...]]:

@@ -207,6 +207,18 @@ def test_rates_of_which_none_prices_anything() -> None:
         "rate[1]: NBM Queue=STD was met by none of 1 jobs; did you mean Queue std, which 1 of them have?"]
 
 
+def test_a_run_meets_rates_once() -> None:
+    """Days of a log overlap: rates seemed to be met by more jobs than there were."""
+    usage = RateUse(rate_set("VBR Processors 1"))
+    runs = ("<Id>1</Id><StartTime>5</StartTime>", "<Id>1</Id><StartTime>9</StartTime>", "<Id>2</Id>")
+    for run in [*runs, *runs]:
+        (one, defaults), = document(f"<State>Completed</State><Processors>1</Processors><Duration>9</Duration>{run}"
+                                    ).jobs()
+        usage.add(one, defaults)
+    assert (usage.jobs, usage.charged, dict(usage.reasons), dict(usage.met)) == (
+        6, 4, {"repeated": 2}, {"rate[0]": 4})
+
+
 def test_lists_of_another_time_are_not_doubtful() -> None:
     rates = rate_set(LISTS.format("") + '[quote.q]\nrate = [{ type = "VBR", name = "Processors", rate = 3 }]\n')
     usage = RateUse(rates)

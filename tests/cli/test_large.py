@@ -38,7 +38,7 @@ def group(jobs: int, more: str = "") -> str:
 
 DOCUMENTS = {
     "plain": group(9), "late": group(5, LATE), "twice": group(3, JOB.format(n=2, user=1, start=7, end=9)),
-    "again": group(3, JOB.format(n=2, user=1, start=1_600_000_002, end=1_700_000_000)),
+    "again": group(3, JOB.format(n=2, user=2, start=1_600_000_002, end=1_700_000_000)),
     "unknown": group(3, "  <Job>\n    <Colour>red</Colour>\n  </Job>\n"),
     "charged": group(3, "  <Job>\n    <Id>c</Id>\n    <Charge>7</Charge>\n    <Delivered><Processors>1</Processors>"
                         "<Duration>5</Duration></Delivered>\n  </Job>\n"),

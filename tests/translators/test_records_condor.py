@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
-from sssjob.document.model import Job
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
 from sssjob.translators import get
-from sssjob.translators.base import ReadContext
+from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import recognise
-from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.translators.records.base import Counts, RecordTranslator, leaf
 from sssjob.xml.writer import write_document
 
 SAMPLES = os.environ.get("SSSJOB_SAMPLES")
@@ -128,6 +129,23 @@ def test_the_extract_with_bars(line: str) -> None:
     assert delivered(job) == {"Processors": "4", "Duration": "1000", "Memory": "2048"}
     assert (counts.given, findings) == (1, [])
     assert [p.text for p in job.all("Extension") if p.get("name") == "cputmult"] == (["1.5"] if "1.5" in line else [])
+
+
+@pytest.mark.parametrize(("factor", "target", "durations"), [
+    ("1.5", "apel", ["1500", "780"]), ("1.5", "apel-summary", ["1500", "780"]), ("1.5", "car", ["PT1500S", "PT780S"]),
+    ("1.5", "ur2", ["PT1000S", "PT520S"]), ("1.0", "apel", ["1000", "520"]), ("0.3335", "apel", ["334", "173"]),
+    ("-2", "apel", ["1000", "520"]), ("1e9", "apel", ["1000", "520"]), ("x", "apel", ["1000", "520"])])
+def test_the_multiplier_of_the_extract(factor: str, target: str, durations: list[str]) -> None:
+    """APEL's own parser multiplies durations by it; records for the same receiver said less."""
+    jobs, *_ = read(EXTRACT.replace("|4\n", f"|4|{factor}\n"))
+    context = WriteContext(options={"site": "S"})
+    text = get(target).write(Document(JobGroup([leaf("Id", "g"), *jobs])), context)
+    shown = re.findall(r"(?:Wall|Cpu)Duration(?::| [^>]*>|>) ?(\w+)", text)
+    assert sorted(shown) == sorted(durations)
+    told = [finding.message for finding in context.findings if "cputmult" in finding.message]
+    assert told == {"1.5": ["durations are multiplied by Extension cputmult, as APEL's parser does"], "1.0": [],
+                    "0.3335": ["durations are multiplied by Extension cputmult, as APEL's parser does"]}.get(
+        factor if target != "ur2" else "", ["no place for Extension cputmult"])
 
 
 def test_columns_of_autoformat() -> None:

@@ -16,6 +16,7 @@ from sssjob.translators.recognise import recognise
 from sssjob.translators.records import _json
 from sssjob.translators.records._flux import gpus_of
 from sssjob.translators.records.base import Counts, RecordTranslator
+from sssjob.xml.writer import write_document
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "flux-0.88" / "jobs-end.json"
 JOB: dict[str, Any] = {
@@ -78,6 +79,26 @@ def test_states(more: dict[str, Any], state: str, signal: str | None) -> None:
     (job,), *_ = read(of(**more))
     found = next((p.text for p in job.all("Extension") if p.get("name") == "ExitSignal"), None)
     assert (job.value("State"), found) == (state, signal)
+
+
+@pytest.mark.parametrize(("numbers", "more", "message"), [
+    ({"state": 64, "result": 2, "waitstatus": 256}, {"result": "FAILED", "returncode": 1}, "failed: returncode 1"),
+    ({"state": 64, "result": 2, "waitstatus": 9}, {"result": "FAILED", "returncode": -9}, "failed: returncode -9"),
+    ({"state": 64, "result": 8, "waitstatus": 36352}, {"result": "TIMEOUT", "returncode": 142},
+     "timeout: returncode 142"),
+    ({"state": 64, "result": 1, "waitstatus": 0}, {"result": "COMPLETED", "returncode": 0}, None),
+    ({"state": 64, "result": 4, "t_run": ..., "t_cleanup": ...},
+     {"result": "CANCELED", "returncode": ..., "t_run": ..., "t_cleanup": ...}, "cancel: canceled"),
+    ({"state": 16, "result": ..., "t_cleanup": ...}, {"state": "RUN", "result": ..., "returncode": ...,
+                                                      "t_cleanup": ...}, None),
+    ({"state": 8, "result": ..., "t_run": ..., "t_cleanup": ...},
+     {"state": "SCHED", "result": ..., "returncode": ..., "t_run": ..., "t_cleanup": ...}, None)])
+def test_the_numbers_of_the_interface(numbers: dict[str, Any], more: dict[str, Any], message: str | None) -> None:
+    """Programs that ask Flux itself get numbers in place of words: all jobs had ended well by them."""
+    (by_number,), *_ = read(of(**{"returncode": ..., **numbers}))
+    (by_word,), *_ = read(of(**more))
+    assert write_document(by_number) == write_document(by_word)
+    assert by_number.value("StatusMessage") == message
 
 
 @pytest.mark.parametrize(("summary", "count"), [

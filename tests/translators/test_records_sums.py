@@ -138,6 +138,18 @@ def written(target: str, **options: str) -> tuple[str, list[str]]:
     return text, [f"{f.rule} {f.subject}" for f in context.findings]
 
 
+@pytest.mark.parametrize("target", ["apel-summary", "car-summary", "apel-sync"])
+def test_a_run_is_counted_once(target: str) -> None:
+    """Days of a log overlap: its jobs were sent twice, where the receiver knows single jobs by their names."""
+    head, *lines = LOG.splitlines(keepends=True)
+    texts = []
+    for data in (LOG, b"".join([head, *lines, *lines[3:6]])):
+        context = WriteContext(options={"site": "S"})
+        texts.append(get(target).write(get("sacct").read(data, ReadContext(options={"timezone": "UTC"})), context))
+    assert texts[0] == texts[1]
+    assert [f.rule for f in context.findings if "another one tells" in f.message] == ["SSS546"]
+
+
 def test_aggregated_records_are_written() -> None:
     """In the order of the example of the record; what it has no place for is told, the empty UserIdentity stands."""
     text, told = written("car-summary", benchmark="HEPSPEC 11.4")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, TypeVar
 
+from sssjob.document.ended import Ended
 from sssjob.document.model import Job
 from sssjob.translators.records._grid import benchmarks
 from sssjob.translators.records._usage import Taking, Telling
@@ -16,6 +17,8 @@ from sssjob.translators.records.car import invented, site_of
 Levels = list[tuple[str, Decimal]]      # benchmarks: name, figure
 _Key = TypeVar("_Key")
 _SI2K: Final = 250      # Si2k of one HEPSPEC
+#: Why a record is not counted.
+TOLD_AGAIN: Final = "a record is left out of whose run another one tells"
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ def added(jobs: Iterable[Job], telling: Telling, key_of: Callable[[Taking, str, 
     normalised: jobs without a benchmark are left out. All that are left out are told, and that no job comes back.
     """
     sums: dict[_Key, Sum] = {}
+    ended = Ended()
     for job in jobs:
         t = Taking(job, telling)
         site = site_of(t)
@@ -52,6 +56,9 @@ def added(jobs: Iterable[Job], telling: Telling, key_of: Callable[[Taking, str, 
             continue
         used = invented(t)
         if used is None:
+            continue
+        if ended.again(job):
+            t.lost("SSS546", "Id", TOLD_AGAIN)
             continue
         _, end, wall, cpu = used
         _add(sums.setdefault(key_of(t, site, datetime.fromtimestamp(end, UTC), levels), Sum()), end, wall, cpu, levels)

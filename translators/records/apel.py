@@ -33,7 +33,7 @@ from sssjob.translators.records._grid import benchmarks, vo_of
 from sssjob.translators.records._lines import Line
 from sssjob.translators.records._usage import GRID, Taking, Telling, whole
 from sssjob.translators.records.base import Reading, Record, Rejected, count, leaf, number, translator
-from sssjob.translators.records.car import invented, site_of
+from sssjob.translators.records.car import TABLES_ONLY, invented, site_of
 
 __all__ = ["HEADER", "MESSAGE", "NULL", "TRANSLATOR", "TYPES", "MessageReading", "benchmarks_of", "option"]
 
@@ -113,7 +113,7 @@ class MessageReading(Reading):
             raise Rejected("no-job", f"a message of kind {self.kind}")
         if TYPES[self.kind]:
             jobs = escape(fields.get("NumberOfJobs", "many"), 20)
-            raise Rejected(TYPES[self.kind], f"{self.kind}: {jobs} jobs of a month")
+            raise Rejected(TYPES[self.kind], f"{self.kind}: {jobs} jobs of a month; {TABLES_ONLY}")
         if wrong is not None:
             raise wrong
         return self.given(self._record({k: v for k, v in fields.items() if v.lower() not in NULL}, first))

@@ -20,8 +20,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from sssjob.document.ended import Ended
 from sssjob.document.model import Document, Job
 from sssjob.translators.base import WriteContext
+from sssjob.translators.records._adding import TOLD_AGAIN
 from sssjob.translators.records._usage import Taking, Telling
 from sssjob.translators.records.apel import HEADER, MESSAGE
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
@@ -45,13 +47,17 @@ def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
 def _counted(jobs: Iterable[Job], telling: Telling) -> Counter[tuple[str, str, int, int]]:
     """Jobs by site, submit host, year and month; those that no message of jobs has are told."""
     counts: Counter[tuple[str, str, int, int]] = Counter()
+    ended = Ended()
     for job in jobs:
         t = Taking(job, telling)
         site, host = site_of(t), t.text("SubmitHost") or t.text("Machine")
-        used = None if job.value("State") not in ("Completed", None) else invented(t)
+        used = None if job.value("State") not in ("Completed", None) else invented(t, scaled=False)
         if site is None or host is None or used is None:
             t.lost("SSS546", "Job", "a job is left out that has not ended, or without a site, which the option site "
                    "can name, a submit host or a machine")
+            continue
+        if ended.again(job):
+            t.lost("SSS546", "Id", TOLD_AGAIN)
             continue
         end = datetime.fromtimestamp(used[1], UTC)
         counts[site, host, end.year, end.month] += 1

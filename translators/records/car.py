@@ -13,7 +13,9 @@ Source: EMI Compute Accounting Record 1.2, its schema; records of ARC and of APE
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, ClassVar, Final
 
 from sssjob.document.endings import FAILURE, why_word
@@ -25,12 +27,17 @@ from sssjob.translators.records._xml import element, instant, local, stamp, text
 from sssjob.translators.records.base import Record, Rejected, number, translator
 from sssjob.translators.records.ur1 import UsageReading, attribute, moment_of
 
-__all__ = ["NAMESPACE", "SUMMARIES", "TRANSLATOR", "CarReading", "grid_of", "invented", "site_of"]
+__all__ = ["NAMESPACE", "SUMMARIES", "TABLES_ONLY", "TRANSLATOR", "CarReading", "grid_of", "invented", "site_of"]
 
 NAMESPACE: Final = "http://eu-emi.eu/namespaces/2012/11/computerecord"
 SUMMARIES: Final = "http://eu-emi.eu/namespaces/2012/11/aggregatedcomputerecord"
 #: type of a GroupAttribute -> name of an Extension of type Grid.
 _GROUPS: Final = {"FQAN": "FQAN", "vo-group": "VOGroup", "group": "VOGroup", "vo-role": "VORole", "role": "VORole"}
+#: What can be made of sums.
+TABLES_ONLY: Final = "a table (-t csv, jsonl, parquet) and account take sums"
+#: The Extension of a record that says by what its durations are multiplied; what such a factor is.
+_CPUTMULT: Final = {"name": "cputmult", "type": "htcondor"}
+_FACTOR: Final = re.compile(r"\d{1,9}(\.\d{0,9})?", re.ASCII)
 
 
 class CarReading(UsageReading):
@@ -44,7 +51,7 @@ class CarReading(UsageReading):
     def record(self, element: Any, number: int) -> Record:
         """What one record says. Rejected: summary, for the sum over many jobs."""
         if local(element) == "SummaryRecord":
-            raise Rejected("summary", "an aggregated record is a sum over many jobs")
+            raise Rejected("summary", f"an aggregated record is a sum over many jobs; {TABLES_ONLY}")
         return super().record(element, number)
 
     def _who(self, r: Record, item: Any, text: str | None) -> None:
@@ -104,9 +111,10 @@ def _given(t: Taking) -> str | None:
     return text or None
 
 
-def invented(t: Taking) -> tuple[int, int, int, int] | None:
+def invented(t: Taking, *, scaled: bool = True) -> tuple[int, int, int, int] | None:
     """(start, end, wall, CPU) that a record must have; None, which is reported, where the job has no times. A wall time
-    that is not stated is what lies between; CPU time that was not measured is zero: both are told."""
+    that is not stated is what lies between; CPU time that was not measured is zero: both are told. scaled: durations as
+    APEL's parser of HTCondor has them."""
     start, end = t.job.value("StartTime"), t.job.value("EndTime")
     if not (isinstance(start, int) and isinstance(end, int) and instant(start) and instant(end) and start and end):
         t.lost("SSS546", "Job", "a job without StartTime and EndTime has no usage and is left out")
@@ -117,7 +125,21 @@ def invented(t: Taking) -> tuple[int, int, int, int] | None:
         t.lost("SSS503", "Duration", "a Duration that is not stated is the time between StartTime and EndTime")
     if cpu is None:
         t.lost("SSS503", "CpuDuration", "CPU time that was not measured is written as 0")
-    return start, end, max(0, end - start) if wall is None else int(wall.text), cpu or 0
+    factor = _multiplier(t) if scaled else Decimal(1)
+    wall_s, cpu_s = (int((factor * ran).to_integral_value(ROUND_HALF_UP)) for ran in (
+        max(0, end - start) if wall is None else int(wall.text), cpu or 0))
+    return start, end, wall_s, cpu_s
+
+
+def _multiplier(t: Taking) -> Decimal:
+    """By what APEL's parser of HTCondor multiplies all durations of a job: the last column of its extract."""
+    text = next((p.text for p in t.job.all("Extension") if p.attributes == _CPUTMULT), "1")
+    if not _FACTOR.fullmatch(text):
+        return Decimal(1)           # and that the Extension has no place is told
+    t.fact(_CPUTMULT["type"], _CPUTMULT["name"])
+    if Decimal(text) != 1:
+        t.lost("SSS502", "Duration", "durations are multiplied by Extension cputmult, as APEL's parser does")
+    return Decimal(text)
 
 
 def _elements(t: Taking, created: str | None) -> Iterator[str]:

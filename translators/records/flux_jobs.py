@@ -16,7 +16,8 @@ from decimal import Decimal
 from typing import Any, BinaryIO, ClassVar, Final
 
 from sssjob.document.model import Job
-from sssjob.lrm.flux import HOLD, STATES
+from sssjob.lrm.flux import HOLD, RESULT_NUMBERS, STATE_NUMBERS, STATES
+from sssjob.lrm.usage import end_of
 from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.records._flux import gpus_of, message, number_of, text_of, whole
 from sssjob.translators.records._json import members, taken
@@ -87,12 +88,16 @@ class _Members(Reading):
             r.requested.append(leaf("Duration", whole(asked)))
 
     def _state(self, r: Record, fields: dict[str, Any]) -> None:
-        state, result = text_of(fields, "state") or "", text_of(fields, "result") or ""
+        state, result = (numbers.get(word, word) for word, numbers in (
+            (text_of(fields, "state") or "", STATE_NUMBERS), (text_of(fields, "result") or "", RESULT_NUMBERS)))
         r.native = result or state
         r.state = state_word(STATES.get(state), "Completed" if result else "Idle")
         if r.state == "Idle" and fields.get("urgency") == HOLD:
             r.state, r.hold = "Hold", "User"
         code = number_of(fields, "returncode", signed=True)
+        if code is None and r.ran and result and (status := number_of(fields, "waitstatus")) is not None:
+            exit_code, signal = end_of(int(status) & 0xFFFF)
+            code = Decimal(-(signal or 0) if exit_code is None else exit_code)
         if code is not None and code >= 0:
             if code > 255:
                 raise Rejected("number", f"returncode {code} is over 255")

@@ -49,11 +49,12 @@ __all__ = ["TRANSLATOR"]
 
 _FIELDS: Final = 10_000         # attributes of one job
 _BESIDE: Final = (7, 12)        # universes that use no slot
+_GRID_JOB: Final = "9"          # the universe of jobs that another manager runs: nobody counts what is committed
 #: The columns of APEL's extract.
 _EXTRACT: Final = ("globaljobid", "owner", "remotewallclocktime", "remoteusercpu", "remotesyscpu", "jobstartdate",
                    "enteredcurrentstatus", "residentsetsize_raw", "imagesize_raw", "requestcpus")
 #: Times that sites charge by in place of the wall time: without runs that were lost, or of the last run only.
-_COMMITTED: Final = ("CommittedTime", "CommittedSlotTime", "LastRemoteWallClockTime")
+_COMMITTED: Final = ("CommittedTime", "CommittedSuspensionTime", "CommittedSlotTime", "LastRemoteWallClockTime")
 #: Attributes that are numbers, and names that a submitter is given or that no text is; all others may hold a delimiter.
 _COUNTED: Final = frozenset((
     "clusterid", "procid", "jobuniverse", "jobstatus", "qdate", "jobstartdate", "jobcurrentstartdate", "completiondate",
@@ -216,7 +217,8 @@ class _Reading(Reading):
         self._used(r, ad)
         _requested(r, ad)
         for name in _COMMITTED:
-            if text := ad.text(name):
+            text = ad.text(name) or ""
+            if text.strip("0.") or (text and name == "CommittedTime" and ad.text("JobUniverse") != _GRID_JOB):
                 r.more.append(("htcondor", name, text))
         self.rest_of(r, {name: ad.nested.get(name) or ad.text(name) or "" for name in ad.attributes.keys() - ad.read})
         return r

@@ -421,8 +421,8 @@ class Rows(Reading):
         elif r.suspended is None and span > r.wall:
             r.suspended = span - r.wall
         elif abs(span - (r.suspended or 0) - r.wall) > 2:
-            self.first("Duration", r.line, (self.clock, r.wall), ("End - Start - Suspended",
-                                                                  span - (r.suspended or 0)))
+            self.first("Duration", r.line, (self.clock, r.wall), (
+                "End - Start - Suspended" if r.suspended else "End - Start", span - (r.suspended or 0)))
             if span >= 0:
                 r.more.append(("LRM", "Elapsed", str(span)))
 

@@ -215,7 +215,7 @@ def _compute(t: Taking) -> Iterator[str]:
     start, end = t.job.value("StartTime"), t.job.value("EndTime")
     if not (isinstance(start, int) and isinstance(end, int) and start and end and instant(start) and instant(end)):
         return
-    used = invented(t)
+    used = invented(t, scaled=False)
     assert used is not None
     _, _, wall, cpu = used
     code, charge = t.number("ExitCode"), t.property("Charge", "units")

@@ -17,7 +17,8 @@ from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.states import NativeState, Stage, by_word
 from sssjob.lrm.usage import Usage, end_of
 
-__all__ = ["ANSWERS", "EXCEPTIONS", "HOLD", "RESULTS", "STATES", "recorded", "waits_for"]
+__all__ = ["ANSWERS", "EXCEPTIONS", "HOLD", "RESULTS", "RESULT_NUMBERS", "STATES", "STATE_NUMBERS", "recorded",
+           "waits_for"]
 
 #: States, and what flux jobs shows as the status of a job that is inactive: its result.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -33,6 +34,10 @@ STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("CANCELED", Stage.CANCELED),
     NativeState("TIMEOUT", Stage.FAILED, "timeout"),
 )
+_WORDS: Final = tuple(STATES)
+#: The numbers by which Flux's own interface (job-list) tells states, and results. Source: flux-core, job.h.
+STATE_NUMBERS: Final = {str(1 << n): word for n, word in enumerate(_WORDS[:_WORDS.index("COMPLETED")])}
+RESULT_NUMBERS: Final = {str(1 << n): word for n, word in enumerate(_WORDS[_WORDS.index("COMPLETED"):])}
 #: Type of the exception that ended a job -> its result; of all others FAILED.
 RESULTS: Final = {"cancel": "CANCELED", "timeout": "TIMEOUT"}
 #: Type of a fatal exception -> reason.
