@@ -38,6 +38,18 @@ tempfile.tempdir = os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.tempdir)
 TIME_LIMITS = {"lab": 900, "soak": 7200}
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the files that only hold tests on real clusters out of a run of the whole suite that has no cluster."""
+    left_out = collection_path.name.startswith("test_lab_") and not _labs_are_asked_for(config)
+    return left_out or None
+
+
+def _labs_are_asked_for(config: pytest.Config) -> bool:
+    """Whether a path or ``-m`` chooses the tests, or the surroundings name a cluster or why there is none."""
+    return bool(config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.markexpr or any(
+        name.startswith(("SSSJOB_LAB_", "SSSJOB_NO_LAB_")) for name in os.environ))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage among thousands of tests that stay; nor is it often looked for there later.
@@ -97,6 +109,8 @@ def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport, c
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how many tests were skipped for which reason; ``-rs`` lists each place instead."""
+    if not _labs_are_asked_for(config):
+        terminalreporter.write_line("not collected: tests/labs/test_lab_*.py, for real clusters (make test-labs)")
     if set(config.option.reportchars) & set("sSaA"):
         return
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))

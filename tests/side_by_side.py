@@ -5,6 +5,9 @@ whole suite takes. Here the processes have the tests already, and the servers of
 the tests in the order of collection, so that fixtures of modules serve many tests, and takes half of the longest one
 when its own is done. One that dies fails the test that it ran, and another takes its place. Not for ``--pdb`` and
 coverage.
+
+While the whole suite is collected, which one process does, others do what can be done beside it: the servers start,
+and the assertions of test files are rewritten, which in a fresh clone is half of the time until the first test.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from __future__ import annotations
 import atexit
 import os
 import random
+import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from io import StringIO
 from multiprocessing import Pipe
@@ -26,13 +30,62 @@ from typing import Any
 
 import pytest
 from _pytest._io import TerminalWriter
+from _pytest.assertion import rewrite
 
-__all__ = ["Shares"]
+__all__ = ["Shares", "rewrite_ahead"]
+
+#: Processes that rewrite test files while another one collects, at most: more would wait for that one.
+_REWRITERS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("general").addoption(
         "--processes", type=int, default=0, metavar="N", help="fork N processes that run the tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect the whole suite, while the servers start and other processes rewrite test files.
+
+    They begin with the last file, and this one with the first. It reads what they have written, where it meets them.
+    """
+    config = session.config
+    pids: list[int] = []
+    if config.option.processes and not config.option.collectonly and (
+            config.args_source is pytest.Config.ArgsSource.TESTPATHS):
+        from tests import forks
+
+        forks.shared()
+        paths = [path for folder in config.args for path in sorted(Path(folder).rglob("test_*.py"), reverse=True)]
+        count = 0 if sys.dont_write_bytecode else min((os.cpu_count() or 1) - 1, _REWRITERS)
+        for number in range(count):
+            pid = os.fork()
+            if not pid:
+                try:
+                    rewrite_ahead(config, paths[number::count])
+                finally:
+                    os._exit(0)         # what this one has not written pytest does, and tells why it cannot
+            pids.append(pid)
+    try:
+        return (yield)
+    finally:
+        for pid in pids:
+            os.waitpid(pid, 0)
+
+
+def rewrite_ahead(config: pytest.Config, paths: Iterable[Path]) -> None:
+    """Have the bytecode of test files, with their assertions rewritten, where pytest looks for it.
+
+    pytest itself looks whether it is of this version of the file, and else writes it anew.
+    """
+    state = config.stash[rewrite.assertstate_key]
+    for path in paths:
+        folder = rewrite.get_cache_dir(path)
+        bytecode = folder / (path.stem + rewrite.PYC_TAIL)
+        fresh = bytecode.exists() and bytecode.stat().st_mtime >= path.stat().st_mtime
+        if not fresh and rewrite.try_makedirs(folder):
+            source_hash, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(state, code, source_hash, bytecode)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,21 @@ def test_a_hang_is_a_failure_and_skips_are_counted_by_reason(answer: str) -> Non
     assert "Failed: Timeout (>0.2s)" in answer and "(900,)" in answer
     assert "(-rs lists the places) " in answer and "    3  no lab\n    1  root reads everything\n" in answer
     assert "SKIPPED" not in answer and "2 failed, 1 passed, 4 skipped" in answer
+
+
+@pytest.mark.parametrize(("words", "lab", "collected"), [
+    ([], {}, 1), ([], {"SSSJOB_NO_LAB_SGE": "no Debian"}, 2), (["tests"], {}, 2)])
+def test_files_for_real_clusters_are_left_out_unless_asked_for(
+        words: list[str], lab: dict[str, str], collected: int, tmp_path: Path) -> None:
+    root, tests = Path(__file__).parents[1], tmp_path / "tests"
+    tests.mkdir()
+    (tests / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
+    for name in ("test_some.py", "test_lab_some.py"):
+        (tests / name).write_text("def test_one(): pass\n")
+    (tmp_path / "pyproject.toml").write_text((root / "pyproject.toml").read_text())
+    surroundings = {name: value for name, value in os.environ.items() if "_LAB_" not in name}
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words], cwd=tmp_path,
+                          capture_output=True, text=True, check=False, env=surroundings | lab)
+    assert f"{collected} passed" in done.stdout, done.stdout
+    left_out = "not collected: tests/labs/test_lab_*.py, for real clusters (make test-labs)" in done.stdout
+    assert left_out == (not words and not lab)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
 
-from tests.side_by_side import Shares
+from tests.side_by_side import Shares, rewrite_ahead
 
 TESTS = '''
 import os, signal, warnings
@@ -58,6 +60,24 @@ def test_a_share_is_in_order_and_half_of_another_too() -> None:
     assert [shares.next(0) for _ in range(9)] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
     shares.put_back(0, 11)
     assert [shares.next(0) for _ in range(5)] == [11, 7, 8, 6, None]
+
+
+def test_files_are_rewritten_where_pytest_looks_for_them(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Of a file that is newer than its bytecode too; what can't be compiled is left to pytest, which says why."""
+    path = tmp_path / "test_some.py"
+    bytecode = tmp_path / "__pycache__" / f"test_some{rewrite.PYC_TAIL}"
+    for number in (1, 2):
+        path.write_text(f"number = {number}\nassert number == 3\n")
+        os.utime(path, (number, number) if number == 1 else None)
+        rewrite_ahead(pytestconfig, [path])
+        code = rewrite._read_pyc(path, bytecode)
+        assert code is not None
+        with pytest.raises(AssertionError, match=f"assert {number} == 3"):
+            exec(code, {})
+        os.utime(bytecode, (5, 5))
+    path.write_text("assert (")
+    with pytest.raises(SyntaxError):
+        rewrite_ahead(pytestconfig, [path])
 
 
 def run(folder: Path, *options: str) -> tuple[int, str, list[str]]:

@@ -53,8 +53,9 @@ def two_fields(script: Script) -> Iterator[Hit]:
     for option in [option for option in script.options if option.name in TIMES]:
         match = _MINUTES.fullmatch(option.value or "")
         if match is not None:
-            yield Hit(option.line, option.column, option.name, f"{option.shown} is {int(match[1])} minutes and "
-                      f"{int(match[2])} seconds, not {int(match[1])} hours and {int(match[2])} minutes")
+            first, second = int(match[1]), int(match[2])
+            yield Hit(option.line, option.column, option.name,
+                      f"{option.shown} is {first} min and {second} s, not {first} h and {second} min")
 
 
 _MINUTES: Final = re.compile(r"(\d{1,9}):(\d{1,2})", re.ASCII)

@@ -16,7 +16,7 @@ from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import UsageError
 from sssjob.findings import escape
-from sssjob.request.counted import asked_in_all
+from sssjob.request.in_all import asked_in_all
 
 __all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "dimension", "size_class", "value_of",
            "wait_class"]

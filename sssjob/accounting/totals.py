@@ -28,7 +28,7 @@ from sssjob.document.held import held, held_for, number, ran, seconds
 from sssjob.document.model import Job
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.limits import LIMITS
-from sssjob.request.counted import asked_in_all
+from sssjob.request.in_all import asked_in_all
 
 __all__ = ["FIGURES", "HIDDEN", "OTHER", "PERIODS", "Group", "Sums", "Totals", "step_of"]
 

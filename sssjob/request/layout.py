@@ -178,7 +178,8 @@ class Layout:
         """How many nodes the tasks that are stated leave empty; empty where they leave none."""
         if self.tasks is None or self.nodes is None or self.tasks >= self.nodes:
             return ""
-        return f"{self.tasks} task{'s' * (self.tasks != 1)} leave {self.nodes - self.tasks} of {self.nodes} nodes empty"
+        tasks = "1 task leaves" if self.tasks == 1 else f"{self.tasks} tasks leave"
+        return f"{tasks} {self.nodes - self.tasks} of {self.nodes} nodes empty"
 
     @property
     def node_chunks(self) -> bool:

@@ -21,7 +21,7 @@ from sssjob.document.states import waits
 from sssjob.document.vocabulary import in_scope
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
-from sssjob.request.counts import chunks_of, of_each_gpu
+from sssjob.request.extensions import chunks_of, of_each_gpu
 from sssjob.request.offers import only_one
 from sssjob.request.tree import NAMED, ROWS, SETS, AllOf, Expression, Node, identity_of, parse, properties_of, range_of
 

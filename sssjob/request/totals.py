@@ -21,7 +21,7 @@ from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
 from sssjob.document.units import UnknownUnit, byte_factor
 from sssjob.lrm.usage import known_sum, whole
-from sssjob.request.counts import chunks_of, of_each_gpu
+from sssjob.request.extensions import chunks_of, of_each_gpu
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 from sssjob.request.tree import ROWS, identity_of, number_of

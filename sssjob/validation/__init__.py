@@ -172,7 +172,7 @@ class _Checker(Looks):
                     self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")
                 continue
             if p.attributes.get("name") == "ChunkCount":
-                from sssjob.request.counts import fault_of_chunks
+                from sssjob.request.extensions import fault_of_chunks
 
                 if (doubt := fault_of_chunks(p)) is not None:
                     self.tell("SSS201", "Extension", doubt, container, place, p, severity="warning")

@@ -12,7 +12,7 @@ from sssjob.document.element import Container, Property
 from sssjob.document.lexical import LexicalError
 from sssjob.limits import LIMITS, Limits
 from sssjob.lrm.usage import whole
-from sssjob.request.counts import counts_chunks
+from sssjob.request.extensions import counts_chunks
 from sssjob.request.geometry import distribution_of, spread
 from sssjob.request.layout import Layout
 

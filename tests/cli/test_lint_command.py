@@ -21,7 +21,7 @@ SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0-part.json").read_text(
 Output = pytest.CaptureFixture[str]
 WARNED = "#!/bin/sh\n#SBATCH -t 1:30\n"
 REFUSED = "#!/bin/sh\n#SBATCH --nodes=many\n"
-MINUTES = "--time 1:30 is 1 minutes and 30 seconds, not 1 hours and 30 minutes"
+MINUTES = "--time 1:30 is 1 min and 30 s, not 1 h and 30 min"
 MANY = "--nodes many: is no number of nodes (expected: a number or a range such as 2-4)"
 BOTH = "#!/bin/sh\n#SBATCH -n 2\n#BSUB -n 2\n"          # Slurm ignores the one line, LSF the other
 
@@ -213,7 +213,7 @@ def test_each_cause_is_told_once_in_a_folder(tmp_path: Path, monkeypatch: pytest
         "t/7.sh:2:9: SSS505 error --nodez: no such option, unless plugin_options in [slurm] of a site profile name it "
         "(2 times, the last at line 3) (did you mean --nodes?)",
         "t/7.sh:4:9: SSS505 error --nodes 0x: is no number of nodes (expected: a number or a range such as 2-4)",
-        "t/0.sh:2:9: SSS522 warning [breaks] --time 1:30 is 1 minutes and 30 seconds, not 1 hours and 30 minutes "
+        "t/0.sh:2:9: SSS522 warning [breaks] --time 1:30 is 1 min and 30 s, not 1 h and 30 min "
         "(6 such in 6 files, also t/1.sh:2, t/2.sh:2, t/3.sh:2, ...)",
         "t/0.sh:2:17: SSS531 warning [breaks] --mail-user $USER@n0.org: no shell reads a directive, so $USER is taken "
         "as it stands (6 such in 6 files, also t/1.sh:2, t/2.sh:2, t/3.sh:2, ...)",

@@ -137,6 +137,22 @@ def test_used_amounts_are_compared_literally_when_asked() -> None:
     assert match(asked, given).met and not match(asked, given, delivered=True).met
 
 
+def test_memory_of_nodes_that_only_some_task_groups_state_is_no_known_total() -> None:
+    groups = "<TaskGroup><Id>g</Id><Requested><NodeCount>2</NodeCount></Requested></TaskGroup><TaskGroup><Id>h</Id>{}" \
+             "</TaskGroup><Requested><Memory metric='PerNode'>100</Memory></Requested>"
+    for rest, known in (("", False), ("<Requested><NodeCount>1</NodeCount></Requested>", True)):
+        amounts = request_of(job(groups.format("<TaskCount>2</TaskCount>" + rest))).totals.amounts
+        assert [total.known for identity, total in amounts.items() if identity[0] == "Memory"] == [known]
+
+
+def test_what_listed_tasks_ask_for_is_added_up() -> None:
+    tasks = "".join(f"<Task><Id>{n}</Id><Requested><Resource name='GPU'>{n}</Resource></Requested></Task>"
+                    for n in (2, 3))
+    (total,) = request_of(job(f"<TaskGroup><Id>g</Id>{tasks}</TaskGroup>")).totals.amounts.values()
+    assert total.value == 5
+    assert (total.known, total.origin) == (True, "2 tasks")
+
+
 def test_defaults_take_part_in_the_totals() -> None:
     defaults = read_document(
         b"<JobGroup><Id>g</Id><JobDefaults><TaskGroup><TaskCount>8</TaskCount></TaskGroup></JobDefaults>"

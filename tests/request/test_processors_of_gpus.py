@@ -92,6 +92,13 @@ def test_tasks_are_counted_by_gpus(lines: tuple[str, ...], counts: tuple[int, in
         assert again[0] == counts[0] or name != "slurm", output
 
 
+def test_gpus_that_no_number_of_tasks_shares_count_none() -> None:
+    """Five GPUs are not those of tasks with two each."""
+    totals = request_in(script("--gpus=5", "--gpus-per-task=2")).totals
+    assert totals.tasks is None
+    assert [(str(total.value), total.known) for total in totals.amounts.values()] == [("5", True)]
+
+
 @pytest.mark.parametrize(("target", "memory"), [("sge", "h_vmem=5G"), ("lsf", "rusage[mem=40GB/job]"),
                                                 ("pbspro", "mem=40gb"), ("htcondor", "request_memory = 40GB")])
 def test_one_task_is_on_one_node(target: str, memory: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from psij import ResourceSpecV1
+from psij import JobExecutor, ResourceSpecV1
 from sssjob.document.element import Container, Item
 from sssjob.findings import Findings, Policy
 from sssjob.run import Plan, make_plan
@@ -258,3 +258,27 @@ def test_places_are_looked_for_when_somebody_wants_to_know(tmp_path: Path, monke
         ("SSS602", 3, 3, "  <Queue>q</Queue></Job>"), ("SSS602", 5, 3, "  <Queue>q</Queue></Job></JobGroup>")]
     assert len(asked) == 2 and str(queue).startswith("-:3:3: SSS602 warning")
     assert (replace(other, message="x").line, len(asked)) == (5, 2)
+
+
+def test_a_code_counts_for_the_condition_on_exit_alone(tmp_path: Path) -> None:
+    """``code`` beside another condition says nothing, in a dependency on a job of the journal too."""
+    for condition, code in (("OnFailure", None), ("OnExit", 3)):
+        text = job(f"<Dependency condition='{condition}' code='3'>b</Dependency>")
+        plan = make_plan(read_document(text.encode()), Findings(), cwd=tmp_path, known=lambda *_: ["7.0"])
+        assert [(need.code, need.outside) for need in plan.jobs[0].needs] == [(code, ("7.0",))]
+
+
+def test_only_the_first_attempt_has_the_hold_of_the_user(tmp_path: Path) -> None:
+    """Who has released the job once would have to release each further attempt."""
+    plan = make_plan(read_document(job("<Hold>User</Hold>").encode()), Findings(), cwd=tmp_path, executor="slurm",
+                     backend=JobExecutor.get_instance("slurm"))
+    attributes = [part.spec.attributes for number in (1, 2) for part in plan.again(0, [], number)]
+    assert ["slurm.hold" in (a.custom_attributes or {}) for a in attributes if a is not None] == [True, False]
+
+
+def test_what_all_elements_of_an_array_share_is_told_once(tmp_path: Path) -> None:
+    plan, findings = planned(job("<Hold>System</Hold>", "<Extension type='Scheduler' name='Array'>1-3</Extension>"),
+                             tmp_path)
+    assert len(plan.jobs) == 3
+    assert [f.subject for f in findings if f.rule == "SSS602"] == ["Hold"]
+    assert [f.subject for f in findings if f.rule == "SSS503"] == ["OutputFile", "ErrorFile"]

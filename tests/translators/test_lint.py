@@ -235,7 +235,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     bad.write_text("#!/bin/sh\n#SBATCH --nodes=many\n")
     assert main(["lint", str(good)]) == 0
     assert capsys.readouterr().err == (
-        f"{good}:2:9: SSS522 warning [breaks] --time 1:30 is 1 minutes and 30 seconds, not 1 hours and 30 minutes\n")
+        f"{good}:2:9: SSS522 warning [breaks] --time 1:30 is 1 min and 30 s, not 1 h and 30 min\n")
     assert main(["lint", "--strict", str(good)]) == 1
     assert main(["lint", "--quiet", str(good)]) == 0
     capsys.readouterr()

@@ -112,6 +112,18 @@ def test_its_own_policy_wins() -> None:
     assert list(written("slurm", document)[1]) == []
 
 
+def test_shares_that_are_no_whole_numbers() -> None:
+    """Memory of a share is rounded up, so that nobody gets less; other things are never more or fewer."""
+    text = "<Executable>x</Executable><Requested>{}</Requested>"
+    memory = job(text.format("<Processors>3</Processors><Memory units='B'>3145729</Memory>"))
+    assert written("slurm", memory)[0][1:-1] == ["#SBATCH --ntasks=3", "#SBATCH --mem-per-cpu=2M"]
+    for count, option in ((4, ["#SBATCH --gres=fpga:2"]), (3, [])):
+        document = job(text.format(f"<NodeCount>2</NodeCount><Resource name='fpga'>{count}</Resource>"))
+        lines, findings = written("slurm", document)
+        assert lines[1:-1] == ["#SBATCH --nodes=2", *option]
+        assert any("shared out evenly" in f.message for f in findings) is not bool(option)
+
+
 def test_results_are_no_request() -> None:
     _, findings = written("slurm", job("<Id>1</Id><Executable>x</Executable><State>Completed</State>"
                                        "<Delivered><Duration>5</Duration></Delivered>"))

@@ -26,7 +26,7 @@ from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
-from sssjob.request.counted import asked_in_all
+from sssjob.request.in_all import asked_in_all
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line

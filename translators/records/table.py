@@ -22,7 +22,7 @@ from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
-from sssjob.request.counted import asked_in_all
+from sssjob.request.in_all import asked_in_all
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 
