@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from sssjob.document.element import Container, Item, Property, Value
-from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
+from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup, jobs_of
 from sssjob.document.states import job_state
 from sssjob.document.vocabulary import SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
@@ -269,8 +269,8 @@ class _Checker(Looks):
     def known(self) -> frozenset[str]:
         """Ids and names of all jobs of the document."""
         if self._known is None:
-            self._known = frozenset(str(v) for job, _ in self.document.jobs()
-                                    for v in (job.value("Id"), job.value("Name")) if v is not None)
+            self._known = frozenset([str(p.value) for job, _ in jobs_of(self.bodies)
+                                     for p in (job.first("Id"), job.first("Name")) if p is not None])
         return self._known
 
     def job(self, job: Job, place: Place, props: Found) -> None:

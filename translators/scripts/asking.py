@@ -157,8 +157,8 @@ class Asking(Asked):
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
         if self._directives is None:
             lost, origins = {id(entry) for entry, _ in self.lost}, self._origins
-            self._directives = {id(origins[id(e.item)][1]) for e in self.entries
-                                if e.used and id(e) not in lost and id(e.item) in origins}
+            self._directives = {id(origin[1]) for e in self.entries
+                                if e.used and (origin := origins.get(id(e.item))) is not None and id(e) not in lost}
         return self._directives
 
     def export(self) -> bool | None:

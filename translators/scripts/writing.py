@@ -111,13 +111,14 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
             texts = alone or (asking.row(row) if isinstance(row, Row) else list(row.write(asking)))
             if own:
                 texts += asking.kept(row, [name for name, _ in texts])
+            if not texts:
+                continue
             if len(texts) > 1:
                 order = row.names.index
                 texts.sort(key=lambda option: order(option[0]))
             if page is not None:
                 page.row(asking, row, texts)
-            for name, value in texts:
-                options.append((name, value, asking))
+            options += [(*option, asking) for option in texts]
         asking.again = False
         kept = list(asking.open())
         if page is not None:
