@@ -7,7 +7,7 @@ container is made with what is in it, by Python names: ``Job(id="1", requested={
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 

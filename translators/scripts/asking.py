@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.consequences import Consequence
 from sssjob.document.lexical import LexicalError
-from sssjob.document.model import Document, Job, TaskGroup
+from sssjob.document.model import Document, Environment, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
 from sssjob.lrm import variables
@@ -75,6 +75,7 @@ class Asking(Asked):
                 source = e.text
         self.source = source or ""
         self.source_dialect = dialect_of(self.source)
+        self.named = {name for name, _ in self._extensions}     # Extensions, of any type
         self.own = {name or "" for name, kind in self._extensions if kind == dialect.name}  # options kept as they are
         self.tags = self._tagged.keys()
         self.keys = self.tags | self._extensions.keys()
@@ -165,8 +166,11 @@ class Asking(Asked):
         """Whether the submitter's variables are to go along; None where nothing says so. A dialect that does not ask
         cannot say it, which the writer tells."""
         self.exporting = True
-        environment = self.job.environment
-        return None if environment is None else environment.export
+        return self.stated_export()
+
+    def stated_export(self) -> bool | None:
+        """Whether the job says that the submitter's variables go along, or that they do not; None: neither."""
+        return next((item.export for item in self.job.items if isinstance(item, Environment)), None)
 
     def forget(self) -> None:
         """More may have been carried since."""
