@@ -149,10 +149,10 @@ _OURS: Final = ("sss", "sss-json")
 _SCRIPTS: Final = "sssjob.translators.scripts."
 
 
-def recognise(data: bytes, path: str = "-") -> list[tuple[Translator, Fit]]:
+def recognise(data: bytes | Sample, path: str = "-") -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out."""
-    fits = _fitting(Sample(data, path))
+    fits = _fitting(data if isinstance(data, Sample) else Sample(data, path))
     first = next((fit for _, fit in _meant(fits) if fit.claims and not fit.against), None) if len(fits) > 1 else None
     same = [t.name for t, fit in fits if first is not None and fit is not first and fit.claims == first.claims
             and not fit.against]
@@ -221,11 +221,13 @@ def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
     return fits[0] if len(fits) == 1 and fits[0][0].kind == "record" else None
 
 
-def guess(data: bytes, path: str = "-") -> tuple[Translator, Fit]:
-    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do."""
-    fits = recognise(data, path)
+def guess(text: bytes | Sample, path: str = "-") -> tuple[Translator, Fit]:
+    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do. text: a
+    Sample has its own path, and knows afterwards what a reader of scripts need not find out again."""
+    fits = recognise(text, path)
     if len(fits) == 1:
         return fits[0]
+    data, path = (text.data, text.path) if isinstance(text, Sample) else (text, path)
     shown = escape(path) or "-"
     if not fits:
         raise NoFormatError(f"{shown}: no format is recognised in it{_written(data) or _calling(data)}; name one with "

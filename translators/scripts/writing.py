@@ -117,7 +117,8 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
                 texts.sort(key=lambda option: order(option[0]))
             if page is not None:
                 page.row(asking, row, texts)
-            options += [(*option, asking) for option in texts]
+            for name, value in texts:
+                options.append((name, value, asking))
         asking.again = False
         kept = list(asking.open())
         if page is not None:
