@@ -223,7 +223,7 @@ class Findings:
         first = False
         if level == "error" and not self._rejected:
             self._rejected = first = True
-        if self.is_full and not first:
+        if len(self._kept) >= self.limits.findings and not first:
             self.overflow += 1
             return None
         if place is not None:
@@ -240,8 +240,10 @@ class Findings:
                           consequence or (consequence_of(effect, subject, level) if effect else ""))
         if locate is not None:
             finding.located_by(locate)
-        if once and any(finding.same(other) for other in self._kept):
-            return None
+        if once:
+            for other in self._kept:        # most say something else, which their messages show
+                if other.message == message and finding.same(other):
+                    return None
         self._kept.append(finding)
         return finding
 

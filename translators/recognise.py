@@ -149,10 +149,11 @@ _OURS: Final = ("sss", "sss-json")
 _SCRIPTS: Final = "sssjob.translators.scripts."
 
 
-def recognise(data: bytes, path: str = "-", preferred: Callable[[], str] = str) -> list[tuple[Translator, Fit]]:
+def recognise(data: bytes | Sample, path: str = "-", preferred: Callable[[], str] = str
+              ) -> list[tuple[Translator, Fit]]:
     """The formats that a text may be in, in the order of the registry; a third party's that cannot be loaded is left
     out. preferred: gives the name of the one that counts of relatives that would take the same lines (empty: any)."""
-    fits = _fitting(Sample(data, path))
+    fits = _fitting(data if isinstance(data, Sample) else Sample(data, path))
     if len(fits) > 1 and (name := preferred()):
         fits.sort(key=lambda fit: fit[0].name != name)
     first = next((fit for _, fit in _meant(fits) if fit.claims and not fit.against), None) if len(fits) > 1 else None
@@ -223,12 +224,14 @@ def begun(head: bytes, path: str = "-") -> tuple[Translator, Fit] | None:
     return fits[0] if len(fits) == 1 and fits[0][0].kind == "record" else None
 
 
-def guess(data: bytes, path: str = "-", preferred: Callable[[], str] = str) -> tuple[Translator, Fit]:
-    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do.
-    preferred: as of ``recognise``."""
-    fits = recognise(data, path, preferred)
+def guess(text: bytes | Sample, path: str = "-", preferred: Callable[[], str] = str) -> tuple[Translator, Fit]:
+    """The one format of a text; NoFormatError where none fits, FormatError with the reasons where several do. text: a
+    Sample has its own path, and knows afterwards what a reader of scripts need not find out again. preferred: as of
+    ``recognise``."""
+    fits = recognise(text, path, preferred)
     if len(fits) == 1:
         return fits[0]
+    data, path = (text.data, text.path) if isinstance(text, Sample) else (text, path)
     shown = escape(path) or "-"
     if not fits:
         raise NoFormatError(f"{shown}: no format is recognised in it{_written(data) or _calling(data)}; name one with "

@@ -30,7 +30,7 @@ from sssjob.conversion.converting import Conversion, singles
 from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
-from sssjob.translators.recognise import NoFormatError
+from sssjob.translators.recognise import NoFormatError, Sample
 
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
@@ -109,8 +109,9 @@ class Tree:
         how = self.how
         path = self.root / file
         data = read_bytes(str(path))
+        sample = Sample(data, file)
         try:
-            reader, _ = how.reader(data, file)
+            reader, _ = how.reader(sample, file)
         except NoFormatError:
             outcome.outcome, outcome.message = "skipped", "no format is recognised in it"
             return
@@ -118,7 +119,7 @@ class Tree:
         how.options.bodies(reader, how.writer)
         if self.diff:
             wants_scripts(reader, how.writer)
-        context = how.reading(reader, file)
+        context = how.reading(reader, file, sample)
         context.findings = findings
         document = how.read(reader, data, context)
         findings.extend(how.gate(reader, document))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import Findings, Policy
+from sssjob.limits import LIMITS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
     from sssjob.document.model import Document
+    from sssjob.translators.recognise import Sample
     from sssjob.validation.large import Large
 
 __all__ = ["AUTO", "Conversion", "Options", "gate", "singles"]
@@ -107,7 +109,7 @@ class Conversion:
         """The format that is written."""
         return get(self.target)
 
-    def reader(self, data: bytes, path: str) -> tuple[Translator, str]:
+    def reader(self, data: bytes | Sample, path: str) -> tuple[Translator, str]:
         """The format of a text and, where it was recognised, why. UsageError where none or several fit."""
         if self.source != AUTO:
             return get(self.source), ""
@@ -116,10 +118,12 @@ class Conversion:
         translator, fit = guess(data, path)
         return translator, fit.why
 
-    def reading(self, reader: Translator, path: str) -> ReadContext:
-        """The context to read with."""
+    def reading(self, reader: Translator, path: str, sample: Sample | None = None) -> ReadContext:
+        """The context to read with. sample: the text, where it was recognised by it: it is not parted again."""
+        if sample is not None and (self.source != AUTO or len(sample.data) > LIMITS.script_bytes):
+            sample = None               # it was not looked at, or not at all of it
         return ReadContext(path, Findings(path), self.profile, self.policy, options=self._view(reader, self.site),
-                           site=self.site)
+                           site=self.site, sample=sample)
 
     def read(self, reader: Translator, data: bytes, context: ReadContext) -> Document:
         """The document of a text, in the names of the site that it is for. Raises RejectedError."""

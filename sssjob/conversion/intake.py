@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Document
     from sssjob.findings import Policy
     from sssjob.translators.base import Translator
+    from sssjob.translators.recognise import Sample
     from sssjob.validation.large import Large
 
 __all__ = ["Taken", "format_of", "gate", "large", "take"]
@@ -54,8 +55,11 @@ def take(data: bytes, path: str = "-", *, source: str = AUTO, policy: Policy | N
     one of several that fit, and for an option that the format does not have.
     """
     how = Conversion(source, "sss", policy, profile, options=options or Options(), site=site)
-    reader, why = format_of(data, path, source, preferred)
-    context = how.reading(reader, path)
+    from sssjob.translators.recognise import Sample
+
+    sample = Sample(data, path)
+    reader, why = format_of(sample, path, source, preferred)
+    context = how.reading(reader, path, sample)
     document = how.read(reader, data, context)
     how.options.check(reader.name)
     return Taken(document, context.findings, reader, why, data)
@@ -88,7 +92,7 @@ def large(file: BinaryIO, path: str = "-", *, source: str = AUTO, policy: Policy
         file.seek(0)
 
 
-def format_of(data: bytes, path: str = "-", source: str = AUTO, preferred: Callable[[], str] = str
+def format_of(text: bytes | Sample, path: str = "-", source: str = AUTO, preferred: Callable[[], str] = str
               ) -> tuple[Translator, str]:
     """The format of a text and, where it was recognised, by what; of relatives the preferred one. XML, JSON and
     bytes that are no text, which nobody knows, are taken for documents: their readers can tell what is wrong with them,
@@ -99,9 +103,9 @@ def format_of(data: bytes, path: str = "-", source: str = AUTO, preferred: Calla
     if source != AUTO:
         return get(source), ""
     try:
-        reader, fit = guess(data, path, preferred)
+        reader, fit = guess(text, path, preferred)
     except NoFormatError:
-        ours = _looks_like_ours(data)
+        ours = _looks_like_ours(text if isinstance(text, bytes) else text.data)
         if not ours:
             raise
         return get(ours), ""

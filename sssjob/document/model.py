@@ -7,7 +7,7 @@ container is made with what is in it, by Python names: ``Job(id="1", requested={
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -227,6 +227,19 @@ def bodies_of(root: Container | Raw) -> Iterator[Container]:
             stack.extend(reversed(node.children))
 
 
+def jobs_of(bodies: Iterable[Container]) -> Iterator[tuple[Job, JobDefaults | None]]:
+    """Every job that is defined in some containers (no references), with the JobDefaults it stands beside."""
+    for body in bodies:
+        if isinstance(body, Job):
+            if body.reference is None:
+                yield body, None
+        elif isinstance(body, JobGroup):
+            defaults = body.defaults
+            for job in body.jobs:
+                if job.reference is None:
+                    yield job, defaults
+
+
 @dataclass(slots=True)
 class Document:
     """A whole document: its root, the Files beside it, and what was found while reading.
@@ -269,12 +282,4 @@ class Document:
 
     def jobs(self) -> Iterator[tuple[Job, JobDefaults | None]]:
         """Every job that is defined here (no references), with the JobDefaults it stands beside."""
-        for body in self.bodies():
-            if isinstance(body, Job):
-                if body.reference is None:
-                    yield body, None
-            elif isinstance(body, JobGroup):
-                defaults = body.defaults
-                for job in body.jobs:
-                    if job.reference is None:
-                        yield job, defaults
+        return jobs_of(self.bodies())

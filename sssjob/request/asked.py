@@ -133,16 +133,17 @@ class Asked:
                     entries.append(Entry(Raw(f"@{name}"), level, slot, path, policy))
         numbers: dict[str, int] = {}
         for item in scope.items:
-            if isinstance(item, Container):
+            if isinstance(item, Property):
+                entry = Entry(item, level, slot, path, policy if "awarenessPolicy" not in item.attributes
+                              else policy_of(item, policy))
+                entries.append(entry)
+                if not reported or entry.tag != "Node":
+                    tagged[entry.tag].append(entry)
+            elif isinstance(item, Container):
                 numbers[item.tag] = number = numbers.get(item.tag, 0) + 1
                 self._enter_inner(item, level, path, number, policy)
-                continue
-            attributes = item.attributes
-            entry = Entry(item, level, slot, path, policy if not attributes or "awarenessPolicy" not in attributes
-                          else policy_of(item, policy))
-            entries.append(entry)
-            if not isinstance(item, Raw) and not (reported and entry.tag == "Node"):
-                tagged[entry.tag].append(entry)
+            else:
+                entries.append(Entry(item, level, slot, path, policy_of(item, policy)))
         if slot == "Requested":
             self._requested.setdefault(level, []).extend(entries[before:])
         elif slot == "Environment":

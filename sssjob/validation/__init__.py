@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from sssjob.document.element import Container, Item, Property, Value
-from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup
+from sssjob.document.model import CLASSES, Document, Job, JobDefaults, JobGroup, jobs_of
 from sssjob.document.states import job_state
 from sssjob.document.vocabulary import SCOPES, element, in_scope
 from sssjob.findings import Findings, Severity
@@ -103,6 +103,7 @@ class _Checker(Looks):
         super().__init__(document, findings, profile, limits)
         self.bodies = list(document.bodies())
         self._known: frozenset[str] | None = None
+        self._waits = False                     # a job that is in no group waits for one that is here; most do not
         self._sound: set[int] = set()           # Requested in whose expression nothing is wrong, by identity
         self._beside: dict[str, tuple[Container, ...]] = {}     # scope -> defaults beside it that ask for amounts
 
@@ -113,16 +114,14 @@ class _Checker(Looks):
             self._job = None
             self._beside.clear()
             self.walk(body, place)
-        self.loose([b for b in self.bodies if isinstance(b, Job) and b.reference is None])
+        if self._waits:
+            self.loose([b for b in self.bodies if isinstance(b, Job) and b.reference is None])
 
     def loose(self, jobs: list[Job]) -> None:
-        """Jobs that are in no group and wait for each other, or one for itself (SSS410); most wait for jobs that are
-        not here."""
-        if any(p.text.strip() in self.known() for job in jobs for p in job.items
-               if p.tag == "Dependency" and isinstance(p, Property)):
-            from sssjob.document.graph import Dependencies
+        """Jobs that are in no group and wait for each other, or one for itself (SSS410)."""
+        from sssjob.document.graph import Dependencies
 
-            Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
+        Dependencies.of(JobGroup(jobs)).check_cycle(self.findings, "")
 
     def walk(self, body: Container, place: Place) -> None:
         """Check a container and all that is inside, without recursion; references are left out."""
@@ -270,8 +269,8 @@ class _Checker(Looks):
     def known(self) -> frozenset[str]:
         """Ids and names of all jobs of the document."""
         if self._known is None:
-            self._known = frozenset(str(v) for job, _ in self.document.jobs()
-                                    for v in (job.value("Id"), job.value("Name")) if v is not None)
+            self._known = frozenset([str(p.value) for job, _ in jobs_of(self.bodies)
+                                     for p in (job.first("Id"), job.first("Name")) if p is not None])
         return self._known
 
     def job(self, job: Job, place: Place, props: Found) -> None:
@@ -284,6 +283,7 @@ class _Checker(Looks):
             self.state(job, place, props["State"][0])
         if "Dependency" in props and place.parent is None:
             for p in props["Dependency"]:
+                self._waits = self._waits or p.text.strip() in self.known()
                 if p.text not in self.known():
                     self.tell("SSS411", p.text, f"the job depends on {p.text!r}, which is not in the document", job,
                               place, p)

@@ -232,6 +232,8 @@ def _path(container: Container, place: Place, item: Item | None) -> str:
     """The path of a container or of an item in it, numbered where there are several of its name."""
     if item is None:
         return str(place)
-    like = [i for i in container.items if i.tag == item.tag] if len(container.items) < _NUMBERED else []
-    number = next((n for n, i in enumerate(like, 1) if i is item), 0)
-    return f"{place}/{item.tag}[{number}]" if len(like) > 1 and number else f"{place}/{item.tag}"
+    tag = item.tag
+    alike = [id(i) for i in container.items if i.tag == tag] if len(container.items) < _NUMBERED else []
+    if len(alike) > 1 and id(item) in alike:
+        return f"{place}/{tag}[{alike.index(id(item)) + 1}]"
+    return f"{place}/{tag}"

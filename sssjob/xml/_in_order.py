@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
+from math import ceil
 from typing import Final
 
 from sssjob.document.element import Container, Property, Value
@@ -64,12 +65,13 @@ def attributes_fit(container: str, tag: str, attributes: tuple[tuple[str, str], 
 class _Form:
     """What the values of a property have to be, from its row: looked at for every property of every document.
 
-    kinds: their classes; longest: characters of a text, 0 where they are no texts; least: of a number, None for any;
-    demanding: it has to have an attribute.
+    kinds: their classes; longest: characters of a text, 0 where they are no texts; whole: from which whole number on
+    they may be one; least: of a number, None for any; demanding: it has to have an attribute.
     """
 
     kinds: frozenset[type]
     longest: int
+    whole: int
     identifier: bool
     verbatim: bool
     may_be_empty: bool
@@ -81,7 +83,8 @@ def _form(row: Element) -> _Form:
     kinds = {_CLASSES[row.type], *([int] if row.type == "Float" else []), *([str] if row.name == "Network" else [])}
     longest = 0 if str not in kinds else LIMITS.identifier if row.identifier else LIMITS.text
     least = row.minimum if row.type not in ("DateTime", "Duration") else 0
-    return _Form(frozenset(kinds), longest, row.identifier, row.verbatim, row.may_be_empty, least,
+    whole = _HIGHEST if int not in kinds else 1 - _HIGHEST if least is None else ceil(least)
+    return _Form(frozenset(kinds), longest, whole, row.identifier, row.verbatim, row.may_be_empty, least,
                  any(a.required for a in row.attributes))
 
 
@@ -143,8 +146,11 @@ def _container_fits(container: Container, seen: set[int], inside: list[Container
             inside.append(item)
             continue
         value = item.value
-        if not (type(value) is str and value.isprintable() and 0 < len(value) <= form.longest
-                and value[0] != " " != value[-1]) and not _value_fits(value, form):
+        if type(value) is str:
+            fits = value.isprintable() and 0 < len(value) <= form.longest and value[0] != " " != value[-1]
+        else:
+            fits = type(value) is int and form.whole <= value < _HIGHEST
+        if not fits and not _value_fits(value, form):
             return False
         if not item.attributes:
             if form.demanding:

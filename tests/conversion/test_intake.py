@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sssjob.conversion.converting import Options
 from sssjob.conversion.intake import format_of, gate, take
 from sssjob.errors import FormatError, UsageError
+from sssjob.limits import LIMITS
+from sssjob.translators.scripts import reading
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "fixtures/scripts").glob("*/*.s*"))
 
 
 @pytest.mark.parametrize(("text", "name"), [
@@ -29,6 +34,22 @@ def test_formats(text: bytes, name: str) -> None:
 def test_a_text_of_no_format_or_of_two(text: bytes) -> None:
     with pytest.raises(FormatError, match="name one with --from"):
         take(text)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_script_that_was_recognised_is_not_parted_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, name = path.read_bytes(), path.parent.name
+    named = take(data, path.name, source=name)
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "lines_of", None)
+        recognised = take(data, path.name)
+    assert recognised.reader.name == name
+    assert (recognised.document, list(recognised.findings)) == (named.document, list(named.findings))
+
+
+def test_of_a_script_that_is_too_large_to_be_recognised_whole_all_is_read() -> None:
+    text = b"#!/bin/sh\n#SBATCH -n 1\n" + b"#" * LIMITS.script_bytes + b"\ndate\n"
+    assert take(text).document.files["Script"].text.endswith("\ndate\n")
 
 
 def test_options_are_those_of_the_format() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sssjob.consequences import Consequence
 from sssjob.document.lexical import LexicalError
-from sssjob.document.model import Document, Job, TaskGroup
+from sssjob.document.model import Document, Environment, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
 from sssjob.lrm import variables
@@ -62,9 +62,7 @@ class Asking(Asked):
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
         super().__init__(job, context.findings, policy, dialect.target, group)
-        self.source = next((e.text for e in self.said("Extension") if e.level == JOB and not e.slot
-                            and e.attributes.get("name") == DIALECT), "")
-        self.source_dialect = dialect_of(self.source)
+        source: str | None = None
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
             attributes = e.attributes
@@ -73,6 +71,11 @@ class Asking(Asked):
                 self._extensions[key].append(e)
             else:
                 self._extensions[key] = [e]
+            if source is None and key[0] == DIALECT and e.level == JOB and not e.slot:
+                source = e.text
+        self.source = source or ""
+        self.source_dialect = dialect_of(self.source)
+        self.named = {name for name, _ in self._extensions}     # Extensions, of any type
         self.own = {name or "" for name, kind in self._extensions if kind == dialect.name}  # options kept as they are
         self.tags = self._tagged.keys()
         self.keys = self.tags | self._extensions.keys()
@@ -89,24 +92,23 @@ class Asking(Asked):
             return
         directive = self._origins.get(id(entry.item))
         origin = None if directive is None else directive[1]
-        if rule == DROPPED and not is_fact(entry):
-            self.lost.append((entry, origin))
+        consequence: Consequence | Literal[""] = ""
+        if rule == DROPPED:
+            if not is_fact(entry):
+                self.lost.append((entry, origin))
+            if entry.tag == "Extension":        # of an option that only another dialect knows, which may say so
+                consequence = fate_of(entry.attributes.get("type", ""), entry.attributes.get("name", ""))
         if origin is None:
             self.findings.add(rule, subject or entry.called, message, severity=severity, policy=entry.policy,
-                              path=entry.path, item=entry.item, within=self.job, consequence=self._fate(rule, entry),
+                              path=entry.path, item=entry.item, within=self.job, consequence=consequence,
                               once=self.again or bool(self.alike) or self.findings.places is not None)
         else:
-            shown = message if message.startswith(f"{origin.shown}:") else f"{origin.shown}: {message}"
-            self.findings.add(rule, subject or entry.called, shown, severity=severity,
-                              policy=entry.policy, path=entry.path, line=origin.line, column=origin.column,
-                              excerpt=origin.text, item=entry.item, within=self.job,
-                              consequence=self._fate(rule, entry), once=True)
-
-    def _fate(self, rule: str, entry: Entry) -> Consequence | Literal[""]:
-        """What it means for the job to lose an option that only another dialect knows, where that one says so."""
-        if rule != DROPPED or entry.tag != "Extension":
-            return ""
-        return fate_of(entry.attributes.get("type", ""), entry.attributes.get("name", ""))
+            shown = origin.shown
+            self.findings.add(rule, subject or entry.called,
+                              message if message.startswith(f"{shown}:") else f"{shown}: {message}",
+                              severity=severity, policy=entry.policy, path=entry.path, line=origin.line,
+                              column=origin.column, excerpt=origin.text, item=entry.item, within=self.job,
+                              consequence=consequence, once=True)
 
     def dropped(self, entry: Entry, why: str = "", subject: str = "") -> None:
         """The finding for what is not carried; its attributes go with it."""
@@ -156,16 +158,19 @@ class Asking(Asked):
         """The directives of which something is carried; worked out once, for there may be many to be told of."""
         if self._directives is None:
             lost, origins = {id(entry) for entry, _ in self.lost}, self._origins
-            self._directives = {id(origins[id(e.item)][1]) for e in self.entries
-                                if e.used and id(e) not in lost and id(e.item) in origins}
+            self._directives = {id(origin[1]) for e in self.entries
+                                if e.used and (origin := origins.get(id(e.item))) is not None and id(e) not in lost}
         return self._directives
 
     def export(self) -> bool | None:
         """Whether the submitter's variables are to go along; None where nothing says so. A dialect that does not ask
         cannot say it, which the writer tells."""
         self.exporting = True
-        environment = self.job.environment
-        return None if environment is None else environment.export
+        return self.stated_export()
+
+    def stated_export(self) -> bool | None:
+        """Whether the job says that the submitter's variables go along, or that they do not; None: neither."""
+        return next((item.export for item in self.job.items if isinstance(item, Environment)), None)
 
     def forget(self) -> None:
         """More may have been carried since."""

@@ -197,15 +197,17 @@ def asked(job: Job) -> dict[str, str]:
     """Meaning and value of what the job states, where it states one value; tasks also where they follow from those of a
     node."""
     values: dict[str, str] = {}
-    groups, ranges = job.task_groups, False
+    groups, ranges = list(job.containers("TaskGroup")), False
     for scope in (job, *(groups if len(groups) < 2 else ())):
-        for body in (scope, scope.requested):
-            for item in body.items if body is not None else ():
-                if item.tag in _ASKED and isinstance(item, Property):
-                    if item.attributes.get("op", "EQ") == "EQ":
-                        values.update(_said(item))
-                    else:
-                        ranges = ranges or item.tag == "NodeCount"
+        for body in (scope, *scope.containers("Requested")):
+            for item in body.items:
+                if item.tag not in _ASKED or not isinstance(item, Property) or (
+                        item.tag == "Extension" and item.attributes.get("name") != "Array"):
+                    continue
+                if item.attributes.get("op", "EQ") == "EQ":
+                    values.update(_said(item))
+                else:
+                    ranges = ranges or item.tag == "NodeCount"
     if "tasks_per_node" in values and "tasks" not in values and not ranges:
         counts = values.get("nodes", "1"), values["tasks_per_node"]
         if all(map(str.isdecimal, counts)) and len("".join(counts)) < _LONG:
@@ -225,12 +227,12 @@ def asked(job: Job) -> dict[str, str]:
 
 
 def _said(item: Property) -> Iterable[tuple[str, str]]:
-    """The same of one property."""
+    """The same of one property; of Extensions the array alone says any."""
     tag, of = item.tag, item.attributes.get
     if tag in _PLACES:
         return ((_PLACES[tag], item.text),) if item.text else ()
     if tag == "Extension":
-        return _array(item.text) if of("name") == "Array" else ()
+        return _array(item.text)
     if tag == "TaskDistribution":
         return (("tasks_per_node", item.text),) if of("type") == "TasksPerNode" else ()
     if tag == "Memory" and of("metric") in _MEMORY:

@@ -90,6 +90,10 @@ def _value(asking: Asking, meaning: str) -> Given | None:
     return given(meaning, source, target, asked) if source is not None and target is not None else None
 
 
+#: The Extension by which a chunk of PBS Pro says how many threads a task has.
+_PBS_THREADS: Final = "select.ompthreads"
+
+
 def moves(body: str) -> bool:
     """Whether a script goes to a directory of its own, so that it matters little where it starts."""
     return _ANY.search(body) is not None
@@ -98,6 +102,8 @@ def moves(body: str) -> bool:
 def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
     limits = "ResourceLimit" in asking.tags
+    if not (limits or asking.unsaid or _PBS_THREADS in asking.named or _wanting(asking)):
+        return body         # most scripts say all by options
     kept = mode_of(asking.context.options.get("body")) == "keep"
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)
@@ -133,9 +139,9 @@ def _exports(asking: Asking, kept: bool) -> list[str]:
 def _threads(asking: Asking, body: str) -> list[str]:
     """``ompthreads`` of a chunk of PBS Pro, from which its jobs have OMP_NUM_THREADS (pbs_resources(7B)); the script
     runs in the first one."""
-    if "Extension" not in asking.tags or asking.dialect.name == "pbspro":
+    if _PBS_THREADS not in asking.named or asking.dialect.name == "pbspro":
         return []
-    stated = [e for e in asking.said("Extension") if e.attributes.get("name") == "select.ompthreads"]
+    stated = [e for e in asking.said("Extension") if e.attributes.get("name") == _PBS_THREADS]
     if not stated or not stated[0].text.isdecimal():
         return []
     stated[0].used = True
@@ -149,6 +155,8 @@ def _threads(asking: Asking, body: str) -> list[str]:
 
 def _masked(asking: Asking) -> Entry | None:
     """The mask of new files that no option said."""
+    if "Umask" not in asking.named:
+        return None
     stated = [e for e in asking.said("Extension") if e.attributes.get("name") == "Umask" and not e.used]
     return stated[0] if len(stated) == 1 and re.fullmatch(r"[0-7]{1,4}", stated[0].text) else None
 
@@ -184,6 +192,8 @@ def _unsaid(asking: Asking, tag: str) -> Entry | None:
 
 def _closed(asking: Asking) -> Entry | None:
     """An input that is closed at once, which no option said."""
+    if "InputFile" not in asking.tags:
+        return None
     return next((e for e in asking.said("InputFile") if e.slot == "" and e.level == "Job" and not e.used
                  and e.attributes.get("redirectList") == "Close"), None)
 

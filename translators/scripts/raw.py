@@ -21,6 +21,8 @@ __all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "dos_breaks", "here_
 TEMPLATE: Final = re.compile(
     r"\{\{.{0,200}?\}\}|\{\w{1,99}\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
 
+_SHOWN: Final = 80          # characters of a value in messages
+
 
 class Refusal(ValueError):
     """What the real submit command stops at. column: where in the line, from 1 (0: the whole line)."""
@@ -58,8 +60,10 @@ class Option(NamedTuple):
     @property
     def shown(self) -> str:
         """``--time 5``: name and value, cut to a length for messages."""
-        value = self.value or ""
-        return f"{self.name} {value[:80]}{'…' if len(value) > 80 else ''}".rstrip()
+        name, value = self[:2]
+        if not value:
+            return name.rstrip()
+        return f"{name} {value}".rstrip() if len(value) <= _SHOWN else f"{name} {value[:_SHOWN]}…"
 
 
 _line: Final[Callable[[tuple[int, str, str]], Line]] = partial(tuple.__new__, Line)

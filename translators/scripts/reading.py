@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import Final, Literal
 
 from sssjob.consequences import Consequence
-from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value
+from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value, property_of
 from sssjob.document.model import CLASSES, Document, File, Job, Raw, TaskGroup
 from sssjob.document.units import from_bytes
 from sssjob.findings import Finding, Policy, Severity
@@ -196,7 +196,7 @@ class Reading:
             return _UNUSED
         if at.special and type(value) is not str:
             value = _fitting(at, value)
-        prop = at.made(at.tag, value, {**at.attributes, **more} if more else at.attributes)
+        prop = property_of(at.made, at.tag, value, {**at.attributes, **more} if more else at.attributes)
         scope = None if self.several else self._found.get(at.path)
         if scope is None:
             scope = self.scope(at.path)

@@ -261,25 +261,26 @@ class Dialect:
         return always, by_key
 
     @cached_property
-    def bare_names(self) -> dict[str, frozenset[str]]:
-        """First option of a row -> all of its options without dashes, as Extensions name them."""
-        return {row.name: frozenset(name.lstrip("-") for name in row.names) for row in self.rows}
+    def _of_name(self) -> dict[str, list[int]]:
+        """Option without dashes, as Extensions name it -> places of the rows that have it."""
+        of_name: dict[str, list[int]] = {}
+        for at, row in enumerate(self.rows):
+            for name in dict.fromkeys(name.lstrip("-") for name in row.names):
+                of_name.setdefault(name, []).append(at)
+        return of_name
 
-    @cached_property
-    def _of_name(self) -> dict[str, int]:
-        return {name.lstrip("-"): at for name, at in self.places.items()}
-
-    def rows_for(self, keys: Collection[Key], kept: Iterable[str]) -> list[AnyRow]:
-        """The rows that may say something of a job with properties of these keys, in their order. kept: options that
-        are in it as they are, without dashes."""
+    def rows_for(self, keys: Collection[Key], kept: Iterable[str]) -> list[tuple[AnyRow, bool]]:
+        """The rows that may say something of a job with properties of these keys, in their order, and whether it holds
+        one of their options as it is. kept: such options, without dashes."""
         always, by_key = self._said
         places = set(always)
         for key in keys:
             if key in by_key:
                 places.update(by_key[key])
-        places.update([self._of_name[name] for name in kept if name in self._of_name])
+        as_kept = {at for name in kept if name in self._of_name for at in self._of_name[name]}
+        places |= as_kept
         rows = self.rows
-        return [rows[at] for at in sorted(places)]
+        return [(rows[at], at in as_kept) for at in sorted(places)]
 
 
 def harmless(*, costs: str = "", looks: str = "") -> dict[str, Consequence]:

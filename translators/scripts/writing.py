@@ -101,8 +101,7 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
     for number, asking in enumerate(asked):
         if number:
             options.append((dialect.separator, None, asking))
-        for row in dialect.rows_for(asking.keys, asking.own):
-            own = bool(asking.own) and not asking.own.isdisjoint(dialect.bare_names[row.name])
+        for row, own in dialect.rows_for(asking.keys, asking.own):
             alone = list(asking.kept(row, (), GROUP)) if number and own and not of_part(row) else []
             if number and not alone:
                 if not _again(row):
@@ -111,6 +110,8 @@ def express(asked: Sequence[Asking]) -> list[tuple[str, str | None, Asking]]:
             texts = alone or (asking.row(row) if isinstance(row, Row) else list(row.write(asking)))
             if own:
                 texts += asking.kept(row, [name for name, _ in texts])
+            if not texts:
+                continue
             if len(texts) > 1:
                 order = row.names.index
                 texts.sort(key=lambda option: order(option[0]))
@@ -217,7 +218,7 @@ def _defaults(asking: Asking) -> None:
     if source is None:
         return
     name, target = source.title, asking.dialect
-    if source.exports != (target.exports and not asking.few) and asking.job.environment.export is None:
+    if source.exports != (target.exports and not asking.few) and asking.stated_export() is None:
         asking.note(APPROXIMATED, None, f"Environment: jobs of {name} find {_much(source)} of the submitter's "
                     f"variables unless told otherwise, those of {target.title} {_much(target)}", subject="Environment")
     if source.starts_in != target.starts_in and asking.job.first("InitialWorkingDirectory") is None \
