@@ -6,12 +6,13 @@ that blocks for seconds keeps its thread, and another thread goes on with the qu
 wait for it. A forked child gets threads of its own.
 
 While it has no calls to make, the thread may wait for what brings the next ones (``Duty``): then no other thread has to
-wake it.
+wake it. Where calls come one upon another that is not worth it, as each change of who waits wakes two threads.
 """
 
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import threading
 import time
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import queue
 
+_BURST = 6              # calls that begin within _BURST_S: those of two jobs
+_BURST_S = 0.005
 PATIENCE_S = 1.0        # a call that lasts between once and twice this long holds nobody up any more
 _Call = Callable[[], None]
 
@@ -62,6 +65,7 @@ class _Deliverer:
         self._pid = os.getpid()
         self.duty: Duty | None = None
         self._doing = 0         # the worker's number while it does the duty
+        self._came: deque[float] = deque([-math.inf], _BURST)       # when the last calls came, by the monotonic clock
 
     def put(self, key: Hashable, call: _Call) -> None:
         """Have a call made; those of one key in their order."""
@@ -119,9 +123,9 @@ class _Deliverer:
         self._make_held(key)
 
     def _next(self) -> tuple[Hashable, _Call]:
-        """The next call and its key. Until there is one, the duty is done where it can be had."""
+        """The next call and its key. Until it comes the duty is done where it can be had, not in bursts of calls."""
         while True:
-            duty = self.duty
+            duty = self.duty if time.monotonic() - self._came[0] > _BURST_S else None
             if duty is not None and self._queue.empty() and duty.take():
                 self._doing = threading.get_ident()         # first: who puts a call after the look at the queue rouses
                 try:
@@ -133,6 +137,7 @@ class _Deliverer:
             key, call = self._queue.get()
             if call is _ask_again:
                 continue
+            self._came.append(time.monotonic())
             if duty is not None:
                 duty.leave()
             return key, call

@@ -281,8 +281,7 @@ class LocalJobExecutor(JobExecutor):
         process the exit status cannot be known: FAILED with reason ``unknown-exit`` when it ends. A process that does
         not exist and was no job makes the job FAILED with reason ``lost``. A process id alone means the job or
         the child process of this program that has it, else the last job that had it, else any process that has it.
-        Raises InvalidStateException; SubmitException
-        (transient) when the system is out of memory or descriptors.
+        Raises InvalidStateException; SubmitException (transient) when the system is out of memory or descriptors.
         """
         apart(partial(self._attach, job, attached_id(job, native_id)))
 
@@ -303,6 +302,7 @@ class LocalJobExecutor(JobExecutor):
             return
         run = next((run for run in list(self._runs.values()) if run.watched.pid and str(run.watched.pid) == pid), None)
         if run is not None and native_id in (pid, _reference(run.watched.pid)):
+            self._runs[job.id] = run        # it may be cancelled at once
             engine().post(lambda: self._join(job, run))
         else:
             self._attach_foreign(job, native_id)
@@ -313,9 +313,9 @@ class LocalJobExecutor(JobExecutor):
             late = run.ended_for_good
             if not late:
                 run.jobs.append(job)
-                self._runs[job.id] = run
         run.announce_to(job, run.started)
         if late:
+            self._runs.pop(job.id, None)
             assert run.final is not None
             job.status = run.final
 

@@ -197,12 +197,12 @@ class Desk:
     def _end(self, number: int, status: JobStatus) -> None:
         if self.records is not None:
             self.records.remove(number)
-        self._tell(number, status)
-        with self._lock:
-            late = self._jobs.pop(number, [])
-            del self._told[number], self._names[number]
-        for job in late:
-            job.status = status         # of one that came meanwhile; twice is ignored
+        with self._lock:            # first: who is told of the end finds it listed no more
+            followers = self._jobs.pop(number, [])
+            self._told.pop(number, None)
+            del self._names[number]
+        for job in followers:
+            job.status = status
 
     # The service
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import subprocess
 import sys
 import threading
+import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -272,6 +277,47 @@ def test_a_wait_stands_a_thread_whose_turn_does_not_come(monkeypatch: pytest.Mon
         deliverer._lock.release()
         assert waiting.result(30) is job.status
     assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
+
+
+class Waiting:
+    """A duty that is always to be had, and how often it was begun."""
+
+    def __init__(self) -> None:
+        self.turns: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.roused: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def take(self) -> bool:
+        self.turns.put(None)
+        return True
+
+    def work(self, over: Callable[[], bool]) -> None:
+        while not over():
+            self.roused.get(timeout=60)
+
+    def leave(self) -> None:
+        pass
+
+    def rouse(self) -> None:
+        self.roused.put(None)
+
+
+def test_calls_in_bursts_do_not_change_who_waits_for_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That wakes two threads each time; the thread that makes the calls waits for their cause between lone ones."""
+    now = 100.0
+    monkeypatch.setattr(_delivery, "time", SimpleNamespace(monotonic=lambda: now, sleep=time.sleep))
+    deliverer, duty, calls = _delivery._Deliverer(), Waiting(), queue.SimpleQueue[int]()
+    deliverer.duty = duty
+    for number in range(30):
+        deliverer.put(None, partial(calls.put, number))
+        assert calls.get(timeout=60) == number
+        if number < 5:
+            duty.turns.get(timeout=60)
+    for number in range(30, 40):
+        now += 60 if number == 30 else 0.01
+        deliverer.put(None, partial(calls.put, number))
+        assert calls.get(timeout=60) == number
+        assert duty.turns.get(timeout=60) is None
+    assert duty.turns.empty()
 
 
 def test_a_removed_callback_is_not_called() -> None:

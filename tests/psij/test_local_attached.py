@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -134,6 +135,28 @@ def test_jobs_of_several_clients(folder: Path) -> None:
     assert [end_of(pid)[1] for one in jobs for pid, _ in one] == [10, 11, 20, 21]
     (file,) = folder.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600 and folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_job_that_was_just_attached_can_be_cancelled(ends: bool) -> None:
+    """Also before the engine has looked at it; and it is forgotten when the first one ends then."""
+    executor, job, twin, gate = LocalJobExecutor(), Job(JobSpec("/bin/sleep", ["60"])), Job(), threading.Event()
+    executor.submit(job)
+
+    def wait() -> None:
+        gate.wait(60)
+
+    engine().post(wait)
+    if ends:
+        job.cancel()
+    executor.attach(twin, str(job.native_id))
+    assert set(executor.list()) == {job.native_id}
+    if not ends:
+        twin.cancel()
+    gate.set()
+    for one in (twin, job):
+        assert (status := one.wait(60)) is not None and (status.state, status.exit_code) == (JobState.CANCELED, 143)
+    assert executor.list() == []
 
 
 def test_in_the_same_process_after_the_end() -> None:
