@@ -143,9 +143,10 @@ class Finding:
         return ":".join([escape(self.file) or "-", *(str(n) for n in (self.line, self.column) if n)])
 
     def same(self, other: Finding) -> bool:
-        """Whether another one says the same of the same place, as two rooms may that look at one property."""
-        return (self.rule, self.line, self.column, self.message) == (
-            other.rule, other.line, other.column, other.message)
+        """Whether another one says the same of the same place, as two rooms may that look at one property. Places are
+        asked for last: it costs time to know them."""
+        return (self.rule, self.message) == (other.rule, other.message) and (
+            self.line, self.column) == (other.line, other.column)
 
     def __str__(self) -> str:
         hint = f" ({escape(self.hint, 400)})" if self.hint else ""

@@ -283,12 +283,13 @@ class Engine:
             if entry is None or (submission.kept and not submission.owned):
                 continue
             self._take_news(submission)
-            if not submission.owned and not submission.kept and self.take_over is not None \
-                    and self.take_over(submission):
-                self._take_news(submission)
-                submission.owned = True
-                self.adopting.adopt(submission)
-                self._take_wishes(submission)
+            if not submission.owned and not submission.kept and self.take_over is not None:
+                if self.take_over(submission):
+                    self._take_news(submission)
+                    self.adopting.adopt(submission)
+                    self._take_wishes(submission)
+                else:
+                    self._count(submission)
         self.recording.look_for_room()
         self.adopting.look_again(self.looked)
         for job in self.doubted.values():
@@ -297,12 +298,8 @@ class Engine:
         listen(self.submissions)
 
     def _take_news(self, submission: Submission) -> None:
-        before = {id(job) for job in submission.jobs if job.ended} if not submission.owned else set()
         for job in submission.catch_up():
-            if job.ended and id(job) not in before and not submission.owned:
-                before.add(id(job))
-                self._has_ended(job)
-            elif submission.owned and job.cancel:
+            if submission.owned and job.cancel:
                 self._wanted(job)
             self.wishes.take(job)
             if submission.owned and job.ended:
@@ -316,14 +313,14 @@ class Engine:
             self.wishes.take(job)
 
     def _count(self, submission: Submission) -> None:
-        self.open[id(submission)] = sum(not job.ended for job in submission.jobs)
-
-    def _has_ended(self, job: Running) -> None:
-        """Another client says so."""
-        assert job.outcome is not None
-        for other in self.gates.ended(job):
-            self.pend(other)
-        self.show(job)
+        """Count its jobs that have not ended. Where that is news, another client has said so, and told us or who asked
+        for the lease: jobs that wait for its jobs hear of it."""
+        before, self.open[id(submission)] = self.open[id(submission)], sum(not job.ended for job in submission.jobs)
+        if self.open[id(submission)] < before:
+            for job in filter(lambda job: job.ended, submission.jobs):
+                for other in self.gates.ended(job):
+                    self.pend(other)
+                self.show(job)
 
     def _wanted(self, job: Running) -> None:
         """Somebody wants the end of a job of ours."""

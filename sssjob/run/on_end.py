@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS
+from sssjob.run.pauses import NONE, Pause
 from sssjob.version import __version__
 
 if TYPE_CHECKING:
@@ -54,15 +55,15 @@ _VARIABLES: Final = ("KEY", "ID", "NAME", "NATIVE_ID", "EXECUTOR", "STATE", "OUT
 class Hook:
     """One thing to be done at the end of one job. command: words, or url.
 
-    id: the same for the same command or URL. tries: that failed; due: seconds since the epoch before which there is no
-    other one. over: it is done, or will not be tried again.
+    id: the same for the same command or URL. tries: that failed; pause: before the next one. over: it is done, or will
+    not be tried again.
     """
 
     id: str
     command: tuple[str, ...] = ()
     url: str = ""
     tries: int = 0
-    due: float = 0.0
+    pause: Pause = NONE
     over: bool = False
     working: bool = False           # a thread of this process is at it
 
@@ -81,7 +82,7 @@ class Hook:
     @property
     def waits(self) -> bool:
         """Whether there is nothing to be done just now."""
-        return self.over or (not self.working and self.due > time.time())
+        return self.over or (not self.working and self.pause.seconds_left() > 0)
 
 
 def shown(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def take_event(job: Running, event: Event) -> None:
     if hook is not None:
         hook.tries = int(event.data.get("tries", hook.tries))
         hook.over |= event.data["step"] != "failed"
-        hook.due = event.time + float(event.data.get("pause", 0.0))
+        hook.pause = Pause(event.time, float(event.data.get("pause", 0.0)))
 
 
 class OnEnd:
@@ -188,13 +189,13 @@ class OnEnd:
         at_it = {id(hook) for _, hook in (*self._ready, *self._later, *self._working.values())}
         for hook in job.hooks.values():
             if not hook.over and id(hook) not in at_it:
-                (self._later if hook.due > time.time() else self._ready).append((job, hook))
+                (self._later if hook.pause.seconds_left() else self._ready).append((job, hook))
 
     def begin(self) -> None:
         """Begin what may begin."""
-        now = time.time()
-        self._ready += [item for item in self._later if item[1].due <= now]
-        self._later = [item for item in self._later if item[1].due > now]
+        later, self._later = self._later, []
+        for job, hook in later:
+            (self._later if hook.pause.seconds_left() else self._ready).append((job, hook))
         while self._ready and len(self._working) < _AT_ONCE and not self._at_end:
             job, hook = self._ready.popleft()
             hook.working = True
@@ -212,7 +213,7 @@ class OnEnd:
 
     def next_due(self) -> float:
         """Seconds until something is to be tried again."""
-        return min((hook.due for _, hook in self._later), default=float("inf")) - time.time()
+        return min((hook.pause.seconds_left() for _, hook in self._later), default=float("inf"))
 
     def take(self, job: Running, done: Done) -> None:
         """Take in what became of a hook."""
@@ -233,7 +234,7 @@ class OnEnd:
         job.of.note(job, "hook", {"hook": hook.id, "step": "failed" if again else "over", "tries": hook.tries,
                                   "pause": pause})
         self.engine.tell(job, text)
-        hook.over, hook.due = not again, time.time() + pause
+        hook.over, hook.pause = not again, Pause(time.time(), pause)
         if again:
             self._later.append((job, hook))
 

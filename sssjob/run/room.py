@@ -113,6 +113,11 @@ class Room:
         self._close(self._lane(job), f"{FULL}: {' '.join(reason.split())}")
         self.held_back(job)
 
+    def full_for_many(self, job: Running) -> None:
+        """A resource manager has no room for as many jobs as came together, this one among them; for a part of them it
+        may have room, and so one of them is offered at once."""
+        self._offer(self._lane(job), probe=True)
+
     def silent(self, job: Running) -> None:
         """A resource manager did not answer, and nobody knows whether it has a job: those after that one, which would
         each wait as long for an answer, are kept until it is tried again."""

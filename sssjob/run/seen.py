@@ -99,12 +99,12 @@ class Seen:
         """Whether a status says that a job that had begun waits again; it is marked so then.
 
         One that has only just begun may still be shown as waiting by a list that is behind. A status that is no answer
-        of the queue, but only what must have come before another one, says nothing of the kind.
+        of a queue, but only what must have come before another one, says nothing of the kind: it has no native state.
         """
         if status.state is not JobState.QUEUED or self.status is None or self.status.state is not JobState.ACTIVE:
             return False
         metadata = status.metadata
-        if not metadata:
+        if not metadata or not ("requeued" in metadata or "native_state" in metadata):
             return False
         submitted = metadata.get("submit_time")
         if not (metadata.get("requeued") or self.started is None or time.time() - self.started > _BEHIND_S

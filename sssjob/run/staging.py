@@ -37,6 +37,7 @@ from psij.executors.batch._staging import placed, staging_of
 from psij.job import _ran
 from psij.staging import StageOutFlags, StagingMode
 from sssjob.run.journal import Event, status_of, status_record
+from sssjob.run.pauses import NONE, Pause
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -59,8 +60,8 @@ class Leaving:
     """A part of a job that has ended and of which files are staged out.
 
     status: its end. ran: whether it had started. done: items that are staged out; fetched: all are. tries: that failed
-    for a reason that may pass; due: seconds since the epoch before which there is no other one. again: some client may
-    have begun before. canceled: somebody wanted its end meanwhile.
+    for a reason that may pass; pause: before the next one. again: some client may have begun before. canceled:
+    somebody wanted its end meanwhile.
     """
 
     status: psij.JobStatus
@@ -68,7 +69,7 @@ class Leaving:
     done: int = 0
     fetched: bool = False
     tries: int = 0
-    due: float = 0.0
+    pause: Pause = NONE
     again: bool = False
     canceled: bool = False
     working: bool = False           # a thread of this process is at it,
@@ -101,7 +102,7 @@ def take_event(job: Running, event: Event) -> None:
     leaving.done = int(data.get("items", leaving.done))
     leaving.fetched |= data["step"] == "fetched"
     if data["step"] == "failed":
-        leaving.tries, leaving.due = int(data["tries"]), event.time + float(data["pause"])
+        leaving.tries, leaving.pause = int(data["tries"]), Pause(event.time, float(data["pause"]))
 
 
 class Promised:
@@ -167,7 +168,8 @@ class Promised:
         leaving.done = int(step.data.get("items", leaving.done))
         leaving.fetched |= step.data["step"] == "fetched"
         if step.data["step"] == "failed":
-            leaving.tries, leaving.due, leaving.again = int(step.data["tries"]), time.time() + step.data["pause"], True
+            leaving.tries, leaving.again = int(step.data["tries"]), True
+            leaving.pause = Pause(time.time(), step.data["pause"])
             self._later.append((job, part))
             self.engine.tell(job, str(step.data["text"]))
         job.of.note(job, "staging", step.data, part)
@@ -191,19 +193,20 @@ class Promised:
 
     def begin_due(self) -> None:
         """Try again what is due."""
-        now = time.time()
-        due = [(job, part) for job, part in self._later if job.leaving[part].due <= now]
-        self._later = [(job, part) for job, part in self._later if job.leaving[part].due > now]
-        for job, part in due:
-            self._begin(job, part)
+        later, self._later = self._later, []
+        for job, part in later:
+            if job.leaving[part].pause.seconds_left():
+                self._later.append((job, part))
+            else:
+                self._begin(job, part)
 
     def next_due(self) -> float:
         """Seconds until something is to be tried again."""
-        return min((job.leaving[part].due for job, part in self._later), default=float("inf")) - time.time()
+        return min((job.leaving[part].pause.seconds_left() for job, part in self._later), default=float("inf"))
 
     def waits(self, job: Running, part: int) -> bool:
         """Whether nothing more is to be learnt of a part just now: a try has failed, and the next one is not due."""
-        return not job.leaving[part].working and job.leaving[part].due > time.time()
+        return not job.leaving[part].working and job.leaving[part].pause.seconds_left() > 0
 
     def leave(self) -> None:
         """Stop all threads that stage, and begin nothing more, which the next client does; the lease of a submission

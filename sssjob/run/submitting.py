@@ -321,6 +321,8 @@ class Submitting:
         due = time.monotonic() + pause          # one time for all of them, so that they go out together again
         for job in jobs:
             self._failed(job, 0, error, unsure, (pause, due))
+        if isinstance(error, psij.QueueFullException) and not unsure:
+            self.engine.room.full_for_many(jobs[0])
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""

@@ -13,8 +13,10 @@ from psij.executors.batch._followed import Followed
 from psij.executors.batch._watch import Watcher
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.findings import Findings, Policy
+from sssjob.run.client import Client
 from sssjob.run.events import Listener
 from sssjob.run.running import executor_of
+from sssjob.run.standing import Submission
 from sssjob.xml.reader import read_document
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, eventually, group, shell
@@ -170,6 +172,27 @@ def test_a_job_of_the_journal_whose_callback_is_late(slurm: Desk, monkeypatch: p
     slurm.submit(shell("true", after("first"), name="x"))
     assert slurm.told("x")["slurm.dependency"] == f"afterok:{first}"
     monkeypatch.undo()
+
+
+def test_an_end_that_is_written_just_before_its_job_is_taken_over(
+        slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who takes it over reads the end with the lease, and the jobs that wait for it go on."""
+    slurm.submit(shell(f"{GATE}; exit 2"))
+    slurm.submit(shell("true", after("a", "OnExit", 2), name="b"))
+    client, own, asked = slurm.client(), Client.own, list[int]()
+
+    def own_late(self: Client, submission: Submission) -> bool:
+        if self is client and submission.entry is not None and submission.entry.number == 1:
+            asked.append(1)
+            if len(asked) == 1:         # somebody else has the lease, who ends when he has written the end
+                return False
+            (slurm.folder / "go").touch()
+            slurm.wait("a")
+        return own(self, submission)
+
+    monkeypatch.setattr(Client, "own", own_late)
+    jobs, done = client.wait(["b"], 20)
+    assert done and len(asked) > 1 and [job.word for job in jobs] == ["done"]
 
 
 def test_a_job_of_the_journal_that_has_ended(desk: Desk) -> None:

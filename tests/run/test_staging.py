@@ -132,6 +132,19 @@ def test_a_cause_that_may_pass_is_tried_again_and_counted_by_all_clients(
     assert client.journal.rows()[0].outcome == "done"
 
 
+def test_a_clock_that_is_set_back_puts_off_no_try(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging_module, "_PAUSE_S", (300.0, 300.0))
+    _broken_copies(monkeypatch, 1, 28)
+    slurm.submit(job("echo x > o", out("o", "back"), folder=slurm.folder))
+    while "failed" not in steps(slurm, "a"):
+        client = slurm.client()
+        client.look([client.journal.entry(1)])
+    real = time.time
+    monkeypatch.setattr("sssjob.run.pauses.time.time", lambda: real() - 7200)
+    assert slurm.wait("a") == {"a": ("done", 0)}
+    assert slurm.text("back") == "x\n"
+
+
 def test_tries_end(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging_module, "_PAUSE_S", (0.01, 0.01))
     _broken_copies(monkeypatch, 1000, 28)

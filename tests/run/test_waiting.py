@@ -242,14 +242,16 @@ _AGAIN = {"start_time": 200.0, "sources": {"start_time": "start-record"}}
 
 
 @pytest.mark.parametrize(("before", "then", "news", "state"), [
-    ([_status(A, **_START)], _status(Q, submit_time=150.0), True, "Idle"),
-    ([_status(A, **_START)], _status(Q, submit_time=50.0), True, "Idle"),       # no list is so far behind
+    ([_status(A, **_START)], _status(Q, submit_time=150.0, native_state="PD"), True, "Idle"),
+    ([_status(A, **_START)], _status(Q, submit_time=50.0, native_state="PD"), True, "Idle"),    # too late for a list
+    ([_status(A, **_START)], _status(Q, submit_time=50.0), False, "Running"),   # attached to a process
     ([_status(A, **_START)], _status(Q, submit_time=50.0, requeued=True), True, "Idle"),
-    ([_status(A, start_time=1e12)], _status(Q, submit_time=50.0), False, "Running"),
+    ([_status(A, start_time=1e12)], _status(Q, submit_time=50.0, native_state="PD"), False, "Running"),
     ([_status(A, **_START), _status(A, requeued=True, phase="HELD")], _status(A, **_START), False, "Hold"),
-    ([_status(A, **_START), _status(Q, submit_time=150.0)], _status(A, **_START), False, "Idle"),
-    ([_status(A, **_START), _status(Q, submit_time=150.0)], _status(A, **_AGAIN), True, "Running"),
-    ([_status(A, **_START), _status(Q, submit_time=150.0)], _status(A, requeued=True), False, "Idle"),
+    ([_status(A, **_START), _status(Q, submit_time=150.0, native_state="PD")], _status(A, **_START), False, "Idle"),
+    ([_status(A, **_START), _status(Q, submit_time=150.0, native_state="PD")], _status(A, **_AGAIN), True, "Running"),
+    ([_status(A, **_START), _status(Q, submit_time=150.0, native_state="PD")],
+     _status(A, requeued=True), False, "Idle"),
     ([_status(A, **_START), _status(A, phase="SUSPENDED")], _status(A, **_START), False, "Suspended"),
     ([_status(Q, waits="turn")], _status(Q), False, "Idle"), ([_status(Q)], _status(Q, waits="limit"), True, "Idle"),
     ([_status(Q)], _status(Q, phase="HELD", waits="held"), True, "Hold")])
