@@ -20,7 +20,12 @@ from tests.translators.test_records_again import assert_same
 COLUMNS = HEADER.split("|")
 MORE = ("WorkDir", "UID", "WCKey", "Comment", "DerivedExitCode", "Planned", "Elapsed", "CPUTimeRAW", "AllocCPUS",
         "Reason", "Timelimit", "UserCPU", "MaxRSS", "ConsumedEnergy", "Reservation", "Room")
-ROWS = [dict(zip(COLUMNS, line.split("|"), strict=True)) for line, _ in jobs_of(60)]
+#: As they end, as they are while they run, and as they end where they were suspended.
+ENDED = [dict(zip(COLUMNS, line.split("|"), strict=True)) for line, _ in jobs_of(60)]
+RUNNING = [row | {"State": "RUNNING", "End": "Unknown", "ExitCode": "0:0", "TotalCPU": "00:00:00"} for row in ENDED]
+SUSPENDED = [row | {"Suspended": "00:00:30", "ElapsedRaw": str(int(row["ElapsedRaw"]) - 30)} for row in ENDED
+             if int(row["ElapsedRaw"]) > 60]
+ROWS = [*ENDED, *RUNNING[::3], *SUSPENDED[::3]]
 #: Beside what stands in the rows, for any column.
 ODD = ("", "0", "00", "0:0", "None", "Unknown", "1", "7", "007", "-1", "4294967295", "99999999999999999999", "a b ",
        "x|y", "ü", "<&>", "a" * 1100, "1K", "4Gc", "16Gn", "0n", "1.5G", "INVALID", "1-02:03:04", "00:10", "01:02.500",
@@ -92,3 +97,21 @@ def test_rows_of_a_site_have_plans(header: str, monkeypatch: pytest.MonkeyPatch)
     assert sacct.TRANSLATOR.stream is not None
     assert len(list(sacct.TRANSLATOR.stream(BytesIO(log), ReadContext(options={"timezone": "UTC"})))) == 600
     assert sum(planned) > 350     # of each new day, and of each new text of counts, the reader has the first
+
+
+@pytest.mark.parametrize("rows", [RUNNING, SUSPENDED])
+def test_rows_that_run_or_were_suspended_have_plans(rows: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+                                                    ) -> None:
+    """All of them, once the reader has seen their texts."""
+    planned, of = list[bool](), RowPlans.of
+
+    def noted(plans: RowPlans, row: list[str], ident: str, number: int) -> object:
+        """As it is, noted."""
+        result = of(plans, row, ident, number)
+        planned.append(result is not None)
+        return result
+
+    monkeypatch.setattr(RowPlans, "of", noted)
+    log = "\n".join([HEADER, *["|".join(row.values()) for row in rows * 2], ""]).encode()
+    assert_same("sacct", log)
+    assert all(planned[len(rows):2 * len(rows)])
