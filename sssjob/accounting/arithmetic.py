@@ -85,22 +85,26 @@ def _digits(over: int, under: int) -> str:
     """The digits of a fraction in its lowest terms."""
     if under == 1:
         return str(over)
-    places = _places(under)
-    if places is None:
+    decimals = _decimals(under)
+    if decimals is None:
         return f"{over}/{under}"
-    digits = f"{over * 10**places // under:0{places + 1}d}"
+    places, factor = decimals
+    digits = str(over * factor).zfill(places + 1)
     return f"{digits[:-places]}.{digits[-places:]}"
 
 
 @lru_cache(1024)
-def _places(denominator: int) -> int | None:
-    """Digits after the point of a fraction with that denominator; None where they have no end."""
+def _decimals(denominator: int) -> tuple[int, int] | None:
+    """(digits after the point, what the numerator is multiplied by to have all digits) of fractions with that
+    denominator; None where they have no end."""
+    under = denominator
     twos = fives = 0
     while denominator % 2 == 0:
         denominator, twos = denominator // 2, twos + 1
     while denominator % 5 == 0:
         denominator, fives = denominator // 5, fives + 1
-    return max(twos, fives) if denominator == 1 else None
+    places = max(twos, fives)
+    return (places, 10**places // under) if denominator == 1 else None
 
 
 def number(value: Number, label: str) -> Figure:

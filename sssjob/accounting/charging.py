@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -151,7 +151,8 @@ class Charging(Accounts):
             work = _Work(rates, owner, recharge, supersede, read, running)
             pending, posted = iter(jobs), list[Posted]()
             while some := [self._known(job, defaults, work) for job, defaults in islice(pending, _TOGETHER)]:
-                self._look_up({keyed[0][:2] for keyed in some if not isinstance(keyed, Posted)})
+                keyed_records = [keyed for keyed in some if not isinstance(keyed, Posted)]
+                self._look_up({key[:2] for key, _ in keyed_records}, {record.account for _, record in keyed_records})
                 posted += [keyed if isinstance(keyed, Posted) else self._charge(*keyed, work) for keyed in some]
             self._lessen_holds()
             return posted
@@ -172,7 +173,8 @@ class Charging(Accounts):
             last_row = rows[-1][0] if len(rows) == _TOGETHER else None
             charges = [(entry, _Record.of(entry)) for entry in map(entry_of, rows)]
             charges = [(entry, record) for entry, record in charges if chosen(entry, record.job)]
-            self._look_up({(entry.machine, entry.job) for entry, _ in charges})
+            self._look_up({(entry.machine, entry.job) for entry, _ in charges},
+                          {record.account for _, record in charges})
             work = _Work(rates, "", recharge=True, supersede=False, read=None, running=True)
             for entry, record in charges:
                 key = entry.machine, entry.job, entry.start
@@ -209,17 +211,23 @@ class Charging(Accounts):
         read = [*work.read] if work.read is not None and work.read.zone else None
         return key, _Record(statement, account, document_of(statement.job) if text is None else text, read)
 
-    def _look_up(self, jobs: Set[tuple[str, str]]) -> None:
-        """Find the charges in force of some jobs (Machine, id)."""
+    def _look_up(self, jobs: Set[tuple[str, str]], accounts: Set[str]) -> None:
+        """Find the charges in force of some jobs (Machine, id), and some accounts in all currencies."""
         self._write()
         self._batch.stored.clear()
         self._runs.clear()
         by_machine: dict[str, list[str]] = {}
         for machine, job in sorted(jobs):
             by_machine.setdefault(machine, []).append(job)
+        names = sorted(accounts)
+        self._batch.accounts = {name: {} for name in names}
+        for some in _some(names):
+            for name, currency, *amounts in self.store.execute(
+                    "SELECT account, currency, balance, held, credit FROM accounts WHERE account IN "
+                    f"({', '.join('?' * len(some))})", some):
+                self._batch.accounts[name][currency] = amounts
         for machine, idents in by_machine.items():
-            for at in range(0, len(idents), _ASKED):
-                some = idents[at:at + _ASKED]
+            for some in _some(idents):
                 for content, digest, *row in self.store.execute(
                         f"SELECT content, rates, {_ENTRY} FROM charges JOIN entries ON number = entry WHERE "
                         f"charges.machine = ? AND charges.job IN ({', '.join('?' * len(some))})", (machine, *some)):
@@ -397,8 +405,7 @@ class Charging(Accounts):
         numbers = list[int]()
         if elements or self._arrays:
             self._write()
-        for at in range(0, len(elements), _ASKED):
-            some = elements[at:at + _ASKED]
+        for some in _some(elements):
             numbers += [number for number, in self.store.execute(
                 f"SELECT entry FROM charges WHERE machine = ? AND job IN ({', '.join('?' * len(some))})",
                 (key[0], *some))]
@@ -463,6 +470,12 @@ class Charging(Accounts):
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
                                       f"{escape(machine, 60)}: its jobs would be charged twice")
+
+
+def _some(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many names at a time as are asked for by one statement."""
+    for at in range(0, len(names), _ASKED):
+        yield names[at:at + _ASKED]
 
 
 def _as_one(machine: str, element: str) -> str:

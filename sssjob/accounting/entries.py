@@ -385,24 +385,32 @@ def _text_of(value: object) -> str:
     if type(value) is Encoded:      # isinstance of a Mapping takes longer than all the rest
         return value.text
     if isinstance(value, list):
-        return "[" + ",".join(map(_text_of, value)) + "]"
+        return "[" + ",".join([_texts(item) if item.__class__ is str else _text_of(item) for item in value]) + "]"
     if isinstance(value, dict):
-        members = []
-        for name in sorted(value):
-            item = value[name]
-            text = _texts(item) if item.__class__ is str else _text_of(item)
-            members.append(f"{_texts(name)}:{text}")
-        return "{" + ",".join(members) + "}"
+        form, names = _object(tuple(value))
+        return form % tuple([
+            _texts(item) if (item := value[name]).__class__ is str else str(item) if item.__class__ is int else
+            _text_of(item) for name in names])
     return "null" if value is None else encoded(value)
+
+
+@lru_cache(maxsize=1 << 8)
+def _object(names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """(the canonical JSON of an object with these members, with a mark for each value; the names in its order)."""
+    in_order = sorted(names)
+    marked = ",".join([f"{_texts(name)}:".replace("%", "%%") + "%s" for name in in_order])
+    return f"{{{marked}}}", tuple(in_order)
 
 
 def _digest(values: Sequence[Any], previous: str, document: str) -> str:
     """SHA-256 of an entry behind the one with that digest. values: of the columns before its document; document: its
     text."""
     number, now, kind, account, currency, amount, machine, job, start, refers, token, user = values
-    head = ",".join((_texts(previous), str(number), str(now), *map(_texts, (
-        kind, account, currency, str(amount), machine, job)), str(start), str(refers), _text_of(token), _texts(user)))
-    return hashlib.sha256(f"[{head},{document}]".encode("utf-8", "surrogatepass")).hexdigest()
+    texts = ",".join(map(_texts, (kind, account, currency, str(amount), machine, job)))
+    of_token = "null" if token is None else _texts(token)
+    return hashlib.sha256(
+        f"[{_texts(previous)},{number},{now},{texts},{start},{refers},{of_token},{_texts(user)},{document}]".encode()
+    ).hexdigest()
 
 
 def sealed(draft: Entry, number: int, now: int, document: Mapping[str, Any],

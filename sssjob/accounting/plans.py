@@ -18,6 +18,8 @@ from decimal import Decimal
 from enum import Enum, auto
 from fractions import Fraction
 from itertools import chain
+from math import prod
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from sssjob.accounting.arithmetic import ROUNDINGS, Formula, formula, quotient
@@ -87,78 +89,82 @@ class _How(Enum):
     APART = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """A sum of products of a shape's amounts: (factor, places of amounts), divided by under."""
-
-    under: int
-    products: tuple[tuple[int, tuple[int, ...]], ...]
-
-    @classmethod
-    def of(cls, sum_: Formula) -> _Sum:
-        """As ``Formula.whole`` has it."""
-        return cls(*sum_.whole())
-
-    def ratio(self, values: Sequence[int | Fraction]) -> tuple[int, int]:
-        """(over, under), whole numbers that may have a common divisor."""
-        total: int | Fraction = 0
-        for factor, places in self.products:
-            product: int | Fraction = factor
-            for place in places:
-                product *= values[place]
-            total += product
-        if isinstance(total, int):
-            return total, self.under
-        over, below = total.as_integer_ratio()
-        return over, below * self.under
+#: Of a sum of products of amounts: what it is divided by, and (factor, which product) of each of its terms.
+_Sum = tuple[int, tuple[tuple[int, int], ...]]
 
 
 class PricePlan:
-    """What jobs of a shape cost. whole, parts: of the charge and of those of its items that go by amounts; pieces: the
-    record of a charge, cut where an amount, the charge, its exact value or that of an item stands; places: which of
-    these stands behind each piece but the last; unsaid: as of the charge."""
+    """What jobs of a shape cost. whole, parts: what the charge, and those of its items that go by amounts, come to;
+    pieces: the record of a charge, cut where an amount, the charge, its exact value or that of an item stands; places:
+    which of these stands behind each piece but the last; unsaid: as of the charge."""
 
-    __slots__ = ("_form", "_least", "_parts", "_places", "_rates", "_rounding", "_step", "_whole", "unsaid")
+    __slots__ = ("_form", "_least", "_parts", "_places", "_products", "_rates", "_rounding", "_step", "_whole",
+                 "unsaid")
 
-    def __init__(self, rates: RateSet, whole: _Sum, parts: Sequence[_Sum], pieces: Sequence[str],
+    def __init__(self, rates: RateSet, whole: Formula, parts: Sequence[Formula], pieces: Sequence[str],
                  places: Sequence[int], unsaid: tuple[str, ...]) -> None:
         self.unsaid = unsaid
-        self._rates, self._whole, self._parts = rates, whole, tuple(parts)
+        which = dict[tuple[int, ...], int]()
+        self._rates, self._whole, self._parts = rates, _sum(whole, which), tuple([_sum(part, which) for part in parts])
+        self._products = tuple([itemgetter(*product, -1, -1) for product in which])     # of amounts and 1 behind them
         self._form = "%s".join(piece.replace("%", "%%") for piece in pieces)
         self._places = tuple(places)
         self._rounding = ROUNDINGS[rates.rounding]
         self._step = rates.smallest.as_integer_ratio()
         self._least = rates.minimum.as_integer_ratio()
 
-    def _amount(self, values: Sequence[int | Fraction]) -> tuple[str, int, int] | None:
-        """(digits of the charge, over, under: what it is before it is rounded) of a job with these amounts; None where
+    def _products_of(self, shape: PriceShape) -> list[int | Fraction]:
+        """The products that the sums go by, of the amounts of a job."""
+        values = [*shape.values, 1]
+        return [prod(pick(values)) for pick in self._products]
+
+    def _amount(self, products: Sequence[int | Fraction]) -> tuple[str, int, int] | None:
+        """(digits of the charge, over, under: what it is before it is rounded) of a job with these products; None where
         the rates' minimum or the limit of charges decides."""
-        over, under = self._whole.ratio(values)
+        over, under = _ratio(self._whole, products)
         least, of_least = self._least
         if over * of_least < least * under or over >= _MOST_CHARGE * under:
             return None
         step, of_step = self._step
         steps = self._rounding(over * of_step, under * step)
         precision = self._rates.precision
-        digits = f"{steps * step * 10**precision // of_step:0{precision + 1}d}"
+        digits = str(steps * step * 10**precision // of_step).zfill(precision + 1)
         return f"{digits[:-precision]}.{digits[-precision:]}" if precision else digits, over, under
 
     def amount(self, shape: PriceShape) -> Decimal | None:
         """The charge of a job of the shape; None where the rates' minimum or the limit of charges decides."""
-        charged = self._amount(shape.values)
+        charged = self._amount(self._products_of(shape))
         return None if charged is None else Decimal(charged[0])
 
     def priced(self, shape: PriceShape) -> Priced | None:
         """The same with its record."""
-        values, rates, charged = shape.values, self._rates, self._amount(shape.values)
+        products = self._products_of(shape)
+        charged = self._amount(products)
         if charged is None:
             return None
         amount, over, under = charged
-        texts = [*shape.texts, amount, quotient(over, under)]
-        for part in self._parts:
-            texts.append(quotient(*part.ratio(values)))
-        return Priced(Decimal(amount), rates.currency, self._form % tuple([texts[place] for place in self._places]),
-                      self.unsaid)
+        texts = [*shape.texts, amount, quotient(over, under),
+                 *[quotient(*_ratio(part, products)) for part in self._parts]]
+        return Priced(Decimal(amount), self._rates.currency,
+                      self._form % tuple([texts[place] for place in self._places]), self.unsaid)
+
+
+def _sum(formula: Formula, which: dict[tuple[int, ...], int]) -> _Sum:
+    """A formula by its products. which: number of each product so far, to which new ones are added."""
+    under, products = formula.whole()
+    return under, tuple([(factor, which.setdefault(places, len(which))) for factor, places in products])
+
+
+def _ratio(sum_: _Sum, products: Sequence[int | Fraction]) -> tuple[int, int]:
+    """(over, under) of a sum, whole numbers that may have a common divisor."""
+    under, terms = sum_
+    total: int | Fraction = 0
+    for factor, which in terms:
+        total += factor * products[which]
+    if total.__class__ is int:
+        return int(total), under
+    over, below = total.as_integer_ratio()
+    return over, below * under
 
 
 class Plans:
@@ -263,12 +269,15 @@ class Plans:
         amounts, digits, times = list[int | Fraction](), list[str](), dict[str, int]()
         for place in fields.amounts:
             value = values[place]
-            is_whole = value.__class__ is int and 0 <= value < _MOST_AMOUNT
-            exact = value if is_whole else _amount(value)
+            if value.__class__ is int and 0 <= value < _MOST_AMOUNT:
+                amounts.append(value)
+                digits.append(str(value))
+                continue
+            exact = _amount(value)
             if exact is None:
                 return None
             amounts.append(exact)
-            digits.append(str(value) if is_whole else format(value, "f"))
+            digits.append(format(value, "f"))
         for tag, place in fields.times:
             value = values[place]
             if value != seconds(value):
@@ -382,11 +391,11 @@ def plan_of(example: Charge, shape: PriceShape, rates: RateSet) -> PricePlan | N
     products."""
     open_numbers = {text: place for place, text in enumerate(shape.texts)}
     try:
-        whole = _Sum.of(formula(example.arithmetic, open_numbers))
+        whole = formula(example.arithmetic, open_numbers)
         sums = [formula(item.arithmetic, open_numbers) for item in example.items]
     except ValueError:
         return None
-    record, marks, parts = example.record(), dict[str, int](open_numbers), list[_Sum]()
+    record, marks, parts = example.record(), dict[str, int](open_numbers), list[Formula]()
 
     def marked() -> str:
         """The next mark."""
@@ -398,6 +407,6 @@ def plan_of(example: Charge, shape: PriceShape, rates: RateSet) -> PricePlan | N
     for item, sum_ in zip(record["items"], sums, strict=True):
         if sum_.factors.keys() != {()}:
             item["value"] = marked()
-            parts.append(_Sum.of(sum_))
+            parts.append(sum_)
     pieces = re.split(f"({'|'.join(marks)})", encoded(record))
     return PricePlan(rates, whole, parts, pieces[::2], [marks[mark] for mark in pieces[1::2]], example.unsaid)

@@ -51,7 +51,8 @@ Key = tuple[str, str, int]
 class Unwritten:
     """What a transaction has posted and the store does not have yet. number, hash: of the last entry; closed: up to
     when the books are closed; rows: of entries, in their order; charges: rows of charges in force; touched: accounts as
-    they stand after it. stored: rows of entries that the store has, and that are going to be asked for."""
+    they stand after it. What the store has, and is going to be asked for: stored: rows of entries; accounts: by name
+    and currency the amounts of all accounts of these names that it knows."""
 
     number: int
     hash: str
@@ -61,12 +62,16 @@ class Unwritten:
     charges: list[tuple[str, str, int, int, str, str]] = field(default_factory=list)
     touched: dict[tuple[str, str], Account] = field(default_factory=dict)
     stored: dict[int, Sequence[Any]] = field(default_factory=dict)
+    accounts: dict[str, dict[str, Sequence[Any]]] = field(default_factory=dict)
 
     def written(self) -> None:
         """Note that the store has all of it."""
         self.rows.clear()
         self.entries.clear()
         self.charges.clear()
+        for (name, currency), account in self.touched.items():
+            if name in self.accounts:
+                self.accounts[name][currency] = account.balance, account.held, account.credit
         self.touched.clear()
 
 
@@ -179,11 +184,14 @@ class Postings:
 
     def account(self, account: str, currency: str = "") -> Account:
         """An account as it stands; one that nobody has used has nothing."""
-        touched = None if self._unwritten is None else self._unwritten.touched.get((account, currency))
-        if touched is not None:
+        batch = self._unwritten
+        if batch is not None and (touched := batch.touched.get((account, currency))) is not None:
             return Account(account, currency, touched.balance, touched.held, touched.credit)
-        row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
-                             (account, currency))
+        if batch is not None and (by_currency := batch.accounts.get(account)) is not None:
+            row = by_currency.get(currency)
+        else:
+            row = self.store.one("SELECT balance, held, credit FROM accounts WHERE account = ? AND currency = ?",
+                                 (account, currency))
         return Account(account, currency) if row is None else account_of(account, currency, row)
 
     def entry(self, number: int) -> Entry:

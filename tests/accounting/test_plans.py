@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +25,7 @@ from sssjob.accounting.entries import COLUMNS, encoded
 from sssjob.accounting.ledger import Ledger, Read
 from sssjob.accounting.plans import Plans, Priced
 from sssjob.accounting.rates import RateSet
-from sssjob.accounting.store import open_store
+from sssjob.accounting.store import Store, open_store
 from sssjob.document.element import Property, Value
 from sssjob.document.model import Delivered, Document, Job
 from sssjob.document.outlines import OutlinedJob
@@ -293,3 +294,27 @@ def test_what_is_no_sum_of_products_has_no_formula(text: str) -> None:
 @given(st.integers(-10**12, 10**12), st.integers(1, 10**9))
 def test_a_quotient_is_written_as_the_fraction(over: int, under: int) -> None:
     assert quotient(over, under) == plain(Fraction(over, under))
+
+
+def test_the_accounts_of_a_batch_are_asked_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many jobs and accounts there are, and whether or not these have been used before."""
+    log = HEADER + "".join(line(JobID=str(n), Account=f"p{n % 20}") for n in range(1, 60))
+    asked, one = list[str](), Store.one
+
+    def noted(store: Store, sql: str, values: Sequence[Any] = ()) -> Any:
+        """As it is, noted."""
+        asked.append(sql)
+        return one(store, sql, values)
+
+    monkeypatch.setattr(Store, "one", noted)
+    with Ledger(open_store(str(tmp_path / "ledger.db"))) as ledger:
+        for name in ("p3", "p4"):
+            ledger.deposit(name, Decimal(100))
+        for rate in (1, 2):
+            rates = rate_set(f"VBR Processors {rate}")
+            asked.clear()
+            charged = ledger.charges([(job, None) for job in jobs_of(log)], rates, recharge=True)
+            assert not [sql for sql in asked if "FROM accounts" in sql]
+            balances = {posted.account.account: posted.account.balance for posted in charged if posted.account}
+            assert len(balances) == 20
+            assert balances == {account.account: account.balance for account in ledger.accounts()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from io import BytesIO
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,12 @@ from tests.translators.test_records_again import assert_same
 COLUMNS = HEADER.split("|")
 MORE = ("WorkDir", "UID", "WCKey", "Comment", "DerivedExitCode", "Planned", "Elapsed", "CPUTimeRAW", "AllocCPUS",
         "Reason", "Timelimit", "UserCPU", "MaxRSS", "ConsumedEnergy", "Reservation", "Room")
-ROWS = [dict(zip(COLUMNS, line.split("|"), strict=True)) for line, _ in jobs_of(60)]
+#: As they end, as they are while they run, and as they end where they were suspended.
+ENDED = [dict(zip(COLUMNS, line.split("|"), strict=True)) for line, _ in jobs_of(60)]
+RUNNING = [row | {"State": "RUNNING", "End": "Unknown", "ExitCode": "0:0", "TotalCPU": "00:00:00"} for row in ENDED]
+SUSPENDED = [row | {"Suspended": "00:00:30", "ElapsedRaw": str(int(row["ElapsedRaw"]) - 30)} for row in ENDED
+             if int(row["ElapsedRaw"]) > 60]
+ROWS = [*ENDED, *RUNNING[::3], *SUSPENDED[::3]]
 #: Beside what stands in the rows, for any column.
 ODD = ("", "0", "00", "0:0", "None", "Unknown", "1", "7", "007", "-1", "4294967295", "99999999999999999999", "a b ",
        "x|y", "ü", "<&>", "a" * 1100, "1K", "4Gc", "16Gn", "0n", "1.5G", "INVALID", "1-02:03:04", "00:10", "01:02.500",
@@ -91,4 +98,37 @@ def test_rows_of_a_site_have_plans(header: str, monkeypatch: pytest.MonkeyPatch)
     log = "\n".join((header, *lines, "")).encode()
     assert sacct.TRANSLATOR.stream is not None
     assert len(list(sacct.TRANSLATOR.stream(BytesIO(log), ReadContext(options={"timezone": "UTC"})))) == 600
-    assert sum(planned) > 350     # of each new day, and of each new text of counts, the reader has the first
+    assert sum(planned) > 580     # of each new text of counts the reader has the first
+
+
+@pytest.mark.parametrize("rows", [RUNNING, SUSPENDED])
+def test_rows_that_run_or_were_suspended_have_plans(rows: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+                                                    ) -> None:
+    """All of them, once the reader has seen their texts."""
+    planned, of = list[bool](), RowPlans.of
+
+    def noted(plans: RowPlans, row: list[str], ident: str, number: int) -> object:
+        """As it is, noted."""
+        result = of(plans, row, ident, number)
+        planned.append(result is not None)
+        return result
+
+    monkeypatch.setattr(RowPlans, "of", noted)
+    log = "\n".join([HEADER, *["|".join(row.values()) for row in rows * 2], ""]).encode()
+    assert_same("sacct", log)
+    assert all(planned[len(rows):2 * len(rows)])
+
+
+def test_times_of_days_that_nobody_has_seen() -> None:
+    """Are those of the zone, and wait for other evidence around the hours that come twice or never."""
+    zone = ZoneInfo("Europe/Berlin")
+    for day in ("2026-03-27", "2026-03-29", "2026-07-01", "2026-10-25", "2026-10-27", "2024-02-29"):
+        for clock in ("00:00:00", "02:30:00", "23:59:59"):
+            moment = sacct.Rows(ReadContext(options={"timezone": "Europe/Berlin"})).plain_moment(f"{day}T{clock}")
+            assert moment == (None if day in ("2026-03-29", "2026-10-25") else int(
+                datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=zone).timestamp()))
+    reading = sacct.Rows(ReadContext(options={"timezone": "Europe/Berlin"}))
+    for odd in ("2026-02-30T10:00:00", "2026-W10-1T10:00:00", "20260301T1:10:00:00", "2026-01-01 10:00:00",
+                "2026-01-01T24:00:00", "9999-12-31T23:59:59"):
+        assert reading.plain_moment(odd) is None
+    assert sacct.Rows(ReadContext()).plain_moment("2026-07-01T00:00:00") is None

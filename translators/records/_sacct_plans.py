@@ -36,6 +36,7 @@ _DIGITS: Final = 18             # of an amount that needs none
 _ASKED: Final = re.compile("([1-9][0-9]{0,14})([KMGTP]?[cn]?)", re.ASCII).fullmatch
 _NOTHING: Final = ("", "0")
 _NOT_SUSPENDED: Final = ("", "00:00:00")
+_NO_END: Final = ("", "Unknown")
 _NOWHERE: Final = frozenset(filter(None, NOWHERE))
 _NO_NODES: Final = (None, None, "")
 _UNKNOWN: Final = NO_ATTRIBUTES     # no time limit is
@@ -143,7 +144,7 @@ class RowPlans:
         self._outlines = Outlines()
         self._starts: Once[str, Property] = Once(lambda restarts: prop("StartCount", int(restarts) + 1))
         self._whose: Once[Texts, tuple[str | None, Heading, int]] = Once(self._heading, most=_PEOPLE)
-        self._ended: Once[Texts, tuple[tuple[Property, ...], int] | None] = Once(self._ending)
+        self._ended: Once[Texts, tuple[tuple[Property, ...], int, bool] | None] = Once(self._ending)
         self._counts: dict[tuple[Any, ...], tuple[int | None, tuple[Property, ...], int, int]] = {}
 
     # -- sections, each made once
@@ -155,15 +156,19 @@ class RowPlans:
         machine, heading = self._rows.who[texts]
         return machine, heading, self._tags.setdefault(tuple([p.tag for p in heading]), len(self._tags))
 
-    def _ending(self, texts: Texts) -> tuple[tuple[Property, ...], int] | None:
-        """What State, ExitCode and Reason become; None where they are not those of a job that has ended."""
+    def _ending(self, texts: Texts) -> tuple[tuple[Property, ...], int, bool] | None:
+        """(what State, ExitCode and Reason become, a number for what they are, whether the job has ended); None where
+        the state is not known."""
         record = Record(0, "")
         record.native, record.signal, record.exit_code, record.exit_status, ended = ENDS[texts]
         record.state, record.message, record.hold, is_known = ended
-        if not record.native or not is_known or record.state != "Completed":
+        if not record.native or not is_known:
             return None
+        is_over = record.state == "Completed"
+        if not is_over:
+            record.exit_code = None
         properties = tuple([item for item in as_job(record).items[1:] if isinstance(item, Property)])
-        return properties, self._kind(properties)
+        return properties, self._kind(properties), is_over
 
     def _counted(self, key: tuple[Any, ...]) -> tuple[int | None, tuple[Property, ...], int, int] | None:
         """(processors; properties of what was asked for and then of what was held of processors and nodes; how many of
@@ -188,7 +193,7 @@ class RowPlans:
     def _planned(self, row: list[str], ident: str, number: int) -> PlannedRow | None:
         columns, longest = self._columns, self._longest
         ended, who = self._ended[columns.ended(row)], columns.who(row)
-        clocks = None if ended is None else self._clocks(columns.times(row))
+        clocks = None if ended is None else self._clocks(columns.times(row), ended[2])
         name, workdir, raw, planned, reserved, energy, in_short, first, second, third, fourth = columns.more(row)
         if clocks is None or ended is None or len(ident) > longest or len(name) > longest:
             return None
@@ -220,27 +225,32 @@ class RowPlans:
         plan = self._plans[key]
         return None if plan is None else PlannedRow(plan, facts, machine, row, ident, number)
 
-    def _clocks(self, texts: Texts) -> tuple[Any, ...] | None:
+    def _clocks(self, texts: Texts, is_over: bool) -> tuple[Any, ...] | None:
         """(submit time, eligible time as text, start, end, suspended time, elapsed time, starts, bits for those that
-        are not said); None where one is odd, or two contradict each other. Rejected: number."""
+        are not said) of a job that has ended, or has no end so far; None where one is odd, or two contradict each
+        other. Rejected: number."""
         submitted, eligible, started, ended, raw, elapsed, suspended, restarts = texts
         moment = self._rows.plain_moment
-        start, end = moment(started), moment(ended)
+        start, end = moment(started), None if ended in _NO_END else moment(ended)
         submit = moment(submitted) if submitted else 0
         ready = submit if eligible == submitted else moment(eligible) if eligible else 0
         wall = int(raw) if _is_count(raw) else 0
         if elapsed:
             lasted = rounded(micros(elapsed, "Elapsed"))
             wall = wall if wall == lasted else 0 if raw else lasted or 0
-        if start is None or end is None or submit is None or ready is None or not wall or end < start or (
-                start < submit - 2 or suspended not in _NOT_SUSPENDED or (restarts and not _is_count(restarts))):
+        if start is None or submit is None or ready is None or not wall or start < submit - 2 or (
+                end is None and (is_over or ended not in _NO_END)) or (restarts and not _is_count(restarts)):
             return None
-        idle = end - start - wall
-        if idle < -2:
-            return None
+        idle = 0 if suspended in _NOT_SUSPENDED else rounded(micros(suspended, "Suspended")) or 0
+        if is_over and end is not None:
+            beside = end - start - wall - idle
+            if end < start or beside < -2 or (idle and beside > 2):
+                return None
+            idle = idle or beside
         starts = self._starts[restarts] if restarts else None
-        return (submit or None, str(ready) if ready else None, start, end, idle if idle > 0 else None, wall, starts,
-                64 * (not submit) + 128 * (not ready) + 256 * (idle > 0) + 512 * (starts is None))
+        return (submit or None, str(ready) if ready else None, start, end if is_over else None,
+                idle if idle > 0 else None, wall, starts,
+                64 * (not submit) + 128 * (not ready) + 256 * (idle > 0) + 512 * (starts is None) + 1024 * is_over)
 
     def _amounts(self, texts: Texts, wall: int) -> tuple[Any, ...] | None:
         """(what of it is said, processors, Node, the time limit that was asked for, the number of ReqMem, properties

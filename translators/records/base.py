@@ -86,6 +86,7 @@ def unforeseen(error: BaseException) -> str:
     return f"{type(error).__name__}: {escape(str(error))}"
 
 
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{1,9})?)?\s?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
@@ -266,15 +267,26 @@ class Reading:
         return None if taken is None else taken[1]
 
     def plain_moment(self, text: str) -> int | None:
-        """Epoch seconds of a time that needs no thought: seconds, or one of a day whose clocks go on evenly and which
-        was seen before; None of any other text."""
+        """Epoch seconds of a time that needs no thought: seconds, or one of a day whose clocks go on evenly; None of
+        any other text."""
         if len(text) == 19:
             day, minutes, seconds = self._days.get(text[:11]), _MINUTES.get(text[11:16]), _SECONDS.get(text[16:])
+            if day is None and text[:11] not in self._days:
+                day = self._new_day(text[:11])
             if day is not None and minutes is not None and seconds is not None:
                 return day + minutes + seconds
         elif text.isdigit() and text.isascii() and len(text) <= 10 and 0 < (value := int(text)) < EPOCHS:
             return value
         return None
+
+    def _new_day(self, day: str) -> int | None:
+        """As ``even_day``, of ``YYYY-MM-DDT``; None where it has another form or no zone is named."""
+        if self.zone is None or not _DAY.fullmatch(day):
+            return None
+        if len(self._days) > _LOCAL:
+            self._days.clear()
+        first = self._days[day] = even_day(day[:10], self.zone)
+        return first
 
     def time(self, text: str, name: str, number: int, near: int | None = None) -> int | None:
         """Epoch seconds of a time as digits or as ISO 8601; None where absent. near: as of ``epoch``. Rejected: time,
@@ -314,10 +326,7 @@ class Reading:
                 raise Rejected("zone", message)
             if len(self._epochs) > _LOCAL:
                 self._epochs.clear()
-                self._days.clear()
             seconds_known = self._epochs[key] = epoch_of(minute, zone, name)
-            if offset is None and minute[:11] not in self._days:
-                self._days[minute[:11]] = even_day(minute[:10], zone)
         seconds, doubt = chosen(seconds_known, near)
         if doubt:
             self.tell(_OPEN, name, f"{name} {minute} {doubt}", number)
