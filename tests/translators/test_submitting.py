@@ -129,12 +129,11 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
         ("sge", "'E'\n#!/bin/sh\n#SBATCH -J a\nE",
          "Grid Engine would obey its directives as those of the script around it"),
         ("cobalt", "'E'\n#!/bin/sh\n#SBATCH -J a\nE", "one of the two commands reads no script from its input"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a \\$X\nE", "the shell that writes it expands it, and it has guarded "
-         "signs or names of Slurm"),
         ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a $SLURM_NTASKS\nE",
-         "the shell that writes it expands it, and it has guarded signs or names of Slurm"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J ${x%%.*}\nE", "a directive in it is made by the shell that writes it"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -n $N\nE", "--ntasks $N: is no number"),
+         "the shell that writes it expands names of Slurm in it"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J ${x%%.*}\nE", "the shell that writes it expands more of it than names"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -t $T\nE", "--time $T: is no time"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH --mem=$M\nE", "--mem $M: is no size"),
         ("pbspro", "'E'\n#!/bin/sh\n#SBATCH -a 1-3 --hint=x --switches=1\nE", "--switches 1: Extension Switches"),
         ("pbspro", "'E'\n#!/bin/sh\n#SBATCH --nodes=many\nE", "--nodes many: is no number of nodes"),
         ("torque", "-E\n\t#SBATCH -J a\n\tE", "its lines begin with tabs, or it is one of several"),
@@ -298,6 +297,14 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
     ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
      "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
      "./a $PBS_ARRAY_INDEX \\$x\n"),
+    # numbers, and what is guarded for the job
+    ("pbspro", "slurm", "i=7; N=2; X='a b'; qsub <<E\n#!/bin/bash\n#PBS -N run$i\n#PBS -l nodes=${N}:ppn=8\n"
+                        "cd \\$PBS_O_WORKDIR\n"
+                        "echo \"$X \\$PBS_JOBID \\${HOME}\" '\\$x' \\\\n \\`date\\` $(echo $N) $((N+1))\nE\n",
+     "<>#!/bin/bash\n#SBATCH --job-name=run7\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\ncd $SLURM_SUBMIT_DIR\n"
+     "echo \"a b $SLURM_JOB_ID ${HOME}\" '$x' \\n `date` 2 3\n"),
+    ("slurm", "torque", "N=4; sbatch <<E\n#!/bin/sh\n#SBATCH -N $N -t 1\n./a \\\n  \\$SLURM_SUBMIT_DIR\nE\n",
+     "<>#!/bin/sh\n#PBS -l walltime=00:01:00\n#PBS -l nodes=4\ncd \"$PBS_O_WORKDIR\"\n./a   $PBS_O_WORKDIR\n"),
     ("lsf", "slurm", "N=2; bsub <<E\n#!/bin/sh\n#BSUB -J a$N\n#BSUB -n 4\n./a\nE\n",
      "<>#!/bin/sh\n#SBATCH --job-name=a2\n#SBATCH --ntasks=4\n./a\n")])
 def test_a_script_in_a_here_document_goes_with_its_call(source: str, target: str, call: str, submitted: str) -> None:
