@@ -70,7 +70,8 @@ FIRST = "#!/bin/bash\n"
      ["SSS502 --exclude c: left out, for no host is taken but those that are asked for by name"]),
     # hosts that are named one by one are nodes of one kind, and not a heterogeneous job
     ("torque", "slurm", "#PBS -l nodes=a:ppn=4:ib+c:ppn=4:ib\n",
-     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", []),
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", [
+         "SSS504 -l nodes a:ppn=4:ib+c:ppn=4:ib: asked for as the feature ib, a name that the site has to know"]),
     ("torque", "torque", "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n",
      "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n", []),
     ("pbspro", "slurm", "#PBS -l select=1:ncpus=2:host=a:mem=1gb+1:host=b:ncpus=2:mem=1gb\n",
@@ -359,6 +360,17 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
         "SSS502 -l place free: it says what holds anyway"]),
     ("sge", "slurm", "#$ -now n -shell yes\n", "", [
         "SSS502 -now n: it says what holds anyway", "SSS502 -shell yes: it says what holds anyway"]),
+    # who gets a signal before the end
+    ("lsf", "slurm", "#BSUB -wa USR1 -wt 5\ntrap 'touch stop' SIGUSR1\n", "#SBATCH --signal=B:USR1@300\n"
+     "trap 'touch stop' SIGUSR1\n", [
+         "SSS502 -wa USR1: the script, which traps USR1, gets the signal, and its steps do not"]),
+    ("lsf", "slurm", "#BSUB -wa USR1 -wt 5\n# trap 'touch stop' USR1\n", "#SBATCH --signal=USR1@300\n"
+     "# trap 'touch stop' USR1\n", [
+         "SSS502 -wa USR1: the steps that srun starts get the signal, and the script does not"]),
+    ("slurm", "lsf", "#SBATCH --signal=USR1@60\n", "#BSUB -wa USR1\n#BSUB -wt 00:01\n", [
+        "SSS502 --signal USR1@60: all processes of the job get the signal"]),
+    ("lsf", "slurm", "#BSUB -R select[avx2]\n", "#SBATCH --constraint=avx2\n", [
+        "SSS504 -R select[avx2]: asked for as the feature avx2, a name that the site has to know"]),
     # a call that waits for a job of a variable's number, and one whose options a variable may hold
     ("cobalt", "slurm", "qsub --dependencies $A:$B x.sh\n", "sbatch --dependency=afterok:$A:$B x.sh\n", []),
     ("cobalt", "pbspro", "cd /x\nrunjob -p 4 $OPTIONS : ./a\n", "cd /x\nrunjob -p 4 $OPTIONS : ./a\n", [

@@ -250,7 +250,8 @@ def test_signals_and_priorities() -> None:
     assert convert("#SBATCH --signal=URG@120\n", "slurm", "lsf")[0] == ["-wa URG", "-wt 00:02"]
     assert convert("#SBATCH --nice=5 --signal=B:URG@120\n", "slurm", "lsf") == (["-wa URG", "-wt 00:02"], [
         ("dropped", "Extension Nice"), ("approximated", "Extension Signal")])
-    assert convert("#SBATCH --signal=URG\n", "slurm", "lsf") == (["-wa URG", "-wt 00:01"], [])     # 60 s, sbatch(1)
+    assert convert("#SBATCH --signal=URG\n", "slurm", "lsf") == (["-wa URG", "-wt 00:01"], [       # 60 s, sbatch(1)
+        ("approximated", "Extension Signal")])
     assert convert("#BSUB -sp 50\n", "lsf", "pbspro") == ([], [("dropped", "Priority")])
 
 

@@ -7,9 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts.rows import dialect_of
+from sssjob.translators.scripts.submitting import inner_script
+from tests.strategies import examples
 
 
 def converted(source: str, target: str, commands: str, body: str = "translate") -> tuple[list[str], list[str]]:
@@ -284,6 +289,26 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
     shown = subprocess.run(["bash", "-c", f'X="1  2"; flux() {{ printf "<%s>" "$@"; }}; {lines[0]}'],
                           capture_output=True, text=True, check=True)
     assert "<--job-name=it's 1  2>" in shown.stdout and shown.stdout.endswith("<x.sh>")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@given(st.lists(st.sampled_from(
+    ("\\", "\\$", "\\\\", "\\`", "\\\n", "\n", "# ", "'", '"', "x", "{", "$", "$X", "${Y}", "$1", "$?", "$((X+1))",
+     "$(echo y)", "${Z:-1}", "`")), max_size=10))
+@settings(max_examples=examples(15))
+def test_the_shell_that_writes_a_script_makes_the_same_of_its_commands(pieces: list[str]) -> None:
+    """Whatever it expands and whatever is guarded from it, the job gets the commands that it got before."""
+    commands = "".join(pieces) + "\n"
+    target = dialect_of("pbspro")
+    assert target is not None
+    script = inner_script("slurm", target, f"#!/bin/sh\n#SBATCH -J j$X\n:\n{commands}", None, quoted=False)
+    if isinstance(script, str):
+        return
+    both = f"X=7; Y='a b'\ncat <<END\n{commands}END\nprintf '\\036'\ncat <<END\n{script[0]}END\n"
+    done = subprocess.run(["bash", "-c", both], capture_output=True, text=True, check=False)
+    if not done.returncode and not done.stderr:
+        before, _, after = done.stdout.partition("\036")
+        assert after == f'#!/bin/sh\n#PBS -N j7\ncd "$PBS_O_WORKDIR"\n:\n{before}'
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

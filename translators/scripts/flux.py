@@ -201,7 +201,7 @@ def _write_signal(asking: Asking) -> Written:
         asking.dropped(entry, f"{entry.text} is no signal with a time")
         return []
     of_script, name, ahead = signal
-    if of_script:
+    if of_script or asking.source == "slurm":
         asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
     return [("--signal", f"{name}@{ahead}s")]
 

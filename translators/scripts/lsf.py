@@ -403,7 +403,7 @@ def _write_signal(asking: Asking) -> Written:
         asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
     elif entry is not None and signal is not None:
         of_script, name, seconds = signal
-        if of_script:
+        if of_script or asking.source == "slurm":
             asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
         if seconds % 60:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")

@@ -42,6 +42,7 @@ from sssjob.translators.scripts.common import (
     read_mail,
     read_variables,
     rowed,
+    signal_of,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
@@ -114,6 +115,21 @@ def _write_exclusive(asking: Asking) -> Written:
         asking.note(APPROXIMATED, entry, "other jobs may run on the nodes anyway", "info")
         return []
     return [("--exclusive", entry.text if entry.text in ("user", "mcs", "topo") else None)]
+
+
+def _write_signal(asking: Asking) -> Written:
+    """``--signal``: sbatch signals the steps alone, with ``B:`` the script alone; other managers all processes."""
+    entry = asking.extension("Signal")
+    if entry is None:
+        return []
+    signal = signal_of(entry.text)
+    if asking.source in ("", "slurm") or signal is None or signal[0]:
+        return [("--signal", entry.text)]
+    if re.search(rf"^[^#\n]*\btrap\b.*\b(?:SIG)?{signal[1]}\b", asking.body, re.MULTILINE):
+        asking.note(APPROXIMATED, entry, f"the script, which traps {signal[1]}, gets the signal, and its steps do not")
+        return [("--signal", f"B:{entry.text}")]
+    asking.note(APPROXIMATED, entry, "the steps that srun starts get the signal, and the script does not")
+    return [("--signal", entry.text)]
 
 
 def _of_root(name: str, tag: str, instead: str) -> Callable[[Asking], Written]:
@@ -449,7 +465,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),
     Row("--requeue", "Restartable", _REQUEUE, "true"),
     Row("--no-requeue", "Restartable", _REQUEUE, "false"),
-    Row("--signal", SCHEDULER.format("Signal")),
+    rowed(Row("--signal", SCHEDULER.format("Signal")), _write_signal),
     Row("--wait", WAIT, fixed="true"),
     directory("--chdir"),
     Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files, of=OF_FILES),

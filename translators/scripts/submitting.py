@@ -387,7 +387,7 @@ _BY_SHELL: Final = "a directive in it is made by the shell that writes it"
 _HEARD: Final = re.compile(
     r"\\(?P<guarded>[\\$`\n])|(?P<name>\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\}|\(\([^()`\\]*\)\)|\([^()`\\]*\)|[\d?$@#!*-]))"
     r"|(?P<other>`|\$[({])", re.ASCII)
-_TO_GUARD: Final = re.compile(r"\\(?=[\\$`\n])|`|\$(?!\{xSSSx)(?=[\w({?$@#!*-])", re.ASCII)
+_TO_GUARD: Final = re.compile(r"\\(?=[\\$`\n]|xSSSx)|`|\$(?!\{xSSSx)(?=[\w({?$@#!*-])", re.ASCII)
 #: Words that no manager minds, in the places of what a shell expands; in commands variables of these names.
 _WORD: Final = re.compile(r"\$\{xSSSx(\d+)x\}|xSSSx(\d+)x", re.ASCII)
 
