@@ -137,7 +137,7 @@ CASES = [
      ["--gres gpu:2,tmp:50G: tmp=50G of this option is dropped, PBS Pro has no place for it"]),
     ("slurm", "slurm", "#SBATCH --gres=gpu:2,tmp:50G\n", ["--gres=tmp:50G", "--gpus-per-node=2"], []),
     ("pbspro", "slurm", "#PBS -u me@host,you\n", [],
-     ["-u me@host,you: --uid me@host,you: sbatch refuses it: is no name and no number of one user or group"]),
+     ["-u me@host,you: User: dropped, sbatch takes --uid of root alone, and runs a job for the user who calls it"]),
     # arrays that are waited for
     ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
      ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],
