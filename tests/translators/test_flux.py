@@ -163,7 +163,8 @@ def test_constraints(text: str, made: list[tuple[str, str, dict[str, str]]]) -> 
 def test_alternatives() -> None:
     assert flux('#FLUX: --requires="(a|b)&c" --requires=d\n') == [
         '--requires="(a|b)"', "--requires=c", "--requires=d"]
-    assert convert('#FLUX: --requires="a|b&c"\n', "flux", "slurm") == (['#SBATCH --constraint="a|(b&c)"'], [])
+    assert convert('#FLUX: --requires="a|b&c"\n', "flux", "slurm") == (['#SBATCH --constraint="a|(b&c)"'], [
+        ("site-dependent", "Feature")] * 3)
     assert convert('#FLUX: --requires="a|host:n1"\n', "flux", "slurm") == ([], [("dropped", "Extension requires")])
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.document.model import Document, Job
+from sssjob.document.element import new_property
+from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
@@ -127,6 +128,48 @@ def test_a_group_is_written_with_one_queue_statement_a_job() -> None:
     assert again == ("executable = a\narguments = 1\nrequest_cpus = 2\nqueue\n\n"
                      "executable = b\nrequest_cpus = 2\narguments =\nqueue\n")
     assert read(again)[0].root == document.root
+
+
+@pytest.mark.parametrize(("commands", "queue", "written"), [
+    ("arguments = -t $(t) -o r_$(t).csv\n", "queue t in (280 300)",
+     "arguments = -t $(item1) -o r_$(item1).csv\nqueue item1 from (\n    280\n    300\n)\n"),
+    # several variables, the one that is a part of the other, and the number of the job
+    ("arguments = $(f) $(n) $(Process)\noutput = o.$(f)\n", "queue n,f from (\n1 /a/1.root\n22 /b/3.root\n)",
+     "arguments = $(item2) $(item1) $(Process)\noutput = o.$(item2)\n"
+     "queue item1,item2 from (\n    1, /a/1.root\n    22, /b/3.root\n)\n"),
+    # arrays are counted on, as they are in one cluster
+    ("arguments = $(x) $(Process)\n", "queue 3 x in (a b)",
+     "arguments = $(item1) $(Process)\nqueue 3 item1 from (\n    a\n    b\n)\n"),
+    ("request_cpus = $(n)\n", "queue n in (2 4)", "request_cpus = $(item1)\nqueue item1 from (\n    2\n    4\n)\n"),
+])
+def test_jobs_that_differ_in_words_are_items_of_one_queue_statement(commands: str, queue: str, written: str) -> None:
+    document, _ = read(f"executable = a\n{commands}{queue}\n")
+    context = WriteContext(Findings("d"))
+    text = get("htcondor").write(document, context)
+    assert text == f"executable = a\n{written}"
+    assert read(text)[0].root == document.root
+    assert [f.message for f in context.findings] == []
+
+
+@pytest.mark.parametrize("queue", ["arguments = $(a)\nqueue a from (\nx y\nz\n)",          # other words
+                                   "arguments = $(a)\nqueue a in (1 ,#b)",                   # a comment in a list
+                                   "queue 1 a in (1 2)", "arguments = $(a)\nqueue a in (1 2)\nqueue 2"])
+def test_jobs_that_no_items_tell_apart_have_a_queue_statement_each(queue: str) -> None:
+    document, _ = read(f"executable = a\n{queue}\n")
+    text = get("htcondor").write(document, WriteContext())
+    assert text.count("\nqueue") == len(list(document.jobs()))
+    assert read(text)[0].root == document.root
+
+
+@given(items=st.lists(st.text("ab1$(),# '\"/=", max_size=4), min_size=2, max_size=3))
+@settings(max_examples=examples(20))
+def test_whatever_the_items_are_the_jobs_stay_the_same(items: list[str]) -> None:
+    document = Document(JobGroup([Job([
+        new_property("Executable", "./a"), new_property("Arguments", shlex.join([item, "z"])),
+        new_property("OutputFile", f"o/{item}x")]) for item in items]), {})
+    text = get("htcondor").write(document, WriteContext(Findings("d"), policy=Policy.WARN))
+    again = [[job.value(tag) for tag in ("Arguments", "OutputFile")] for job, _ in read(text)[0].jobs()]
+    assert again == [[job.value(tag) for tag in ("Arguments", "OutputFile")] for job, _ in document.jobs()]
 
 
 @pytest.mark.parametrize("statement", ["queue f from list.txt", "queue f matching files *.dat", "queue f from ls |"])
@@ -439,3 +482,27 @@ def test_the_limit_of_a_job_and_its_transfers_is_its_duration_where_it_has_no_ot
     assert (None if requested is None else requested.value("Duration")) == duration
     assert [e.attributes["name"] for e in job.all("Extension") if e.attributes.get("type") == "htcondor"] == kept
     assert get("htcondor").write(document, WriteContext()) == text
+
+
+def test_a_job_of_the_parallel_universe_starts_on_every_machine() -> None:
+    text = "universe = parallel\nexecutable = a\nmachine_count = 3\nrequest_cpus = 4\nrequest_memory = 8\n" \
+           "batch_name = mpi-$(Cluster).x\noutput = o.$(NODE)\nqueue\n"
+    lines, told = convert(text, "htcondor", "slurm")
+    assert lines == ["#!/bin/sh", "#SBATCH --job-name=mpi.x", "#SBATCH --nodes=3", "#SBATCH --ntasks=3",
+                     "#SBATCH --cpus-per-task=4", "#SBATCH --mem=8M", "#SBATCH --output=o.%n", "srun -n 3 ./a"]
+    assert ("site-dependent", "output") not in told
+    assert there_and_back(text).splitlines() == [
+        "batch_name = mpi-$(Cluster).x", "executable = a", "output = o.$(Node)", "universe = parallel",
+        "machine_count = 3", "request_cpus = 4", "request_memory = 8MB", "queue"]
+
+
+def test_what_only_htcondor_can_take_is_told_once() -> None:
+    text = 'executable = a\ntransfer_input_files = lib/\ntransfer_output_files = ""\n' \
+           "request_cpus = TARGET.Cpus\nqueue\n"
+    findings = Findings("d")
+    document = get("htcondor").read(text.encode(), ReadContext("d", findings, policy=Policy.WARN))
+    get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
+    assert [(f.rule, f.message) for f in findings if f.line] == [
+        ("SSS504", "transfer_input_files lib/: folders or macros among the files; kept for HTCondor alone"),
+        ("SSS502", 'transfer_output_files "": no file is transferred'),
+        ("SSS504", "request_cpus TARGET.Cpus: an expression that only HTCondor can compute; kept for HTCondor alone")]

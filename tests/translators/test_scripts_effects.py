@@ -56,7 +56,8 @@ CASES = [
     # how processes share a GPU is no property of a node
     ("torque", "slurm", "#PBS -l nodes=2:ppn=1:gpus=1:exclusive_process:fast\n#PBS -j oe\n#PBS -o x\n",
      ["--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=1", "--constraint=fast", "--output=x"],
-     ["-l nodes 2:ppn=1:gpus=1:exclusive_process:fast: exclusive_process of this option is dropped, Slurm has no place "
+     ["-l nodes 2:ppn=1:gpus=1:exclusive_process:fast: asked for as the feature fast, a name that the site has to know",
+      "-l nodes 2:ppn=1:gpus=1:exclusive_process:fast: exclusive_process of this option is dropped, Slurm has no place "
       "for it"]),
     ("torque", "torque", "#PBS -l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared\n",
      ["-l nodes=2:ppn=1:gpus=1:exclusive_process:fast+1:shared"], []),
@@ -117,7 +118,8 @@ CASES = [
     ("sge", "slurm", "#$ -l s_rt=3600\n", [], ["-l s_rt 3600: dropped, Slurm has no place for it"]),
     ("sge", "lsf", "#$ -l h_rt=3600 -notify -l s_rt=60\n", ["-W 01:00", "-wa USR2", "-wt 00:01"],
      ["-notify: all processes of the job get the signal", "-l s_rt 60: dropped, LSF has no place for it"]),
-    ("slurm", "lsf", "#SBATCH --signal=SIGINT@120\n", ["-wa INT", "-wt 00:02"], []),
+    ("slurm", "lsf", "#SBATCH --signal=SIGINT@120\n", ["-wa INT", "-wt 00:02"],
+     ["--signal SIGINT@120: all processes of the job get the signal"]),
     # a directory with patterns that LSF fills in and makes
     *(("lsf", target, "#BSUB -cwd /w/%U/%J\n", options, [])
       for target, options in (("slurm", []), ("pbspro", []), ("torque", []), ("sge", ["-cwd"]))),
@@ -137,7 +139,7 @@ CASES = [
      ["--gres gpu:2,tmp:50G: tmp=50G of this option is dropped, PBS Pro has no place for it"]),
     ("slurm", "slurm", "#SBATCH --gres=gpu:2,tmp:50G\n", ["--gres=tmp:50G", "--gpus-per-node=2"], []),
     ("pbspro", "slurm", "#PBS -u me@host,you\n", [],
-     ["-u me@host,you: --uid me@host,you: sbatch refuses it: is no name and no number of one user or group"]),
+     ["-u me@host,you: User: dropped, sbatch takes --uid of root alone, and runs a job for the user who calls it"]),
     # arrays that are waited for
     ("torque", "pbspro", "#PBS -W depend=afterokarray:12[]:13[],afternotok:14\n",
      ['-W "depend=afterok:@JOBID:12[]@:@JOBID:13[]@,afternotok:@JOBID:14@"'],

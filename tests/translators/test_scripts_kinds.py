@@ -70,7 +70,8 @@ FIRST = "#!/bin/bash\n"
      ["SSS502 --exclude c: left out, for no host is taken but those that are asked for by name"]),
     # hosts that are named one by one are nodes of one kind, and not a heterogeneous job
     ("torque", "slurm", "#PBS -l nodes=a:ppn=4:ib+c:ppn=4:ib\n",
-     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", []),
+     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --constraint=ib\n#SBATCH --nodelist=a,c\n", [
+         "SSS504 -l nodes a:ppn=4:ib+c:ppn=4:ib: asked for as the feature ib, a name that the site has to know"]),
     ("torque", "torque", "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n",
      "#PBS -l nodes=a:ppn=4+c:ppn=4+c:ppn=2+2:ppn=4\n", []),
     ("pbspro", "slurm", "#PBS -l select=1:ncpus=2:host=a:mem=1gb+1:host=b:ncpus=2:mem=1gb\n",
@@ -321,3 +322,60 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
     assert written == f"{FIRST}#SBATCH --dependency=afterany:777\n"
     assert [f.message for f in findings if f.subject == "Dependency"] == [
         "-hold_jid prep,my.x: Dependency: dropped, Slurm waits for jobs by their ids; --id-map says that of my.x"]
+
+
+@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+    # one file for both streams: what is copied last would replace the other
+    ("lsf", "pbspro", "#BSUB -o a.%J -e a.%J\ncd /x\n", '#PBS -j oe\n#PBS -o "a.^jobid^"\ncd /x\n', [
+        f"SSS502 {option} a.%J: a file of each job is a new one; there is nothing to append to"
+        for option in ("-o", "-e")] + ["SSS502 ErrorFile: of two streams with one file each would replace the other's "
+                                       "there; -j oe says that they share it"]),
+    ("slurm", "torque", "#SBATCH -o a -e b\ncd /x\n", "#PBS -o a\n#PBS -e b\ncd /x\n", []),
+    ("torque", "pbspro", "#PBS -o a\n#PBS -e a\ncd /x\n", "#PBS -o a\n#PBS -e a\ncd /x\n", []),
+    # memory of one task is that of its node
+    ("lsf", "slurm", "#BSUB -M 10GB\n", "#SBATCH --mem=10G\n", [
+        "SSS502 -M 10GB: with which of several options it was said is not carried"]),
+    ("flux", "slurm", "#flux: -n1 -c3\n", "#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=3\n", []),
+    # what its own reader keeps, or refuses, and told so, is not told to be lost once more
+    ("lsf", "slurm", "#BSUB -v 4000\n", "", ["SSS504 -v 4000: the unit is the site's; kept for LSF alone"]),
+    ("lsf", "slurm", "#BSUB -v x\n", "", ["SSS505 -v x: is no size (expected: a number with KB, MB, GB ...)"]),
+    ("sge", "pbspro", "#$ -m q\ncd /x\n", "cd /x\n", [
+        "SSS505 -m q: is no list of events (expected: letters of abens)"]),
+    # variables that are set go along whatever is taken out
+    ("flux", "slurm", "#flux: --env=A=1\n#flux: --env-remove=LD_*\n", "#SBATCH --export=ALL,A=1\n", [
+        "SSS502 Environment: a variable that the submitter has wins over the one given",
+        "SSS501 --env -LD_*: dropped, Slurm has no place for it"]),
+    ("flux", "flux", "#flux: --env=A=1\n#flux: --env-remove=LD_*\n",
+     "#FLUX: --env=A=1\n#FLUX: --env=-LD_*\n", []),
+    ("flux", "slurm", "#flux: --env=LD_A=1\n#flux: --env-remove=LD_*\n", "", [
+        f"SSS501 --env {rule}: dropped, Slurm has no place for it" for rule in ("LD_A=1", "-LD_*")]),
+    # what users may not ask sbatch for; what holds anyway
+    ("lsf", "slurm", "#BSUB -G physics\n", "", [
+        "SSS501 -G physics: Group: dropped, sbatch takes --gid of root alone, and runs a job for the group of who "
+        "calls it (sg GROUP -c 'sbatch ...')"]),
+    ("slurm", "slurm", "#SBATCH --gid=physics -s\n", "#SBATCH --gid=physics\n#SBATCH --oversubscribe\n", []),
+    ("pbspro", "slurm", "#PBS -l place=shared\n", "", [
+        "SSS502 -l place shared: other jobs may run on the nodes anyway"]),
+    ("pbspro", "flux", "#PBS -l select=1:ncpus=1 -l place=free\n", "#FLUX: --nodes=1\n#FLUX: --nslots=1\n", [
+        "SSS502 -l place free: it says what holds anyway"]),
+    ("sge", "slurm", "#$ -now n -shell yes\n", "", [
+        "SSS502 -now n: it says what holds anyway", "SSS502 -shell yes: it says what holds anyway"]),
+    # who gets a signal before the end
+    ("lsf", "slurm", "#BSUB -wa USR1 -wt 5\ntrap 'touch stop' SIGUSR1\n", "#SBATCH --signal=B:USR1@300\n"
+     "trap 'touch stop' SIGUSR1\n", [
+         "SSS502 -wa USR1: the script, which traps USR1, gets the signal, and its steps do not"]),
+    ("lsf", "slurm", "#BSUB -wa USR1 -wt 5\n# trap 'touch stop' USR1\n", "#SBATCH --signal=USR1@300\n"
+     "# trap 'touch stop' USR1\n", [
+         "SSS502 -wa USR1: the steps that srun starts get the signal, and the script does not"]),
+    ("slurm", "lsf", "#SBATCH --signal=USR1@60\n", "#BSUB -wa USR1\n#BSUB -wt 00:01\n", [
+        "SSS502 --signal USR1@60: all processes of the job get the signal"]),
+    ("lsf", "slurm", "#BSUB -R select[avx2]\n", "#SBATCH --constraint=avx2\n", [
+        "SSS504 -R select[avx2]: asked for as the feature avx2, a name that the site has to know"]),
+    # a call that waits for a job of a variable's number, and one whose options a variable may hold
+    ("cobalt", "slurm", "qsub --dependencies $A:$B x.sh\n", "sbatch --dependency=afterok:$A:$B x.sh\n", []),
+    ("cobalt", "pbspro", "cd /x\nrunjob -p 4 $OPTIONS : ./a\n", "cd /x\nrunjob -p 4 $OPTIONS : ./a\n", [
+        "SSS511 runjob is a command of Cobalt; the line is kept: $OPTIONS may hold options"]),
+])
+def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: str, written: str,
+                                                told: list[str]) -> None:
+    assert convert(source, target, FIRST + text, body="translate") == (written, told)

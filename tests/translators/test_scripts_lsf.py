@@ -128,7 +128,7 @@ def test_38_memory_without_a_unit() -> None:
     assert lsf("#BSUB -M 2000\n#BSUB -R rusage[mem=2000,lic=1]\n") == [
         '-R "rusage[mem=2000]"', '-R "rusage[lic=1]"', "-M 2000"]
     assert convert("#BSUB -M 2000 -R rusage[mem=2000]\n", "lsf", "slurm")[0] == ["--mem=2000M"]     # LSF's own units
-    assert convert("#BSUB -M 4096000\n", "lsf", "slurm")[0] == ["--mem-per-cpu=4000M"]
+    assert convert("#BSUB -M 4096000\n", "lsf", "slurm")[0] == ["--mem=4000M"]
     for text in ("-M 2000", '-R "rusage[mem=2000]"', '-R "rusage[mem=2000/task]"', '-R "rusage[mem=1.5]"'):
         assert lsf(f"#BSUB {text}\n") == [text]         # as it was said: the site may have another unit
     assert convert("#BSUB -R rusage[mem=2000]\n", "lsf", "slurm", SITE)[0] == ["--mem=2000M"]
@@ -250,7 +250,8 @@ def test_signals_and_priorities() -> None:
     assert convert("#SBATCH --signal=URG@120\n", "slurm", "lsf")[0] == ["-wa URG", "-wt 00:02"]
     assert convert("#SBATCH --nice=5 --signal=B:URG@120\n", "slurm", "lsf") == (["-wa URG", "-wt 00:02"], [
         ("dropped", "Extension Nice"), ("approximated", "Extension Signal")])
-    assert convert("#SBATCH --signal=URG\n", "slurm", "lsf") == (["-wa URG", "-wt 00:01"], [])     # 60 s, sbatch(1)
+    assert convert("#SBATCH --signal=URG\n", "slurm", "lsf") == (["-wa URG", "-wt 00:01"], [       # 60 s, sbatch(1)
+        ("approximated", "Extension Signal")])
     assert convert("#BSUB -sp 50\n", "lsf", "pbspro") == ([], [("dropped", "Priority")])
 
 

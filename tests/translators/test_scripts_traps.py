@@ -233,7 +233,7 @@ def test_44_uneven_parts() -> None:
 
 def test_45_no_node_count() -> None:
     assert header("torque", "#PBS -l procs=96\n", "slurm") == ["--ntasks=96"]
-    assert header("torque", "#PBS -l procs=1,pmem=4gb\n", "slurm") == ["--ntasks=1", "--mem-per-cpu=4G"]
+    assert header("torque", "#PBS -l procs=1,pmem=4gb\n", "slurm") == ["--ntasks=1", "--mem=4G"]
 
 
 def test_46_47_ranges_of_nodes() -> None:
@@ -451,7 +451,7 @@ def test_a_list_of_groups_is_one_option() -> None:
     for name in ("pbspro", "torque"):
         assert options(name, text) == ["-W group_list=a,b@h", "-W depend=afterok:1,afterany:2", "-W umask=022"]
     assert options("pbspro", text, "torque")[0] == "-W group_list=a,b@h"
-    assert options("pbspro", "#PBS -W group_list=a\n", "slurm") == ["--gid=a"]
+    assert options("pbspro", "#PBS -W group_list=a\n", "slurm") == []     # which sbatch takes of root alone
     assert options("pbspro", "#PBS -W group_list=a,b\n", "slurm") == []
     assert ("dropped", "Extension GroupList", 2, 6) in told("pbspro", "#PBS -W group_list=a,b\n", "slurm")
     job = Job()

@@ -7,9 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
+from sssjob.translators.scripts.rows import dialect_of
+from sssjob.translators.scripts.submitting import inner_script
+from tests.strategies import examples
 
 
 def converted(source: str, target: str, commands: str, body: str = "translate") -> tuple[list[str], list[str]]:
@@ -129,12 +134,11 @@ def test_a_call_becomes_one_of_the_target(source: str, target: str, call: str, e
         ("sge", "'E'\n#!/bin/sh\n#SBATCH -J a\nE",
          "Grid Engine would obey its directives as those of the script around it"),
         ("cobalt", "'E'\n#!/bin/sh\n#SBATCH -J a\nE", "one of the two commands reads no script from its input"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a \\$X\nE", "the shell that writes it expands it, and it has guarded "
-         "signs or names of Slurm"),
         ("pbspro", "E\n#!/bin/sh\n#SBATCH -J a\n./a $SLURM_NTASKS\nE",
-         "the shell that writes it expands it, and it has guarded signs or names of Slurm"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J ${x%%.*}\nE", "a directive in it is made by the shell that writes it"),
-        ("pbspro", "E\n#!/bin/sh\n#SBATCH -n $N\nE", "--ntasks $N: is no number"),
+         "the shell that writes it expands names of Slurm in it"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -J ${x%%.*}\nE", "the shell that writes it expands more of it than names"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH -t $T\nE", "--time $T: is no time"),
+        ("pbspro", "E\n#!/bin/sh\n#SBATCH --mem=$M\nE", "--mem $M: is no size"),
         ("pbspro", "'E'\n#!/bin/sh\n#SBATCH -a 1-3 --hint=x --switches=1\nE", "--switches 1: Extension Switches"),
         ("pbspro", "'E'\n#!/bin/sh\n#SBATCH --nodes=many\nE", "--nodes many: is no number of nodes"),
         ("torque", "-E\n\t#SBATCH -J a\n\tE", "its lines begin with tabs, or it is one of several"),
@@ -288,6 +292,26 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@given(st.lists(st.sampled_from(
+    ("\\", "\\$", "\\\\", "\\`", "\\\n", "\n", "# ", "'", '"', "x", "{", "$", "$X", "${Y}", "$1", "$?", "$((X+1))",
+     "$(echo y)", "${Z:-1}", "`")), max_size=10))
+@settings(max_examples=examples(15))
+def test_the_shell_that_writes_a_script_makes_the_same_of_its_commands(pieces: list[str]) -> None:
+    """Whatever it expands and whatever is guarded from it, the job gets the commands that it got before."""
+    commands = "".join(pieces) + "\n"
+    target = dialect_of("pbspro")
+    assert target is not None
+    script = inner_script("slurm", target, f"#!/bin/sh\n#SBATCH -J j$X\n:\n{commands}", None, quoted=False)
+    if isinstance(script, str):
+        return
+    both = f"X=7; Y='a b'\ncat <<END\n{commands}END\nprintf '\\036'\ncat <<END\n{script[0]}END\n"
+    done = subprocess.run(["bash", "-c", both], capture_output=True, text=True, check=False)
+    if not done.returncode and not done.stderr:
+        before, _, after = done.stdout.partition("\036")
+        assert after == f'#!/bin/sh\n#PBS -N j7\ncd "$PBS_O_WORKDIR"\n:\n{before}'
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize(("source", "target", "call", "submitted"), [
     ("slurm", "pbspro", "i=7; sbatch -p fast <<E\n#!/bin/bash\n#SBATCH -J j$i\n#SBATCH -t 60 -o out/%x.%j\n"
                         "srun -n 4 ./a ${i}x\nE\n",
@@ -298,6 +322,14 @@ def test_the_shell_makes_the_same_words_of_the_values() -> None:
     ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
      "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
      "./a $PBS_ARRAY_INDEX \\$x\n"),
+    # numbers, and what is guarded for the job
+    ("pbspro", "slurm", "i=7; N=2; X='a b'; qsub <<E\n#!/bin/bash\n#PBS -N run$i\n#PBS -l nodes=${N}:ppn=8\n"
+                        "cd \\$PBS_O_WORKDIR\n"
+                        "echo \"$X \\$PBS_JOBID \\${HOME}\" '\\$x' \\\\n \\`date\\` $(echo $N) $((N+1))\nE\n",
+     "<>#!/bin/bash\n#SBATCH --job-name=run7\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\ncd $SLURM_SUBMIT_DIR\n"
+     "echo \"a b $SLURM_JOB_ID ${HOME}\" '$x' \\n `date` 2 3\n"),
+    ("slurm", "torque", "N=4; sbatch <<E\n#!/bin/sh\n#SBATCH -N $N -t 1\n./a \\\n  \\$SLURM_SUBMIT_DIR\nE\n",
+     "<>#!/bin/sh\n#PBS -l walltime=00:01:00\n#PBS -l nodes=4\ncd \"$PBS_O_WORKDIR\"\n./a   $PBS_O_WORKDIR\n"),
     ("lsf", "slurm", "N=2; bsub <<E\n#!/bin/sh\n#BSUB -J a$N\n#BSUB -n 4\n./a\nE\n",
      "<>#!/bin/sh\n#SBATCH --job-name=a2\n#SBATCH --ntasks=4\n./a\n")])
 def test_a_script_in_a_here_document_goes_with_its_call(source: str, target: str, call: str, submitted: str) -> None:

@@ -188,6 +188,8 @@ def parsed(words: Sequence[Word], launcher: Launcher) -> Said | str:
             return call
         if launcher.ends and call.settings and _SETTING.match(word.text):
             call.settings.append((word.start, word.end))
+        elif launcher.ends and text.startswith("$"):
+            return f"{text} may hold options"
         elif not text.startswith("-"):
             break
         else:

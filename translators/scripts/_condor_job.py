@@ -74,8 +74,7 @@ _WRITE: Final = {"request_memory": writer("MB,GB,TB", POWERS["M"], POWERS["M"]),
 # -- reading
 def kept_as_it_is(reading: Reading, option: Option, what: str = "an expression that only HTCondor can compute") -> None:
     """A value that is kept for HTCondor alone, and told."""
-    reading.tell(SITE, option, f"{what}; kept as it is")
-    reading.keep(option)
+    reading.keep_alone(option, what)
 
 
 def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -89,6 +88,8 @@ def read_layout(reading: Reading, options: Mapping[str, Option]) -> None:
         if _COUNT.fullmatch(option.value or "") and int(option.value or ""):
             more = {"metric": "PerNode"} if name == "request_gpus" and "machine_count" in options else {}
             reading.put(where, int(option.value or ""), option, **more)
+            if name == "machine_count":
+                reading.put("TaskGroup/TaskCount", int(option.value or ""), option)     # each starts the executable
         else:
             kept_as_it_is(reading, option)
     for name, size in _READ.items():
@@ -150,6 +151,8 @@ def _cpus(asking: Asking, part: Part, nodes: int) -> int | None:
         return None
     if part.nodes is None and part.tasks is None and part.processors is None and tasks is None:
         return part.cpus
+    if asking.source == "htcondor" and whole == tasks == nodes and part.cpus is None:
+        return None
     cpus = max(1, whole // nodes)
     if tasks is None and cpus > 1 and asking.source != "htcondor":
         asking.note(APPROXIMATED, part.sources.get("processors"), f"Processors: one process with {cpus} processors of "
@@ -346,9 +349,10 @@ def read_command(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Arguments", shlex.join(arguments), words)
 
 
-def tell_of_macros(reading: Reading, option: Option) -> None:
-    """The finding for ``$ENV(HOME)`` and others in a value, whose result nothing here knows."""
-    if _CALLS.search(option.value or ""):
+def tell_of_macros(reading: Reading, option: Option, text: str | None = None) -> None:
+    """The finding for ``$ENV(HOME)`` and others in a value, whose result nothing here knows; text: what is looked at,
+    where that is not the whole value."""
+    if _CALLS.search((option.value or "") if text is None else text):
         reading.tell(SITE, option, "has macros that only HTCondor replaces; they stay as text")
 
 

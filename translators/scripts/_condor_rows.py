@@ -43,7 +43,7 @@ from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, patterned, read_mail
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import in_all
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, Told
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged
 
 __all__ = ["ALIASES", "ROWS", "TOKENS", "index", "kept_as_it_is", "name_of"]
@@ -82,7 +82,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name)
         if option is None or not option.value:
             continue
-        tell_of_macros(reading, option)
+        tell_of_macros(reading, option, _MACRO.sub("", option.value))
         if name == "error" and output is not None and output.value == option.value:
             reading.put(tag, "", option, redirectList="Merge")      # the same file: HTCondor merges the streams
         else:
@@ -154,6 +154,10 @@ def _read_staging(reading: Reading, options: Mapping[str, Option]) -> None:
         if option is None or not option.value:
             continue
         files = [f for f in re.split(r"\s*,\s*", option.value.strip()) if f]
+        if files == ['""']:
+            reading.tell(APPROXIMATED, option, "no file is transferred", "info")
+            reading.keep(Told(*option))
+            continue
         if any(f.endswith("/") or "$" in f or '"' in f for f in files) or (
                 kind == "StageOut" and any("$" in renamed.get(f, "") for f in files)):
             kept_as_it_is(reading, option, "folders or macros among the files")

@@ -49,8 +49,7 @@ def special_limit(name: str, place: str) -> Special:
         if match is None:
             reading.misfit(option, "is no size", "a number with KB, MB, GB ...")
         elif unit is None:
-            reading.tell(SITE, option, "the unit is the site's; kept as it is")
-            reading.keep(option)
+            reading.keep_alone(option, "the unit is the site's")
         else:
             reading.put("ResourceLimit", str(int(match[1]) * byte_factor(unit)), option, name=place)
 

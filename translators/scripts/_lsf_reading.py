@@ -314,9 +314,10 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
     has_memory = any(p.tag == "Memory" or (p.get("name") == "R" and "mem=" in p.text) for p,
                      _ in reading.origins.values())
     if has_memory:
-        reading.keep(option)
         if unit is None:
-            reading.tell(SITE, option, "the unit is the site's")
+            reading.keep_alone(option, "the unit is the site's")
+        else:
+            reading.keep(option)
         return
     reading.group = next(iter(reading.job.task_groups), None)
     factor = byte_factor(unit or _assumed(reading, option, f"-M {match[0]}", "KB"))

@@ -140,6 +140,10 @@ def _write_files(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
                     "-j oe says so", "info", "ErrorFile")
         join = "oe"
+    elif not join and output[0] is not None and output[0] == error[0] and asking.source not in ("", *_KIN):
+        asking.note(APPROXIMATED, None, "ErrorFile: of two streams with one file each would replace the other's there; "
+                    "-j oe says that they share it", "info", "ErrorFile")
+        join, error = "oe", (None, error[1])
     options: Written = [("-j", join)] if join else []
     options += [(name, _path_of(asking, tag, text)) for name, tag, text in (
         ("-o", "OutputFile", output[0]), ("-e", "ErrorFile", error[0])) if text is not None]

@@ -227,6 +227,11 @@ def _tasks(asking: Asking, part: Part, tasks: int | None) -> list[tuple[str, int
     return [("--ntasks", tasks)] if tasks is not None else []
 
 
+def _is_one_task(part: Part) -> bool:
+    """Whether a job is one task, which Slurm never parts between nodes."""
+    return part.nodes is None and part.processors is None and part.task_total in (None, 1) and not part.geometry
+
+
 def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str, int]:
     """Option and bytes."""
     own = {v: k for k, v in _MEMORY.items()}
@@ -234,6 +239,8 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str,
         asking.note(APPROXIMATED, memory.entry, "rounded up to whole MiB")
     if memory.per in own:
         return own[memory.per], memory.value
+    if memory.per in ("task", "job") and _is_one_task(part):
+        return "--mem", memory.value
     if memory.per == "task":
         asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task")
         return "--mem-per-cpu", shared(asking, memory, cpus, "processors", 1 << 20)

@@ -26,6 +26,7 @@ from sssjob.translators.scripts.choices import (
     parsed,
     put,
     sayable,
+    site_resource,
     terms,
 )
 from sssjob.translators.scripts.common import Written
@@ -53,6 +54,9 @@ def write_constraint(asking: Asking) -> Written:
         for choice in choices_written:
             drop(asking, choice, "it comes to too many alternatives")
         return []
+    if asking.source:
+        for term in {term.name: term for group in groups for term in group}.values():
+            site_resource(asking, term.entry, term.name, "feature")
     texts = ["&".join(dict.fromkeys(term.name for term in group)) for group in groups if group]
     if len(texts) > 1:
         texts = [f"({text})" if "&" in text else text for text in dict.fromkeys(texts)]

@@ -18,7 +18,7 @@ from sssjob.lrm.idset import one_range
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import FROM_NOW, INTEGER, Coming, Grammar, unstamped
-from sssjob.translators.scripts.raw import Option
+from sssjob.translators.scripts.raw import Option, Told
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
     DIALECT,
@@ -115,7 +115,10 @@ class Asking(Asked):
         alone = "" if why else self._alone(entry) or self._one_by_one(entry)    # before it counts as looked at
         entry.used = True
         entry.understood |= entry.attributes.keys()
-        if alone:
+        if alone and isinstance(self.origin_of(entry), Told) and entry.policy is not Policy.REJECT:
+            if not self.silent:
+                self.lost.append((entry, self.origin_of(entry)))
+        elif alone:
             self.note(self.target.rule, entry, alone, subject=subject)
         else:
             super().dropped(entry, f"dropped, {why}" if why and not _TELLS.search(why) else why, subject)
@@ -176,16 +179,20 @@ class Asking(Asked):
         """More may have been carried since."""
         self._directives = None
 
-    def is_spelling(self, entry: Entry) -> bool:
-        """Whether an item only tells which of its own options another dialect said something with."""
+    def spelling(self, entry: Entry) -> str:
+        """What is to tell of an item that asks for nothing: it only tells which of its own options another dialect said
+        something with, or that dialect would have done so anyway. Empty for all others."""
         if entry.tag != "Extension":
-            return False
+            return ""
         kind = entry.attributes.get("type", "Scheduler")
         owner = None if kind == "Scheduler" else dialect_of(kind)
         name = entry.attributes.get("name")
-        return owner is not None and owner is not self.dialect and (
-            name in owner.spellings or f"{name}={entry.text}" in owner.spellings or (
-                name == owner.placing and self._is_placed(self.origin_of(entry))))
+        if owner is None or owner is self.dialect:
+            return ""
+        if f"{name}={entry.text}" in owner.spellings:
+            return "it says what holds anyway"
+        spells = name in owner.spellings or (name == owner.placing and self._is_placed(self.origin_of(entry)))
+        return "with which of several options it was said is not carried" if spells else ""
 
     def _is_placed(self, origin: Option | None) -> bool:
         """Whether what a directive says of nodes is carried."""

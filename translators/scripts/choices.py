@@ -278,13 +278,13 @@ def simple_features(asking: Asking) -> list[Entry]:
     return entries
 
 
-def site_resource(asking: Asking, entry: Entry | None, name: str) -> None:
-    """The finding for a name that the target takes for that of a resource, which an administrator has to define there;
-    a script of the same dialect had it already, and a site profile that gave the name knows it."""
+def site_resource(asking: Asking, entry: Entry | None, name: str, what: str = "resource") -> None:
+    """The finding for a name that the target takes for that of a resource (what), which an administrator has to define
+    there; a script of the same dialect had it already, and a site profile that gave the name knows it."""
     site, tag = asking.context.site, "" if entry is None else entry.tag
     if asking.source == asking.dialect.name or (site is not None and name in site.map.get(tag, {}).values()):
         return
-    asking.note(SITE, entry, f"asked for as the resource {name}, a name that the site has to know")
+    asking.note(SITE, entry, f"asked for as the {what} {name}, a name that the site has to know")
 
 
 def one_host(asking: Asking, why: str) -> Entry | None:

@@ -18,9 +18,9 @@ from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS
 
 __all__ = [
     "CORRESPONDING", "FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "corresponding",
-    "dependencies", "directory", "expands", "foreign_id", "holds_macro", "mail", "moment", "named_variables",
-    "one_more", "patterned", "read_dependencies", "read_mail", "read_variables", "rowed", "signal_of", "user_hold",
-    "variables",
+    "dependencies", "directory", "expands", "foreign_id", "holds_macro", "mail", "moment", "name_alone", "named",
+    "named_variables", "one_more", "patterned", "read_dependencies", "read_mail", "read_variables", "rowed",
+    "signal_of", "user_hold", "variables",
 ]
 
 #: The place of an Extension that several resource managers know.
@@ -303,6 +303,9 @@ def rowed(row: Row, write: Callable[[Asking], Written], *more: str) -> Special:
                    of=(row.place, *more))
 
 
+_FILLED_IN: Final = re.compile(r"[._-]?\$(?:INT)?\([^()]*\)", re.IGNORECASE)
+
+
 def named(row: Row) -> Special:
     """The option of the job's name, written as the manager takes it."""
     def write(asking: Asking) -> Written:
@@ -310,14 +313,27 @@ def named(row: Row) -> Special:
         entry = asking.at(row.place)
         if entry is None:
             return []
-        name, rule = entry.text, JOB_NAMES[asking.dialect.name]
-        if asking.source == asking.dialect.name or not (fault := rule.fault(name)):
-            return [(row.name, name)]
+        name, rule = name_alone(asking, entry), JOB_NAMES.get(asking.dialect.name)
+        if asking.source == asking.dialect.name or rule is None or not (fault := rule.fault(name)):
+            return [(row.name, name)] if name else []
         fit = rule.fitted(name)
         asking.note(APPROXIMATED, entry, f"a name that {fault} is not taken there; it is {fit}")
         return [(row.name, fit)]
 
     return rowed(row, write)
+
+
+def name_alone(asking: Asking, entry: Entry) -> str:
+    """The name of a job without what its own manager fills in (``$(Cluster)``), which is told; empty where no more is
+    left."""
+    if not asking.macros or not holds_macro(asking, entry.text):
+        return entry.text
+    name = _FILLED_IN.sub("", entry.text)
+    if name:
+        asking.note(APPROXIMATED, entry, f"the name is {name}, without what {asking.origin} fills in")
+    else:
+        asking.dropped(entry, f"only {asking.origin} fills it in")
+    return name
 
 
 def user_hold(name: str) -> Special:

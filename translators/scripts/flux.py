@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from math import ceil
 from typing import Final
 
@@ -42,6 +43,7 @@ from sssjob.translators.scripts.common import (
     Written,
     dependencies,
     directory,
+    named,
     named_variables,
     read_dependencies,
     signal_of,
@@ -199,7 +201,7 @@ def _write_signal(asking: Asking) -> Written:
         asking.dropped(entry, f"{entry.text} is no signal with a time")
         return []
     of_script, name, ahead = signal
-    if of_script:
+    if of_script or asking.source == "slurm":
         asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
     return [("--signal", f"{name}@{ahead}s")]
 
@@ -264,11 +266,13 @@ def _write_files(asking: Asking) -> Written:
 
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TAKEN_OUT: Final = re.compile(r"-[\w*?]+", re.ASCII)
 _RULE: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.S)
 
 
 def _rules(texts: list[str]) -> tuple[bool | None, dict[str, str]] | None:
-    """Whether the submitter's variables go along (None: not said), and what is set; None for other rules."""
+    """Whether the submitter's variables go along (None: not said), and what is set; None for rules that only Flux can
+    follow in their order. Variables that are taken out (``-LD_*``) mind no order where none of them is set."""
     export: bool | None = None
     variables: dict[str, str] = {}
     for number, text in enumerate(texts):
@@ -277,6 +281,9 @@ def _rules(texts: list[str]) -> tuple[bool | None, dict[str, str]] | None:
             export = text == "*"
         elif _NAME.fullmatch(text) and export is False and not variables:
             continue
+        elif _TAKEN_OUT.fullmatch(text) and export is None:
+            if any(fnmatchcase(name, text[1:]) for name in variables):
+                return None
         elif parts is None or parts[1] in variables or "$" in parts[2].replace("$$", ""):
             return None
         else:
@@ -301,7 +308,9 @@ def _read_env(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.put("Extension[name=ExportNames,type=Scheduler]", ",".join(o.value or "" for o in names), names[0])
     for option in options_given:
         name, sign, _ = (option.value or "").partition("=")
-        if sign:
+        if name.startswith("-") and name != "-*":
+            reading.keep(option)
+        elif sign:
             reading.put("Environment/Variable", variables[name], option, name=name)
 
 
@@ -335,7 +344,7 @@ def _write_sentinel(asking: Asking) -> Written:
 _SEVERAL: Final = ("setattr", "rlimit", "add-file", "conf", "broker-opts", "flags")
 ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("sentinel",), _read_sentinel, _write_sentinel, of=("Extension[name=Prefix,type=flux]",)),
-    Row("--job-name", "Name"),
+    named(Row("--job-name", "Name")),
     Row("--bank", "Project"),
     Row("--queue", "Queue"),
     Special(("--time-limit",), _read_time, _write_time, of=("Requested/Duration",)),

@@ -19,6 +19,7 @@ from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import Directive, QuotingError, condor
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample
+from sssjob.translators.scripts._condor_items import over_items
 from sssjob.translators.scripts._condor_lines import Command, MacroError, Macros, Submission, submissions
 from sssjob.translators.scripts._condor_rows import ALIASES, ROWS, TOKENS, index, kept_as_it_is, name_of
 from sssjob.translators.scripts.accepting import accepted, said_by, subject_of
@@ -265,16 +266,20 @@ def _written(document: Document, context: WriteContext) -> tuple[str, dict[str, 
         if labels:
             context.findings.add(DROPPED, "JobGroup", f"a description has no place for {', '.join(labels)} of a group",
                                  severity="warning", path="/JobGroup", line=group.line)
-    context.findings.add(APPROXIMATED, "JobGroup", f"{len(jobs)} queue statements, one for each job: condor_submit "
-                         "takes them all, Submit of the Python bindings the first alone", severity="info",
-                         path="/JobGroup")
+    blocks: list[list[str]] = []
     for number, (job, defaults) in enumerate(jobs, 1):
         whole = job if defaults is None else effective(job, defaults, policy=policy_of(job, policy).value).fold()
         name = f"{context.name or 'job'}-{number}"
         single = dataclasses.replace(document, root=whole, findings=None)
         text, more = _single(single, dataclasses.replace(context, policy=policy, name=name))
         scripts |= more
-        *lines, queue = cluster.joined(text).splitlines()
+        blocks.append(cluster.joined(text).splitlines())
+    if (together := over_items(blocks)) is not None:
+        return together, scripts
+    context.findings.add(APPROXIMATED, "JobGroup", f"{len(jobs)} queue statements, one for each job: condor_submit "
+                         "takes them all, Submit of the Python bindings the first alone", severity="info",
+                         path="/JobGroup")
+    for *lines, queue in blocks:
         names = {line.partition(" = ")[0] for line in lines}
         texts += [*lines, *(f"{n} =" for n in sorted(reported - names)), queue, ""]
         reported |= names

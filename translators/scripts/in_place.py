@@ -22,7 +22,17 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts import untranslated
 from sssjob.translators.scripts.examples import EXAMPLES
 from sssjob.translators.scripts.raw import Line, Option
-from sssjob.translators.scripts.rows import SCRIPT, AnyRow, Dialect, Key, Row, ScriptDocument, dialect_of, place
+from sssjob.translators.scripts.rows import (
+    APPROXIMATED,
+    SCRIPT,
+    AnyRow,
+    Dialect,
+    Key,
+    Row,
+    ScriptDocument,
+    dialect_of,
+    place,
+)
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
@@ -174,7 +184,7 @@ class Page:
                     continue
                 line = 0
             placed.append((2 * line if 0 < line <= last else end, (text, True)))
-        if tails := self._tails(last):
+        if tails := _tails(self.source, self.options, last):
             placed = self._with_tails(placed, tails)
         placed += [(2 * line if 0 < line <= last and line not in stood else end, (text, False))
                    for line, text in comments]
@@ -198,24 +208,25 @@ class Page:
             return rows
         return [*((2 * line, (f"{tail.lstrip()}\n", False)) for line, tail in tails.items()), *rows]
 
-    def _tails(self, last: int) -> dict[int, str]:
-        """The comments behind directives, with the blanks before them."""
-        tails: dict[int, str] = {}
-        if "".join(map(_WHOLE, self.options)).count("#") == len(self.options):
-            return tails
-        for option in self.options:
-            text = option.text
-            if option.line <= last and option.line not in tails and text.count("#") > 1:
-                at = next((at for at in _signs(text) if _same(self.source, text[:at], text)), 0)
-                if at:
-                    blanks = text[len(text[:at].rstrip()):at]
-                    tails[option.line] = (blanks or " ") + text[at:].rstrip()
-        return tails
-
     def _holds(self, directive: str, tail: str) -> bool:
         """Whether the target takes a comment behind a directive; only one that has it already may do so grudgingly."""
         line = directive[:-1]
         return "\n" not in line and _same(self.target, line, line + tail, grudging=self.own)
+
+
+def _tails(source: Dialect, options: Sequence[Option], last: int) -> dict[int, str]:
+    """The comments behind directives down to a line, with the blanks before them, by line."""
+    tails: dict[int, str] = {}
+    if "".join(map(_WHOLE, options)).count("#") == len(options):
+        return tails
+    for option in options:
+        text = option.text
+        if option.line <= last and option.line not in tails and text.count("#") > 1:
+            at = next((at for at in _signs(text) if _same(source, text[:at], text)), 0)
+            if at:
+                blanks = text[len(text[:at].rstrip()):at]
+                tails[option.line] = (blanks or " ") + text[at:].rstrip()
+    return tails
 
 
 def _sign(text: str) -> str:
@@ -294,9 +305,15 @@ def page_of(asked: Sequence[Asking], document: Document, context: WriteContext) 
     from_script = isinstance(document, ScriptDocument) and document.lines and source is not None
     if layout == "in-place" and not from_script:
         raise ValueError(f"{OPTION} in-place is for scripts: no directive stands anywhere in what is read")
-    if layout == "canonical" or not from_script:
+    if not from_script:
         return None
     assert isinstance(document, ScriptDocument) and source is not None
+    if layout == "canonical":
+        options = list(filter(_LINE, document.options))
+        if tails := _tails(source, options, max(map(_LINE, options), default=0)):
+            context.findings.add(APPROXIMATED, "comments", "comments behind directives are not carried, "
+                                 f"{len(tails)} of them", severity="info")
+        return None
     file = document.files.get(SCRIPT)
     return Page(document, None if file is None else file.as_text(), source,
                 asked[0].dialect, parts=len(asked) > 1)

@@ -40,6 +40,7 @@ from sssjob.translators.scripts.common import (
     directory,
     foreign_id,
     mail,
+    name_alone,
     one_more,
     read_mail,
     read_variables,
@@ -155,7 +156,7 @@ def _read_name(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_name(asking: Asking) -> Written:
     entry, indices = asking.at("Name"), _indices(asking)
-    name = "" if entry is None else entry.text
+    name = "" if entry is None else name_alone(asking, entry)
     if entry is not None and (fault := JOB_NAMES["lsf"].fault(name)):
         name = JOB_NAMES["lsf"].fitted(name)
         asking.note(APPROXIMATED, entry, f"a name that {fault} is not taken there; it is {name}")
@@ -402,7 +403,7 @@ def _write_signal(asking: Asking) -> Written:
         asking.dropped(entry, f"LSF cannot say {entry.text[:80]}")
     elif entry is not None and signal is not None:
         of_script, name, seconds = signal
-        if of_script:
+        if of_script or asking.source == "slurm":
             asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
         if seconds % 60:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")

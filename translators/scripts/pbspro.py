@@ -66,7 +66,7 @@ DIALECT: Final = Dialect(
     "pbspro", "PBS Pro", "#PBS", ROWS, _pbs_lines.scanner(_LETTERS, strict=True, dos=False), _pbs_lines.directive,
     _pbs_lines.arguments(_LETTERS), {"{jobid}": "^jobid^", "{array_jobid}": "^array_id^", "{index}": "^array_index^"},
     ("PBS_",), _pbs_lines.live, (".pbs", ".sh"), starts_in="home", exports=False, merges=False,
-    marks=(_pbs_lines.PREFIX,), open=("l ", "W "), spellings=("account",), threads=True,
+    marks=(_pbs_lines.PREFIX,), open=("l ", "W "), spellings=("account", "l place=free"), threads=True,
     foreign=("-l procs", "-l feature", "-l naccesspolicy", "-l advres", "-l qos", "-W x"),
     files=("{name}.o{jobid}", "{name}.e{jobid}"), files_in="submit", of_hosts=True, of_input="STDIN",
     consequences=_HARMLESS)

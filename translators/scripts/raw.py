@@ -66,6 +66,12 @@ class Option(NamedTuple):
         return f"{name} {value}".rstrip() if len(value) <= _SHOWN else f"{name} {value[:_SHOWN]}…"
 
 
+class Told(Option):
+    """An option that its reader kept for its own dialect alone, and told so: that no other carries it is no news."""
+
+    __slots__ = ()
+
+
 _line: Final[Callable[[tuple[int, str, str]], Line]] = partial(tuple.__new__, Line)
 #: An Option of its members: as the class makes it, in half the time.
 option_of: Final[Callable[[tuple[str, str | None, int, int, str]], Option]] = partial(tuple.__new__, Option)

@@ -22,7 +22,7 @@ from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
 from sssjob.translators.scripts.grammars import FROM_NOW, TEXT, Coming, FromNow, Grammar, Kept, unstamped
 from sssjob.translators.scripts.placeholders import scanned
-from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, here_lines, lines_of
+from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, Told, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -39,6 +39,7 @@ from sssjob.translators.scripts.rows import (
     Row,
     Scan,
     ScriptDocument,
+    fate_of,
     of_part,
     place,
 )
@@ -227,11 +228,17 @@ class Reading:
     def misfit(self, option: Option, why: str, expected: str) -> None:
         """A value that does not read: a placeholder stays as it is, all else is what the command refuses."""
         self.stumble(option, why, expected)
-        self.keep(option)
+        self.keep(option if _is_template(option) else Told(*option))
+
+    def keep_alone(self, option: Option, why: str) -> None:
+        """A value that means something to this dialect alone, which is told once, with the reason."""
+        self.tell(SITE, option, f"{why}; kept for {self.dialect.title} alone",
+                  consequence=fate_of(self.dialect.name, option.name.lstrip("-")))
+        self.keep(Told(*option))
 
     def stumble(self, option: Option, why: str, expected: str) -> None:
         """The finding alone."""
-        if option.value is not None and TEMPLATE.search(option.value, 0, 4096):
+        if _is_template(option):
             self.tell(TEMPLATED, option, "a placeholder of a template; kept as text")
         else:
             self.refuse(f"{option.shown}: {why} (expected: {expected})", option.line, option.column, option.name,
@@ -285,6 +292,10 @@ class Reading:
 
 
 _UNUSED: Final = Property("Extension", "")      # what is put where nobody looks
+
+
+def _is_template(option: Option) -> bool:
+    return option.value is not None and TEMPLATE.search(option.value, 0, 4096) is not None
 
 
 def _fitting(at: Place, value: Value) -> Value:

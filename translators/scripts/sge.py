@@ -469,7 +469,8 @@ DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     hints={"l h_": "", "l s_": "", "l hostname": "", "l ": "sge.complex of a site profile says what it is"},
     starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
-    spellings=("memory",), placing="pe", slots=True, late=True,
+    spellings=("memory", *(f"{name}={no}" for name in ("now", "R", "sync", "b") for no in ("n", "no")), "shell=y",
+               "shell=yes"), placing="pe", slots=True, late=True,
     files=("{name}.o{jobid}", "{name}.e{jobid}"), appends=True, of_hosts=True, of_input="STDIN", consequences=_HARMLESS,
     flags=frozenset(f"-{name}" for name in FLAGS))
 TRANSLATOR: Final = translator(DIALECT)

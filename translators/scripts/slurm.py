@@ -6,7 +6,7 @@ Source: sbatch(1) of 22.05 and what sbatch 22.05.8 printed for small cases (``sb
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sssjob.lrm.idset import one_range
@@ -37,10 +37,12 @@ from sssjob.translators.scripts.common import (
     dependencies,
     directory,
     mail,
+    named,
     read_dependencies,
     read_mail,
     read_variables,
     rowed,
+    signal_of,
     variables,
 )
 from sssjob.translators.scripts.grammars import (
@@ -108,8 +110,39 @@ def _write_exclusive(asking: Asking) -> Written:
     if entry is None:
         return []
     if entry.text == "false":
-        return [("--oversubscribe", None)]
+        if asking.source in ("", "slurm"):
+            return [("--oversubscribe", None)]
+        asking.note(APPROXIMATED, entry, "other jobs may run on the nodes anyway", "info")
+        return []
     return [("--exclusive", entry.text if entry.text in ("user", "mcs", "topo") else None)]
+
+
+def _write_signal(asking: Asking) -> Written:
+    """``--signal``: sbatch signals the steps alone, with ``B:`` the script alone; other managers all processes."""
+    entry = asking.extension("Signal")
+    if entry is None:
+        return []
+    signal = signal_of(entry.text)
+    if asking.source in ("", "slurm") or signal is None or signal[0]:
+        return [("--signal", entry.text)]
+    if re.search(rf"^[^#\n]*\btrap\b.*\b(?:SIG)?{signal[1]}\b", asking.body, re.MULTILINE):
+        asking.note(APPROXIMATED, entry, f"the script, which traps {signal[1]}, gets the signal, and its steps do not")
+        return [("--signal", f"B:{entry.text}")]
+    asking.note(APPROXIMATED, entry, "the steps that srun starts get the signal, and the script does not")
+    return [("--signal", entry.text)]
+
+
+def _of_root(name: str, tag: str, instead: str) -> Callable[[Asking], Written]:
+    """The writer of an option that sbatch takes of root alone (sbatch(1)): users of other managers state its like."""
+    def write(asking: Asking) -> Written:
+        """The option, for a script of Slurm or a document."""
+        if asking.source in ("", "slurm"):
+            return asking.row(Row(name, tag))
+        if (entry := asking.one(tag)) is not None:
+            asking.dropped(entry, f"sbatch takes {name} of root alone, and runs a job for {instead}")
+        return []
+
+    return write
 
 
 def _read_licenses(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -397,15 +430,15 @@ def _write_distribution(asking: Asking) -> Written:
 _REQUEUE: Final = Grammar(lambda text: text == "true", str, "true or false")
 
 ROWS: Final[tuple[AnyRow, ...]] = table((
-    Row("--job-name", "Name"),
+    named(Row("--job-name", "Name")),
     Row("--comment", SCHEDULER.format("Comment")),
     Row("--account", "Project"),
     listed("--partition", "Queue"),
     Row("--qos", "QualityOfService"),
     listed("--reservation", "Reservation"),
     listed("--clusters", "Machine"),
-    Row("--uid", "User"),
-    Row("--gid", "Group"),
+    rowed(Row("--uid", "User"), _of_root("--uid", "User", "the user who calls it")),
+    rowed(Row("--gid", "Group"), _of_root("--gid", "Group", "the group of who calls it (sg GROUP -c 'sbatch ...')")),
     Special(("--time",), _read_limit, _write_time, of=(_TIME.place,)),
     Row("--time-min", SCHEDULER.format("MinDuration"), SLURM_MINUTES),
     Special(NAMES, read_layout, write_layout, part=True),
@@ -432,7 +465,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     rowed(Row("--priority", "Priority", Grammar(lambda text: int(_priority(text)), str, "a number")), _nothing),
     Row("--requeue", "Restartable", _REQUEUE, "true"),
     Row("--no-requeue", "Restartable", _REQUEUE, "false"),
-    Row("--signal", SCHEDULER.format("Signal")),
+    rowed(Row("--signal", SCHEDULER.format("Signal")), _write_signal),
     Row("--wait", WAIT, fixed="true"),
     directory("--chdir"),
     Special(("--input", "--output", "--error", "--open-mode"), _read_files, _write_files, of=OF_FILES),

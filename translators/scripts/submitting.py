@@ -202,7 +202,8 @@ def _with_numbers(source: Dialect, target: Dialect, options: Sequence[Option], s
             return None         # digits, a letter of the name or another variable stand beside it
         answers.append(_options(source, target, trial, site, quoted, names))
     first, second = answers
-    if isinstance(first, str) or first != second or not _units_stay(variables, doubtful, first[0]):
+    if isinstance(first, str) or first != second or not _units_stay(
+            variables, (option.value or "" for option in doubtful), first[0]):
         return None
     return first
 
@@ -217,14 +218,15 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\d.])(?:{'|'.join(names)})(?![\d.])", lambda hit: names[hit[0]], text) if names else text
 
 
-def _units_stay(variables: Sequence[str], options: Sequence[Option], words: Sequence[str]) -> bool:
+def _units_stay(variables: Sequence[str], before: Iterable[str], after: Iterable[str]) -> bool:
     """Whether a unit stands behind a variable where one stood before, else the variable may hold one, and no sign
     before one, which may hold that."""
     def with_units(texts: Iterable[str]) -> set[str]:
         return {v for v in variables for text in texts if re.search(rf"{re.escape(v)}[A-Za-z]", text)}
 
-    return with_units(words) == with_units(option.value or "" for option in options) and not any(
-        text.startswith(f"-{v}") for text in words for v in variables)
+    after = list(after)
+    return with_units(after) == with_units(before) and not any(
+        text.startswith(f"-{v}") for text in after for v in variables)
 
 
 def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: Site | None, quoted: frozenset[str],
@@ -245,7 +247,7 @@ def _options(source: Dialect, target: Dialect, options: Sequence[Option], site: 
     for name, value in pairs:
         if (name, value) in usual:
             continue                # the script says it, or its site
-        value = None if value is None else _renamed(_JOB.sub(r"\1", value), numbers)
+        value = None if value is None else _JOB.sub(r"\1", _renamed(value, numbers))
         if value is not None and (stands := _PLACEHOLDER.search(value)) is not None:
             return "it names a job by the id that it has under another manager" if stands[1] == "JOBID" else \
                 f"{stands[0]} stands for a name that only the site knows"
@@ -325,67 +327,111 @@ _STANDARD_INPUT: Final = ("slurm", "pbspro", "torque", "sge", "lsf")
 _STOPPING: Final = (DROPPED, REFUSED, "SSS510", "SSS511", "SSS513", "SSS514", "SSS515", "SSS516")
 #: What every conversion tells of the defaults of two managers.
 _USUAL: Final = ("Environment", "InitialWorkingDirectory", "OutputFile", "directive")
-_LIVE: Final = re.compile(r"^#(?:SBATCH|PBS|BSUB|\$|\s).*$", re.MULTILINE)
+_LIVE: Final = re.compile(r"#(?:SBATCH|PBS|BSUB|\$|\s)")
 _EXPANSION: Final = re.compile(r"\$(?:\w+|\{\w+\})", re.ASCII)
 
 
 def inner_script(name: str, target: Dialect, text: str, site: Site | None, *, quoted: bool) -> tuple[str, str] | str:
     """A script in a here-document for the target, and how it differs; else why it stays.
 
-    name: of its dialect; quoted: the shell that writes it expands nothing in it. Else what it expands in directives
-    stays what it is, and what the target fills in is guarded from it.
+    name: of its dialect; quoted: the shell that writes it expands nothing in it. Else what that shell expands stays
+    what it is, as a name or a number of a directive too, and what is left to the job is guarded from it.
     """
     source = dialect_of(name)
     if source is None or {name, target.name}.difference(_STANDARD_INPUT):
         return "one of the two commands reads no script from its input"
     if target.late:
         return f"{target.title} would obey its directives as those of the script around it"
-    names: list[str] = []
-    if not quoted:
-        if "\\" in text or "`" in text or re.search(rf"\$\{{?(?:{'|'.join(map(re.escape, source.variables))})", text):
-            return f"the shell that writes it expands it, and it has guarded signs or names of {source.title}"
-        text = _LIVE.sub(lambda line: _EXPANSION.sub(lambda hit: _stand_in(names, hit[0]), line[0]), text)
-        if any("$" in line[2:] for line in _LIVE.findall(text)):
-            return "a directive in it is made by the shell that writes it"
+    if quoted:
+        return _converted(name, target, text, site)
+    heard = _Heard.of(text)
+    if isinstance(heard, str):
+        return heard
+    if any(re.match(rf"\$\{{?(?:{'|'.join(map(re.escape, source.variables))})", hit) for hit in heard.names):
+        return f"the shell that writes it expands names of {source.title} in it"
+    answer = heard.answer(_converted(name, target, heard.text({}), site), {})
+    if isinstance(answer, str) and 0 < len(heard.variables) <= len(_NUMBERS[0]):
+        answers = []
+        for numbers in _NUMBERS:
+            names = dict(zip(numbers, heard.variables, strict=False))
+            answers.append(heard.answer(_converted(name, target, heard.text(names), site), names))
+        first, second = answers
+        if first == second and not isinstance(first, str) and _FITTED not in first[1] and _units_stay(
+                heard.variables, heard.directives, filter(_LIVE.match, first[0].splitlines())):
+            return first
+    return answer
+
+
+def _converted(name: str, target: Dialect, text: str, site: Site | None) -> tuple[str, str] | str:
+    """A script for the target, and how it differs; else why it stays."""
     findings = Findings()
     try:
         document = get(name).read(text.encode("utf-8", "surrogateescape"),
                                   ReadContext(findings=findings, policy=Policy.WARN, site=site))
+        if any(p.tag == "Node" and _WORD.search(p.text) for job, _ in document.jobs() for p in job.leaves()):
+            return _BY_SHELL        # which may be a number
         written = get(target.name).write(document, WriteContext(findings, policy=Policy.WARN, site=site,
                                                                 options={"body": "translate"}))
     except RejectedError as error:
-        return _restored(error.findings[0].message, names)
+        return error.findings[0].message
     lost = next((f.message for f in findings if f.rule in _STOPPING or f.rejects or _PLACEHOLDER.search(f.message)), "")
     if lost or not isinstance(written, str):
-        return _restored(lost, names)
-    if not quoted:
-        if "# >>> sssjob" in written:
-            return "the lines that it needs at its top would be expanded too"
-        written = _restored(_guarded(written, target), names)
-    differs = "; ".join(dict.fromkeys(
+        return lost
+    return written, "; ".join(dict.fromkeys(
         f.message for f in findings if f.severity == "warning" and f.subject not in _USUAL))
-    return written, _restored(differs, names)
 
 
-def _named(number: int) -> str:
-    return f"xSSSx{number}x"
+_FITTED: Final = "is not taken there"       # of a name, which a number may not be
+_BY_SHELL: Final = "a directive in it is made by the shell that writes it"
+#: What a shell takes in a here-document for something else than text: guarded signs, expansions, the begin of others.
+_HEARD: Final = re.compile(
+    r"\\(?P<guarded>[\\$`\n])|(?P<name>\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\}|\(\([^()`\\]*\)\)|\([^()`\\]*\)|[\d?$@#!*-]))"
+    r"|(?P<other>`|\$[({])", re.ASCII)
+_TO_GUARD: Final = re.compile(r"\\(?=[\\$`\n]|xSSSx)|`|\$(?!\{xSSSx)(?=[\w({?$@#!*-])", re.ASCII)
+#: Words that no manager minds, in the places of what a shell expands; in commands variables of these names.
+_WORD: Final = re.compile(r"\$\{xSSSx(\d+)x\}|xSSSx(\d+)x", re.ASCII)
 
 
-def _stand_in(names: list[str], variable: str) -> str:
-    """A word that no manager minds, in the place of what a shell expands."""
-    names.append(variable)
-    return _named(len(names) - 1)
+class _Heard:
+    """The text of a here-document as the shell hears it that writes it.
 
+    pieces: text, and indices of what it expands; names: these, as they stand; directives: the lines of directives.
+    """
 
-def _restored(text: str, names: Sequence[str]) -> str:
-    """The text with what a shell expands in the places of its stand-ins."""
-    for number, variable in enumerate(names):
-        text = text.replace(_named(number), variable)
-    return text
+    def __init__(self, pieces: Sequence[str | int], names: Sequence[str], directives: Sequence[str]) -> None:
+        self.pieces, self.names, self.directives = pieces, names, directives
+        self.variables = list(dict.fromkeys(hit for line in directives for hit in _EXPANSION.findall(line)))
 
+    @classmethod
+    def of(cls, text: str) -> _Heard | str:
+        """What it hears; else why that cannot be told."""
+        pieces: list[str | int] = []
+        names: list[str] = []
+        at = 0
+        for hit in _HEARD.finditer(text):
+            if hit["other"]:
+                return "the shell that writes it expands more of it than names"
+            pieces += [text[at:hit.start()], len(names) if hit["name"] else (hit["guarded"] or "").strip("\n")]
+            names += [hit["name"]] if hit["name"] else []
+            at = hit.end()
+        pieces.append(text[at:])
+        return cls(pieces, names, [line for line in text.splitlines() if _LIVE.match(line)])
 
-def _guarded(text: str, target: Dialect) -> str:
-    """The text with a backslash before what the target or the job's own shell is to expand."""
-    own = [re.escape(token[1:]) for token in target.tokens.values() if token.startswith("$")]
-    own += [rf"\{{?{re.escape(begin)}" for begin in target.variables]
-    return re.sub(rf"\$(?={'|'.join(own)})", r"\\$", text)
+    def text(self, numbers: Mapping[str, str]) -> str:
+        """The script that the job gets, with stand-ins for what is expanded; numbers: those that stand for variables in
+        directives, where words do not do."""
+        values = {variable: number for number, variable in numbers.items()}
+        lines = "".join(piece if isinstance(piece, str) else f"${{xSSSx{piece}x}}" for piece in self.pieces).split("\n")
+        return "\n".join(_WORD.sub(lambda hit: values.get(self.names[int(hit[1])], f"xSSSx{hit[1]}x"), line)
+                         if _LIVE.match(line) else line for line in lines)
+
+    def answer(self, converted: tuple[str, str] | str, numbers: Mapping[str, str]) -> tuple[str, str] | str:
+        """What was converted, guarded from the shell that writes it, with what that expands in its places."""
+        if isinstance(converted, str):
+            return self._restored(converted)
+        text = "\n".join(_renamed(line, numbers) if _LIVE.match(line) else line for line in
+                         _TO_GUARD.sub(lambda hit: f"\\{hit[0]}", converted[0]).split("\n"))
+        return self._restored(text), _renamed(self._restored(converted[1]), numbers)
+
+    def _restored(self, text: str) -> str:
+        return _WORD.sub(lambda hit: self.names[int(hit[1] or hit[2])], text)

@@ -322,9 +322,8 @@ def leftovers(asked: Sequence[Asking]) -> None:
                 if e.tag == "Name" and e.level != JOB:
                     asking.note(DROPPED, e, f"the name of a {e.path.split('/')[-2].partition('[')[0]} has no place in "
                                 f"{asking.dialect.title}", "warning")
-                elif asking.is_spelling(e):
-                    asking.note(APPROXIMATED, e, "with which of several options it was said is not carried", "info",
-                                f"{e.tag} {name}")
+                elif spelling := asking.spelling(e):
+                    asking.note(APPROXIMATED, e, spelling, "info", f"{e.tag} {name}")
                 elif not _says_what_holds(e):
                     asking.dropped(e, "", f"{e.tag} {name}" if name else e.tag)
             elif same_place.attributes and not same_place.attributes.keys() <= same_place.understood:
