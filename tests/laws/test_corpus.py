@@ -39,11 +39,11 @@ FOLDERS: Final = (Path(__file__).parents[1] / "fixtures" / "scripts",
 #: Dialect -> executor, where they have different names.
 EXECUTORS: Final = {"pbspro": "pbs", "torque": "pbs_classic"}
 #: What ``run`` sees to in a way of its own: streams, the directory, the shell and variables in the script that it
-#: writes, arrays as elements, and what it waits for itself.
+#: writes, what starts the program, arrays as elements, and what it waits for itself.
 OWN_WAY: Final = ("InputFile", "OutputFile", "ErrorFile", "InitialWorkingDirectory", "Variable", "Environment", "Shell",
                   "Executable", "Arguments", "Dependency", "EligibleTime")
-OWN_EXTENSIONS: Final = ("Scheduler Array", "Scheduler LoginShell", "Scheduler ExportNames", "PSIJ StageIn",
-                         "PSIJ StageOut")
+OWN_EXTENSIONS: Final = ("Scheduler Array", "Scheduler Launcher", "Scheduler LoginShell", "Scheduler ExportNames",
+                         "PSIJ StageIn", "PSIJ StageOut")
 #: The same of one executor: its names of jobs and limits are attributes of its own, streams are written at once.
 OWN_OF: Final = {"htcondor": ("Name", "Duration"), "flux": ("Extension flux Prefix",),
                  "cobalt": ("Extension cobalt debuglog",)}

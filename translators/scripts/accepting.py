@@ -66,12 +66,12 @@ def _of_one_part(judge: Judge, first: Asking, options: Spoken) -> Spoken:
 def said_by(asking: Asking, option: str, value: str | None) -> Entry | None:
     """The property that an option was written from; None where it is not the only one that may have been."""
     row = asking.dialect.known.get(option)
-    if row is not None and not isinstance(row, Row) and not row.of:
+    if row is not None and not row.of:
         words = re.split("[-_ ]", option)
         tag = next((tag for word, tag in _LAYOUT.items() if word in words), "")
         entries = [e for e in asking.said(tag) if tag != "Resource" or e.attributes.get("name") == "GPU"]
         return entries[0] if len(entries) == 1 else None
-    places = (row.place,) if isinstance(row, Row) else () if row is None else row.of or ()
+    places = () if row is None else row.of or ()
     entries = [e for p in map(place, filter(None, places)) for e in asking.said(p.tag)
                if p.attributes.items() <= e.attributes.items()]
     if len(entries) > 1:

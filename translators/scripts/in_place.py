@@ -28,7 +28,6 @@ from sssjob.translators.scripts.rows import (
     AnyRow,
     Dialect,
     Key,
-    Row,
     ScriptDocument,
     dialect_of,
     place,
@@ -267,7 +266,7 @@ def _same(dialect: Dialect, bare: str, text: str, *, grudging: bool = True) -> b
 @cache
 def _keys(dialect: Dialect) -> dict[str, tuple[Key, ...]]:
     """First option of a row -> what it says; rows that are asked of every job are not there."""
-    places = {row.name: (row.place,) if isinstance(row, Row) else row.of for row in dialect.rows}
+    places = {row.name: row.of for row in dialect.rows}
     return {name: tuple(place(text).key for text in of if text) for name, of in places.items() if of is not None}
 
 

@@ -111,6 +111,11 @@ class Row:
         """The options that the row is about."""
         return (self.name,)
 
+    @property
+    def of(self) -> tuple[str, ...]:
+        """The one place, as a Special has its places."""
+        return (self.place,)
+
 
 @dataclass(frozen=True, slots=True)
 class Special:
@@ -252,7 +257,7 @@ class Dialect:
         always: list[int] = []
         by_key: dict[Key, list[int]] = {}
         for at, row in enumerate(self.rows):
-            of = (row.place,) if isinstance(row, Row) else row.of
+            of = row.of
             if of is None:
                 always.append(at)
             for text in of or ():
