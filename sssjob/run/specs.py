@@ -69,6 +69,7 @@ _LAUNCHERS: Final = {"local": "multiple", "fluxexec": "multiple", "slurm": "srun
 _GRANTED: Final = dict.fromkeys(("allocated_cpu", "total_cpu", "job_id", "jobstart_secs"))
 _LOCAL: Final = "local"
 _MERGE: Final = "local.merge"
+_DEVICES: Final = ("/dev", "/dev/fd", "/dev/pts")       # what is written to a file there is kept nowhere
 _UNFIT: Final = re.compile(r"[^\w.+=@-]+", re.ASCII)      # what of an Id is no part of a name that managers take
 _LONGEST_ID: Final = 60         # characters of an Id that become a name
 #: Options that name a job: Slurm, Grid Engine, PBS and NQSV, LSF, Cobalt, HTCondor.
@@ -453,7 +454,7 @@ def emptied(spec: JobSpec) -> Iterator[str]:
         named_there = any(mark in str(path) for mark in (NUMBER_MARK, ID_MARK, HOST_MARK))
         if path is not None and not (appends or named_there):
             file = os.path.normpath(os.path.join(str(spec.directory or ""), str(path)))
-            if not file.startswith("/dev/"):
+            if os.path.dirname(file) not in _DEVICES:
                 yield file
 
 
