@@ -27,7 +27,8 @@ from sssjob.lrm.reasons import reasons_of
 from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY, PLACED
-from sssjob.run.specs import Specs, emptied, share_files
+from sssjob.run.specs import Specs
+from sssjob.run.streams import emptied, share_files
 from sssjob.translators.specs.psij import FACTS
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]

@@ -15,7 +15,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,7 @@ from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
 from sssjob.run.storage import make_folder
+from sssjob.run.streams import MERGE, for_launcher
 from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
 from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
@@ -68,8 +69,6 @@ _LAUNCHERS: Final = {"local": "multiple", "fluxexec": "multiple", "slurm": "srun
 #: Keys of Machine/Job Features that only the resource manager knows.
 _GRANTED: Final = dict.fromkeys(("allocated_cpu", "total_cpu", "job_id", "jobstart_secs"))
 _LOCAL: Final = "local"
-_MERGE: Final = "local.merge"
-_DEVICES: Final = ("/dev", "/dev/fd", "/dev/pts")       # what is written to a file there is kept nowhere
 _UNFIT: Final = re.compile(r"[^\w.+=@-]+", re.ASCII)      # what of an Id is no part of a name that managers take
 _LONGEST_ID: Final = 60         # characters of an Id that become a name
 #: Options that name a job: Slurm, Grid Engine, PBS and NQSV, LSF, Cobalt, HTCondor.
@@ -331,7 +330,7 @@ class Specs:
                 if by_id and job.job.value("Id") is None and not again and not self.knows_itself:
                     self._add("SSS503", tag, f"{job.label}: {{jobid}} is {job.label} here: the name is needed before "
                               f"{self.executor} gives the job its id", f"{job.path}/{tag}", severity="info")
-        merged = str(custom.get(_MERGE))
+        merged = str(custom.get(MERGE))
         for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
             closed = any("Close" in p.attributes.get("redirectList", "") for p in self.stated(job.folded, tag))
             if getattr(spec, f"{member}_path") is None and not closed and not merged.startswith(member):
@@ -340,7 +339,7 @@ class Specs:
                 if not again:
                     self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
         if self.executor != _LOCAL and custom:
-            _for_launcher(spec, custom, merged)
+            for_launcher(spec, custom, merged)
 
     def _tokens(self, job: PlannedJob, spec: JobSpec) -> dict[str, str]:
         member = job.member
@@ -443,45 +442,6 @@ class Specs:
                 isinstance(self.backend, BatchSchedulerExecutor) and self.backend.host.is_here):
             return self.backend.brings(Path(self.paths[key]))
         return self.paths[key]
-
-
-def emptied(spec: JobSpec) -> Iterator[str]:
-    """The files of streams that a job empties when it starts, but for those that its native id or host names."""
-    custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
-    for member in ("stdout", "stderr"):
-        path = getattr(spec, f"{member}_path")
-        appends = any(custom.get(f"{prefix}.{member}_mode") == "append" for prefix in (_LOCAL, "psij"))
-        named_there = any(mark in str(path) for mark in (NUMBER_MARK, ID_MARK, HOST_MARK))
-        if path is not None and not (appends or named_there):
-            file = os.path.normpath(os.path.join(str(spec.directory or ""), str(path)))
-            if os.path.dirname(file) not in _DEVICES:
-                yield file
-
-
-def share_files(specs: Sequence[JobSpec]) -> None:
-    """Have the parts of a job that are started one after the other, and run side by side, add to a file that several of
-    them write: the first that writes it empties it, where the job does not say that it is gone on with."""
-    writers: dict[str, list[tuple[JobSpec, str]]] = {}
-    for spec in specs:
-        of_one = {os.path.join(str(spec.directory), str(path)): member for member in ("stderr", "stdout")
-                  if (path := getattr(spec, f"{member}_path")) is not None}
-        for path, member in of_one.items():
-            writers.setdefault(path, []).append((spec, member))
-    for shared in writers.values():
-        for n, (spec, member) in enumerate(shared if len(shared) > 1 else ()):
-            assert spec.attributes is not None
-            name, custom = f"{_LOCAL}.{member}_mode", spec.attributes.custom_attributes or {}
-            spec.attributes.set_custom_attribute(name, "append" if n else custom.get(name, "share"))
-
-
-def _for_launcher(spec: JobSpec, custom: dict[str, object], merged: str) -> None:
-    """Say of the streams what launchers understand, in place of what the local executor does."""
-    modes = {stream: custom.pop(f"local.{stream}_mode", None) for stream in ("stdout", "stderr")}
-    if custom.pop(_MERGE, None) is not None:        # one file, which both append to
-        member, _, other = merged.partition("-to-")
-        setattr(spec, f"{member}_path", getattr(spec, f"{other}_path"))
-        modes[member] = modes[other]
-    custom.update({f"psij.{stream}_mode": mode for stream, mode in modes.items() if mode is not None})
 
 
 def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
