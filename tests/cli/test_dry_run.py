@@ -41,23 +41,23 @@ def sssjob(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("verb", ["run", "submit"])
 def test_nothing_starts_and_nothing_is_noted(home: Path, verb: str) -> None:
     """No manager is there, which nobody misses; there is no journal afterwards, and no output of the job."""
-    made = sssjob(home, verb, "--dry-run", "-q", "--executor", "slurm", "f.xml")
-    assert (made.returncode, made.stderr) == (0, "")
-    command, path, first = made.stdout.splitlines()[:3]
+    dry_run = sssjob(home, verb, "--dry-run", "-q", "--executor", "slurm", "f.xml")
+    assert (dry_run.returncode, dry_run.stderr) == (0, "")
+    command, path, first = dry_run.stdout.splitlines()[:3]
     assert re.fullmatch(r"\$ sbatch --parsable \S+\.job", command)
     assert (path, first) == (f"--- {command.split()[-1]}", "#!/bin/bash")
     assert not (home / "journal.db").exists() and not list(home.glob("job-a.*"))
 
 
 def test_command_of_this_machine(home: Path) -> None:
-    made = sssjob(home, "run", "--dry-run", "-q", "f.xml")
+    dry_run = sssjob(home, "run", "--dry-run", "-q", "f.xml")
     streams = f"</dev/null >{home}/job-a.out 2>{home}/job-a.err"
-    assert made.stdout == f"$ cd {home} && env 'A=b c' /bin/echo hi 'x y' {streams}\n"
+    assert dry_run.stdout == f"$ cd {home} && env 'A=b c' /bin/echo hi 'x y' {streams}\n"
 
 
 def test_as_json(home: Path) -> None:
-    made = sssjob(home, "run", "--dry-run", "--json", "--executor", "htcondor", "f.xml")
-    (record,) = map(json.loads, made.stdout.splitlines())
+    dry_run = sssjob(home, "run", "--dry-run", "--json", "--executor", "htcondor", "f.xml")
+    (record,) = map(json.loads, dry_run.stdout.splitlines())
     assert (record["kind"], record["job"], record["executor"]) == ("submission", "a", "htcondor")
     script, description = record["files"]
     assert record["command"] == ["condor_submit", "-terse", description["path"]]
@@ -66,32 +66,32 @@ def test_as_json(home: Path) -> None:
 
 def test_findings_reject_as_they_do(home: Path) -> None:
     (home / "f.xml").write_text(JOB.format("<Requested><Feature>a;b</Feature></Requested>"))
-    made = sssjob(home, "run", "--dry-run", "--executor", "slurm", "f.xml")
-    assert (made.returncode, made.stdout) == (1, "") and "Feature" in made.stderr
+    dry_run = sssjob(home, "run", "--dry-run", "--executor", "slurm", "f.xml")
+    assert (dry_run.returncode, dry_run.stdout) == (1, "") and "Feature" in dry_run.stderr
 
 
 @pytest.mark.parametrize(("executor", "option"), [("slurm", "--priority"), ("lsf", "-sp"), ("htcondor", "priority")])
 def test_what_the_submit_command_refuses_does_not_go_out(home: Path, executor: str, option: str) -> None:
     """A run is refused as ``convert`` refuses the script, before anything is submitted."""
     (home / "f.xml").write_text(JOB.format(f"<Priority>1{'0' * 30}</Priority>"))
-    made = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
-    assert (made.returncode, made.stdout) == (1, "")
-    assert f"SSS501 error {option} 1{'0' * 30}: " in made.stderr and "refuses it: is not from" in made.stderr
+    dry_run = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
+    assert (dry_run.returncode, dry_run.stdout) == (1, "")
+    assert f"SSS501 error {option} 1{'0' * 30}: " in dry_run.stderr and "refuses it: is not from" in dry_run.stderr
 
 
 def test_what_comes_before_is_told(home: Path) -> None:
     (home / "f.xml").write_text("<JobGroup><Id>g</Id>" + JOB.format("") + JOB.format(
         "<Dependency>a</Dependency>").replace("<Id>a", "<Id>b") + "</JobGroup>")
-    made = sssjob(home, "submit", "--dry-run", "-q", "--executor", "slurm", "f.xml")
-    assert made.stdout.count("\n$ sbatch") + made.stdout.startswith("$ sbatch") == 2
-    assert "# b: after OnSuccess a" in made.stdout
+    dry_run = sssjob(home, "submit", "--dry-run", "-q", "--executor", "slurm", "f.xml")
+    assert dry_run.stdout.count("\n$ sbatch") + dry_run.stdout.startswith("$ sbatch") == 2
+    assert "# b: after OnSuccess a" in dry_run.stdout
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_every_executor_shows_it(home: Path, executor: str) -> None:
-    made = sssjob(home, "run", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
-    (record,) = map(json.loads, made.stdout.splitlines())
-    assert made.returncode == 0 and (record.get("command") or record["request"])
+    dry_run = sssjob(home, "run", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
+    (record,) = map(json.loads, dry_run.stdout.splitlines())
+    assert dry_run.returncode == 0 and (record.get("command") or record["request"])
 
 
 def test_it_is_what_goes_out(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_an_array_is_one_command(home: Path, executor: str, option: str) -> None
     """With the one script for all elements, whose index stands in it where each of them differs."""
     array = "<Extension type='Scheduler' name='Array'>2-10:2%3</Extension><OutputFile>o-{index:3}</OutputFile>"
     (home / "f.xml").write_text(JOB.format(array))
-    made = sssjob(home, "submit", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
-    (record,) = map(json.loads, made.stdout.splitlines())
+    dry_run = sssjob(home, "submit", "--dry-run", "-q", "--json", "--executor", executor, "f.xml")
+    (record,) = map(json.loads, dry_run.stdout.splitlines())
     assert record["job"] == "a[2-10:2]"
     ((script,),) = [record["files"]]
     assert f"\n{option}\n" in script["text"] and 'o-"${_psij_index_3}"' in script["text"]
@@ -125,15 +125,15 @@ def test_a_script_without_directives_is_one_of_the_manager_that_is_to_run_it(hom
     (home / "job.sh").write_text("#!/bin/sh\nhostname\n")
     (home / "calls.sh").write_text("#!/bin/sh\nqsub job.sh\n")
     for verb, executor, name in (("run", "slurm", "slurm"), ("submit", "sge", "sge"), ("run", "pbs_classic", "torque")):
-        made = sssjob(home, verb, "--dry-run", "--executor", executor, "job.sh")
-        assert made.returncode == 0 and made.stdout.endswith("#!/bin/sh\nhostname\n")
-        assert made.stderr.startswith(
+        dry_run = sssjob(home, verb, "--dry-run", "--executor", executor, "job.sh")
+        assert dry_run.returncode == 0 and dry_run.stdout.endswith("#!/bin/sh\nhostname\n")
+        assert dry_run.stderr.startswith(
             f"job.sh: {name}: a script without directives, for the manager that is to run it\n")
     for executor, script in (("htcondor", "job.sh"), ("local", "job.sh"), ("slurm", "calls.sh"), ("slurm", "f.txt")):
         (home / "f.txt").write_text("hostname\n")
-        made = sssjob(home, "run", "--dry-run", "--executor", executor, script)
-        assert (made.returncode, made.stdout) == (2, "")
-        assert made.stderr.startswith(f"sssjob: {script}: no format is recognised in it")
+        dry_run = sssjob(home, "run", "--dry-run", "--executor", executor, script)
+        assert (dry_run.returncode, dry_run.stdout) == (2, "")
+        assert dry_run.stderr.startswith(f"sssjob: {script}: no format is recognised in it")
 
 
 def test_what_both_pbs_take_is_of_the_one_that_is_to_run_it(home: Path) -> None:
@@ -159,10 +159,10 @@ def test_the_output_file_of_a_later_task_group_is_what_convert_makes_of_it(home:
               "<TaskCount>2</TaskCount><OutputFile>b.out</OutputFile></TaskGroup></Job>")
     (home / "f.xml").write_text(groups.format(""))
     converted = sssjob(home, "convert", "-t", target, "f.xml")
-    made = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
+    dry_run = sssjob(home, "run", "--dry-run", "--executor", executor, "f.xml")
     message = "f.xml:2:36: SSS502 warning [looks] OutputFile: task group 1 says none, and gets that of another one\n"
-    assert message in converted.stderr and message in made.stderr
-    assert "b.out\n" in converted.stdout and re.search(rf" {home}/b\.out \S+ 3 /bin/a", made.stdout)
+    assert message in converted.stderr and message in dry_run.stderr
+    assert "b.out\n" in converted.stdout and re.search(rf" {home}/b\.out \S+ 3 /bin/a", dry_run.stdout)
     (home / "f.xml").write_text(groups.format("<OutputFile>a.out</OutputFile>"))
     for words in (("convert", "-t", target), ("run", "--dry-run", "--executor", executor)):
         refused = sssjob(home, *words, "f.xml")

@@ -152,5 +152,5 @@ def test_the_limit_of_a_listed_task_is_not_that_of_those_which_are_only_counted(
     for name in ("slurm", "pbspro", "torque", "lsf", "sge", "flux", "htcondor", "jsdl", "psij"):
         output, findings = written(name, document)
         assert READERS[name](output).seconds == seconds
-        told = [f.severity for f in findings if f.subject == "Duration" and f.severity != "info"]
-        assert told == (["warning"] if job[1] == LISTED else []), name
+        severities = [f.severity for f in findings if f.subject == "Duration" and f.severity != "info"]
+        assert severities == (["warning"] if job[1] == LISTED else []), name

@@ -142,8 +142,8 @@ def test_the_multiplier_of_the_extract(factor: str, target: str, durations: list
     text = get(target).write(Document(JobGroup([leaf("Id", "g"), *jobs])), context)
     shown = re.findall(r"(?:Wall|Cpu)Duration(?::| [^>]*>|>) ?(\w+)", text)
     assert sorted(shown) == sorted(durations)
-    told = [finding.message for finding in context.findings if "cputmult" in finding.message]
-    assert told == {"1.5": ["durations are multiplied by Extension cputmult, as APEL's parser does"], "1.0": [],
+    messages = [finding.message for finding in context.findings if "cputmult" in finding.message]
+    assert messages == {"1.5": ["durations are multiplied by Extension cputmult, as APEL's parser does"], "1.0": [],
                     "0.3335": ["durations are multiplied by Extension cputmult, as APEL's parser does"]}.get(
         factor if target != "ur2" else "", ["no place for Extension cputmult"])
 
