@@ -66,6 +66,18 @@ def test_targets_are_where_the_submitting_client_was(desk: Desk, monkeypatch: py
         "one\n", "two\n", [], False)
 
 
+@pytest.mark.parametrize("name", ["a\nb\tc", "a #1?x=%41;y", "o:p.txt", 'é "\' <&>'])
+def test_a_name_is_a_path_whatever_characters_it_has(desk: Desk, name: str) -> None:
+    """Only what begins with a scheme is a URI: a URI has no line ends, and ``?`` and ``#`` mean something in it."""
+    folder = desk.folder / "a"
+    (desk.folder / name).write_text("brought\n")
+    brought = escape(json.dumps({"source": name, "target": "in"}))
+    desk.submit(job("cat in > o", f'<Extension type="PSIJ" name="StageIn">{brought}</Extension>',
+                    out("o", f"{folder}/{name}"), folder=desk.folder))
+    assert desk.wait("a") == {"a": ("done", 0)}
+    assert (folder / name).read_text() == "brought\n"
+
+
 def test_the_end_is_told_when_the_files_are_there(desk: Desk) -> None:
     """Also to jobs that depend on it."""
     desk.submit(group(job("echo one > o", out("o", "back"), name="a", folder=desk.folder),

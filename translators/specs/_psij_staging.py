@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import EnumMeta
 from typing import Any, Final
 
-from psij import URI, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from psij import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 
 __all__ = ["STAGING", "read_staging"]
 
@@ -35,9 +35,9 @@ def read_staging(spec: JobSpec, name: str, text: str) -> None:
         source, target = staging["source"], staging["target"]
         mode = StagingMode[_word(StagingMode, "mode", staging.get("mode", "COPY"))]
         if name == "StageIn":
-            spec.stage_in = {*(spec.stage_in or ()), StageIn(URI(source), target, mode)}
+            spec.stage_in = {*(spec.stage_in or ()), StageIn(source, target, mode)}
         else:
-            out = StageOut(source, URI(target), _flags(staging.get("flags", "ALWAYS")), mode)
+            out = StageOut(source, target, _flags(staging.get("flags", "ALWAYS")), mode)
             spec.stage_out = {*(spec.stage_out or ()), out}
 
 
