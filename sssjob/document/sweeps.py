@@ -24,7 +24,7 @@ from sssjob.document.model import Document, File, Job, JobDefaults, JobGroup
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["NAME", "Sweep", "check", "expand", "is_sweep", "jobs_in", "jobs_of", "sweep_of"]
+__all__ = ["NAME", "Sweep", "check", "expand", "is_sweep", "jobs_in", "jobs_of", "names_of", "sweep_of"]
 
 NAME: Final = "Sweep"
 _TOKENS: Final = re.compile(r"zip\((?P<zip>[^()]*)\)(?!\S)|(?P<one>\S+)")
@@ -289,6 +289,21 @@ def jobs_of(job: Job, number: int, files: Mapping[str, File], findings: Findings
     """The jobs of a sweep; of any other job, or one that is wrong, the job itself. number: its place, from 0."""
     some = None if sweep_of(job) is None else _jobs(job, _plain(job, number), files, findings, limits)
     return (job,) if some is None else some
+
+
+def names_of(jobs: Sequence[Job], files: Mapping[str, File], limits: Limits = LIMITS) -> set[str]:
+    """The texts by which a Dependency may stand for one of these jobs: Ids and Names, of a sweep also what it is called
+    as a whole, those of its jobs, and a text of its own that means one of them for each of its values."""
+    sweeps = [(job, _jobs(job, _plain(job, number), files, Findings(), limits) or [])
+              for number, job in enumerate(jobs) if sweep_of(job) is not None]
+    names = {_plain(job, number) for number, job in enumerate(jobs) if sweep_of(job) is not None}
+    for job in (*jobs, *(job for _, swept in sweeps for job in swept)):
+        names.update(str(job.value(tag)) for tag in ("Id", "Name") if job.value(tag) is not None)
+    for job, swept in sweeps:
+        for number, stated in enumerate(job.all("Dependency")):
+            if swept and names.issuperset(each.all("Dependency")[number].text for each in swept):
+                names.add(stated.text)
+    return names
 
 
 def jobs_in(document: _Jobs, findings: Findings, limits: Limits = LIMITS) -> Iterator[tuple[Job, JobDefaults | None]]:

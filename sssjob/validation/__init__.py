@@ -267,10 +267,12 @@ class _Checker(Looks):
                           group, place, p)
 
     def known(self) -> frozenset[str]:
-        """Ids and names of all jobs of the document."""
+        """Ids and names of all jobs of the document, those that its sweeps make among them."""
         if self._known is None:
-            self._known = frozenset([str(p.value) for job, _ in jobs_of(self.bodies)
-                                     for p in (job.first("Id"), job.first("Name")) if p is not None])
+            from sssjob.document.sweeps import names_of
+
+            jobs = [job for job, _ in jobs_of(self.bodies)]
+            self._known = frozenset(names_of(jobs, self.document.files, self.limits))
         return self._known
 
     def job(self, job: Job, place: Place, props: Found) -> None:

@@ -16,6 +16,7 @@ from sssjob.document.model import Document, File
 from sssjob.document.sweeps import Sweep, expand, jobs_in
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS
+from sssjob.validation import check
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import write_document
 from tests.strategies import examples
@@ -148,6 +149,20 @@ def test_a_group_with_a_sweep_in_it() -> None:
     *some, last = (one for one, _ in document.jobs())
     assert [str(one.value("Id")) for one in some] == ["a_1", "a_2", "a_3"]
     assert [p.text for p in last.all("Dependency")] == ["a_1", "a_2", "a_3"]
+
+
+@pytest.mark.parametrize(("target", "unknown"), [
+    ("a-1", False), ("a", False), ("a-{x}", False), ("a-{y}", False), ("a-{z}", True), ("a-7", True), ("a-", True)])
+def test_a_dependency_on_jobs_of_a_sweep(target: str, unknown: bool) -> None:
+    """By the Ids that they will have, which values of another sweep may name."""
+    varied = f"<Arguments>{{y}}{{z}}</Arguments><Dependency>{target}</Dependency>{sweep('y=2..3 z=3..4')}"
+    single = f"<Dependency>{target}</Dependency>" if "{y" not in target and "{z" not in target else ""
+    text = (f"<JobGroup><Id>g</Id><Job><Id>a-{{x}}</Id>{sweep('x=1..3')}</Job><Job><Id>b</Id>{varied}</Job>"
+            f"<Job><Id>c</Id>{single}</Job></JobGroup>").encode()
+    findings = Findings()
+    check(read_document(text), findings)
+    rules = [finding.rule for finding in findings if finding.rule == "SSS411"]
+    assert rules == ["SSS411"] * (1 + bool(single)) if unknown else rules == []
 
 
 def test_values_of_a_file_that_comes_with_the_document() -> None:
