@@ -258,7 +258,8 @@ _OTHERS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
      "An element with only text is a reference, one with elements a definition; both or neither is an error."),
     ("SSS310", "repaired", "name in another case", "XML names are case-sensitive; the specification's is taken."),
     ("SSS311", "invalid", "File missing or ambiguous",
-     "`#id` in Executable names a File that comes with the document; it is missing or stands there twice."),
+     "`#id` in Executable or InputFile names a File that comes with the document; it is missing or stands there twice. "
+     "Of a job that is over a missing one is only a warning: its records may go without the files that it ran."),
     ("SSS312", "exact", "kept as Extension", "A name without an equivalent in 3.1.0 is kept as an Extension."),
     ("SSS313", "contradictory", "alias in a strict profile",
      "The profile knows only the names of release 3.1.0."),

@@ -134,12 +134,13 @@ class Looks:
         self.files(container, place, props["InputFile"])
 
     def files(self, container: Container, place: Place, named: Iterable[Property]) -> None:
-        """Names of the form ``#Id`` of Files that did not come with the document (SSS311)."""
+        """Names of the form ``#Id`` of Files that did not come with the document (SSS311): a job that is over needs
+        none of them."""
         for p in named:
             text = str(p.value)
             if text.startswith("#") and text[1:] not in self.document.files:
                 self.tell("SSS311", text, f"{p.tag} names the File {text[1:]!r}, which does not come with the document",
-                          container, place, p)
+                          container, place, p, severity=None if self.pending() else "warning")
 
     def merged(self, container: Container, place: Place, props: Found) -> None:
         """Both streams merged into each other (SSS416)."""

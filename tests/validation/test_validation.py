@@ -120,6 +120,8 @@ CASES: list[tuple[str, list[tuple[str, str]]]] = [
     (job("<InputFile>#Data</InputFile>"), [("SSS311", "/Job/InputFile")]),
     (job("<Executable>#a</Executable><InputFile>#b</InputFile>"),
      [("SSS311", "/Job/Executable"), ("SSS311", "/Job/InputFile")]),
+    (job("<Executable>#gone</Executable><State>Completed</State><TaskGroup><Executable>#gone</Executable></TaskGroup>"),
+     [("SSS311", "/Job/Executable"), ("SSS311", "/Job/TaskGroup/Executable")]),
     # words and names
     (job("<State>Running</State>"), []),
     (job("<State>running</State>"), [("SSS420", "/Job/State")]),
