@@ -21,9 +21,10 @@ def cells(text: str) -> int:
 
 
 def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], width: int = 100, *,
-          texts: int | None = None) -> list[str]:
+          texts: int | None = None, beneath: Sequence[str] = ()) -> list[str]:
     """The lines of a table: titles, a rule, the rows. A cell is a text, shown on one line, or several. texts: so many
     columns, the first ones, may be folded (default: all); the others are numbers, whose lines may be longer than width.
+    beneath: for each row what stands under it, indented, in as many lines as it needs.
     """
     shown = [[_cell(cell, max(_MOST, width)) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(titles, *([max(c, key=cells) for c in row] for row in shown),
@@ -33,7 +34,15 @@ def table(rows: Sequence[Sequence[str | Sequence[str]]], titles: Sequence[str], 
     widths = [*_fitted(widths[:few], room), *widths[few:]] if few else widths
     rule = "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
     head = _lines([[title] for title in titles], widths)
-    return [*head, rule, *(line for row in shown for line in _lines(row, widths))]
+    under = [[_GAP + part for part in _folded(escape(text), max(width - len(_GAP), _LEAST))] if text else []
+             for text in beneath]
+    return [*head, rule, *(line for number, row in enumerate(shown)
+                           for line in [*_lines(row, widths), *(under[number] if under else ())])]
+
+
+def needed(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> list[int]:
+    """How wide each column of a table is that is not folded, with the gap before the next one."""
+    return [max(map(cells, column)) + len(_GAP) for column in zip(titles, *rows, strict=True)]
 
 
 def _cell(cell: str | Sequence[str], most: int) -> list[str]:

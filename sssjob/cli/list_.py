@@ -15,7 +15,7 @@ from sssjob.cli._files import emit
 from sssjob.cli._findings import width
 from sssjob.cli._journal import heard, lines, on_journal, patience, tell_held_back, told
 from sssjob.cli._profiles import load_site
-from sssjob.cli._tables import table
+from sssjob.cli._tables import needed, table
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 from sssjob.lrm.clocks import UNITS, clock
@@ -29,7 +29,10 @@ __all__ = ["TITLES", "choosing", "command", "job_cells", "list_text", "moment", 
 
 TITLES: Final = ("id", "key", "native id", "name", "site", "executor", "queue", "state", "submitted", "time", "nodes",
                  "why")
+_WHY: Final = 11
 _ALWAYS: Final = (0, 1, 5, 7)   # columns that are there in any case
+_BENEATH: Final = (_WHY, 10, 8, 6, 3, 4)    # columns that stand under their jobs where there is no room, in this order
+_SHORTEST_WHY: Final = 24       # columns for why a job waits or how it ended, in which it can be read beside the others
 _LONGEST_WHY: Final = 60        # characters of why a job waits or how it ended
 _UNSEEN: Final = 10_000         # columns where standard output is no terminal: a line a job
 _AGO: Final = re.compile(r"(\d{1,6})([smhdw])")
@@ -156,8 +159,25 @@ def list_text(jobs: list[Listed], now: float) -> str:
 
     rows = [job_cells(job, now) for job in jobs]
     used = [n for n, _ in enumerate(TITLES) if n in _ALWAYS or any(row[n] for row in rows)]
-    shown = table([[row[n] for n in used] for row in rows], [TITLES[n] for n in used], width(sys.stdout, _UNSEEN))
+    room = width(sys.stdout, _UNSEEN)
+    beneath = _without_room(rows, used, room)
+    beside = [n for n in used if n not in beneath]
+    under = [", ".join(row[n] if n == _WHY else f"{TITLES[n]} {row[n]}" for n in beneath if row[n]) for row in rows]
+    shown = table([[row[n] for n in beside] for row in rows], [TITLES[n] for n in beside], room, beneath=under)
     return "\n".join([*shown, totals(jobs), ""])
+
+
+def _without_room(rows: list[list[str]], used: list[int], room: int) -> list[int]:
+    """The columns of used for which a terminal of that width has no room beside the others, in their order."""
+    widths = dict(zip(used, needed([[row[n] for n in used] for row in rows], [TITLES[n] for n in used]), strict=True))
+    if _WHY in widths:
+        widths[_WHY] = min(widths[_WHY], _SHORTEST_WHY)
+    moved: list[int] = []
+    for column in _BENEATH:
+        if column in used and sum(widths.values()) - len("  ") > room:
+            moved.append(column)
+            del widths[column]
+    return sorted(moved)
 
 
 def job_cells(job: Listed, now: float) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.cli import list_
 from sssjob.cli.list_ import TITLES, job_cells, list_text, moment, spell
 from sssjob.errors import UsageError
 from sssjob.run.journal import open_journal
@@ -59,6 +60,25 @@ def test_a_line_a_job_where_no_terminal_is() -> None:
     """Programs read lines: nothing is folded, however long names are."""
     row = Row(1, 0, "a b " * 50, "n " * 60, "a", "17", "slurm", "Idle", message="why " * 12)
     assert len(list_text([Listed(row, Details())], 0.0).splitlines()) == 4
+
+
+@pytest.mark.parametrize("columns", [72, 80, 100, 132, 200])
+def test_a_terminal_has_room_for_every_line(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """What has no room beside the others stands under its job, and nothing is left out."""
+    monkeypatch.setattr(list_, "width", lambda stream, unseen: columns)
+    jobs = [Listed(Row(20, 3, "sim-17", "pressure drop", "sim-17", "4711_3", "slurm", "Completed", "failed", 137,
+                       message="memory: out of memory (Slurm says OUT_OF_MEMORY) on node 7 of 12"),
+                   Details("batch", 10.0, 20.0, 90.0, 12)),
+            Listed(Row(21, 0, "b", None, "b", None, "sge", "Idle"), Details())]
+    text = list_text(jobs, 100.0)
+    assert max(map(len, text.splitlines())) <= columns
+    for word in ("sim-17", "pressure", "4711_3", "failed", "01-01", "0:01:10", "batch", "12", "memory:", "(Slurm"):
+        assert word in text
+    assert text.splitlines()[-2].split() == ["b", "@21.1", "sge", "Idle"]
+    if columns == 80:
+        assert text.splitlines()[2:4] == [
+            "sim-17  @20.4  4711_3     pressure drop  slurm     batch  failed 137  0:01:10",
+            "  submitted 01-01 00:00:10, nodes 12, memory: out of memory (Slurm says"]
 
 
 def test_watch(sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
