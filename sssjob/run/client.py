@@ -235,9 +235,10 @@ class Client:
     def attach(self, executor: str, native_id: str) -> Submission:
         """Take a job that was submitted elsewhere into the journal, and look how it stands."""
         backend = executor_of(executor, self._config(executor))
-        cluster = cluster_of(backend)
+        cluster, host = cluster_of(backend), getattr(backend, "host", None)     # names of clusters come twice
         rows = [r for r in self.journal.rows() if r.executor == executor.lower() and r.native_id == native_id
-                and r.cluster == cluster]
+                and r.cluster == cluster
+                and getattr(self.backend(self.journal.entry(r.submission)), "host", None) == host]
         if rows and rows[-1].outcome is None:
             return self.look([self.journal.entry(rows[-1].submission)])[0][0]
         job = Job()

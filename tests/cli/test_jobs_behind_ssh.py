@@ -98,13 +98,16 @@ def test_run(sssjob: Command, sites: Sites, site: str) -> None:
 
 
 def test_attach(sssjob: Command, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that was submitted there by hand, or from another journal; the other Slurm has one of the same id."""
+    """A job that was submitted there by hand, or from another journal; the other Slurm has one of the same id, its own
+    name and the name of its host. Neither has ended when the other one is taken."""
     for name in ("alpha", "beta"):
-        Path("job.sh").write_text(f"#!/bin/sh\n#SBATCH -o out.txt\nexit {len(name)}\n")
+        Path("job.sh").write_text(f"#!/bin/sh\n#SBATCH -o out.txt\nwhile [ ! -f ../../../go ]; do sleep 0.05; done\n"
+                                  f"exit {len(name)}\n")
         assert sssjob("submit", "-q", "job.sh", "--site", f"{name}.toml").code == 0
     monkeypatch.setenv("SSSJOB_JOURNAL", str(sites.folder / "other.db"))
-    for name in ("beta", "alpha"):
-        assert sssjob("attach", "1", "--site", f"{name}.toml")[:2] == (0, "1\n")
+    for name, key in (("beta", "1"), ("alpha", "@2.1"), ("beta", "@1.1")):
+        assert sssjob("attach", "1", "--site", f"{name}.toml")[:2] == (0, f"{key}\n")
+    (sites.folder / "go").touch()
     assert [sssjob("wait", key, "--timeout", "30").code for key in ("@1", "@2")] == [4, 5]
     assert listed(sssjob) == [("beta", "1", "failed"), ("alpha", "1", "failed")]
 
