@@ -4,8 +4,10 @@ purged, or it was installed anew. Lists tell that at once, and no client has to 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +57,16 @@ def test_the_time_counts_over_clients(desk: Desk) -> None:
     desk.config.lost_after = 0.1
     assert desk.wait("a") == {"a": ("failed", None)}
     assert str(looked(desk)[1]).startswith("lost: ")
+
+
+def test_a_clock_that_is_set_forward_ends_no_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a client follows a job, its own monotonic clock counts."""
+    removed(desk)
+    clocks = iter([time.time(), *(time.time() + 3600.0 * n for n in range(1, 10_000))])
+    monkeypatch.setattr("psij.executors.batch._ends.time", SimpleNamespace(time=lambda: next(clocks)))
+    (job,), ended = desk.client().wait(["a"], 2.0)
+    assert (ended, job.plan.job.value("StatusMessage")) == (
+        False, "missing: it is in no queue and in no accounting record")
 
 
 def test_silence_is_no_such_word(desk: Desk) -> None:

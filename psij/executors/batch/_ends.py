@@ -45,7 +45,7 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
     began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
     item.starts = max(item.starts, len(began))
     if heard and not (records or end) and _is_missing(item, now):
-        patience_s = 0.0 if time.time() - (item.missing_since or 0.0) >= patience_s else patience_s
+        patience_s = max(patience_s - item.missing_before_s, 0.0)
     evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
                         item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,

@@ -48,8 +48,8 @@ class Followed:
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
                  "executor", "gone", "identity", "is_missing", "job", "left_out", "missed", "missed_at",
-                 "missing_since", "native_id", "own", "queue", "quiet", "records", "renamed", "reread", "silent_s",
-                 "since", "starts", "sure_until", "unbegun", "wanted")
+                 "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "records", "renamed",
+                 "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -70,6 +70,7 @@ class Followed:
         self.missed = 0                         # answers in a row without it
         self.missed_at = 0.0                    # monotonic time since which there were only such answers
         self.missing_since: float | None = None     # epoch time since which neither queue nor accounting has it
+        self.missing_before_s = 0.0             # how long it had been so when it began to be followed here
         self.is_missing = False                 # all of them have said so here
         self.gone = False                       # it was not there any more when its end was asked for
         self.ended_at: float | None = None      # monotonic time at which it first seemed to have ended

@@ -313,6 +313,8 @@ class BatchSchedulerExecutor(BatchOrders):
             keep_exit_file(self, native_id, job)
         followed = Followed(self, job, native_id, own, identity)
         followed.wanted, followed.missing_since = takes_over, missing_since
+        if missing_since is not None:
+            followed.missing_before_s = max(time.time() - missing_since, 0.0)
         follow(followed, 0.0)
 
     def _forked(self) -> None:
