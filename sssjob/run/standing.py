@@ -84,6 +84,7 @@ class Running:
     begun: bool = False             # some client was about to submit it
     tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
     hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
+    asked_for: tuple[Job, object, str | int | None] | None = None       # as submitted: queue and nodes, for lists
 
     @property
     def succeeded(self) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -55,7 +55,7 @@ from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
-from sssjob.templates import render
+from sssjob.templates import render_planned
 from sssjob.templates.quoting import (
     HOST_MARK,
     ID_MARK,
@@ -259,7 +259,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Why a job cannot be submitted, as far as that is known before it is; None where nothing is."""
         try:
             self._check_spec(spec)
-            for directive in self._directives(Job(spec), spec):
+            for directive in self._directives(_nobody(), spec):
                 self._WRITTEN(directive)
         except (InvalidJobException, QuotingError) as e:
             return str(e)
@@ -367,7 +367,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         assert job.spec is not None
         try:
             with marked_words() if job.id in self._arrays or _knows_itself(job.spec) else nullcontext():
-                submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
+                submit_file.write(render_planned(self._TEMPLATE, self._template_context(job, job.spec, context)))
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
 
@@ -425,6 +425,12 @@ class LrmExecutor(BatchSchedulerExecutor):
         shown = Job(resolved(job.spec, guard, self.host))
         shown._id, shown.executor = job.id, self
         return super()._launch_command(shown)
+
+
+@cache
+def _nobody() -> Job:
+    """A job that stands for those of which only the specification counts."""
+    return Job()
 
 
 def _knows_itself(spec: JobSpec) -> bool:
