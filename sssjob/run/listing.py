@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
-from sssjob.run.rows import Row
+from sssjob.run.rows import Row, first_values
 
 if TYPE_CHECKING:
     from sssjob.document.model import Container, Job
@@ -196,11 +196,12 @@ def details_of(job: Running) -> Details:
     own = job.plan.job
     blocks = list(own.containers("Delivered"))
     queue_asked, nodes_asked = _asked(job)
-    queue = (_first(blocks, "Queue") or own.value("Queue") or next(iter(_seen(job, "queue")), None) or queue_asked)
+    stated = first_values(own, ("Queue", "SubmitTime", "StartTime", "EndTime"))
+    queue = (_first(blocks, "Queue") or stated["Queue"] or next(iter(_seen(job, "queue")), None) or queue_asked)
     counts = _seen(job, "node_count")
     nodes = _number(_first(blocks, "NodeCount") or (sum(counts) if len(counts) == len(job.seen) else 0) or nodes_asked)
-    return Details(None if queue is None else str(queue), _number(own.value("SubmitTime")),
-                   _number(own.value("StartTime")), _number(own.value("EndTime")),
+    return Details(None if queue is None else str(queue), _number(stated["SubmitTime"]),
+                   _number(stated["StartTime"]), _number(stated["EndTime"]),
                    None if nodes is None else int(nodes))
 
 

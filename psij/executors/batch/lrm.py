@@ -461,16 +461,15 @@ def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[
 def resolved(spec: JobSpec, guard: Sequence[str] = (), host: Host = HERE) -> JobSpec:
     """The specification for launchers: all paths absolute. guard: words before the program."""
     base = directory(spec, host)
-
-    def _absolute(base: str, path: Path | None) -> str | None:
-        return None if path is None else os.path.join(base, at_home(str(path), host))
-
-    executable, *arguments = *guard, *program(spec)
-    return JobSpec(
-        executable, arguments, base, spec.name, spec.inherit_environment, spec.environment,
-        _absolute(base, spec.stdin_path), _absolute(base, spec.stdout_path), _absolute(base, spec.stderr_path),
-        spec.resources, spec.attributes, _absolute(base, spec.pre_launch), _absolute(base, spec.post_launch),
-        spec.launcher)
+    resolved_spec = copy(spec)
+    resolved_spec.name = spec.name
+    resolved_spec.executable, *resolved_spec.arguments = *guard, *program(spec)
+    resolved_spec.directory = Path(base)
+    for member in ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch"):
+        path: Path | None = getattr(spec, member)
+        if path is not None and not path.is_absolute():
+            setattr(resolved_spec, member, os.path.join(base, at_home(str(path), host)))
+    return resolved_spec
 
 
 def _is_resolved(spec: JobSpec) -> bool:
