@@ -182,7 +182,8 @@ class _InstantClient(Client):
 
     instant: ClassVar[_Instant]
 
-    def _backend(self, entry: Entry) -> _Instant:
+    def backend(self, entry: Entry) -> _Instant:
+        """That of all submissions."""
         return self.instant
 
 

@@ -195,10 +195,10 @@ class Registry:
 
     def misspelt(self, name: str, *others: str) -> str | None:
         """The name that is meant by one that is no plugin's but much like one, or like one of the others."""
-        candidates = [*self.plugins, *self.aliases, *others]
         key = self.canonical(name)
-        if key in candidates:
+        if key in self.plugins or key in self.aliases or key in others:
             return None
+        candidates = [*self.plugins, *self.aliases, *others]
         swapped = [candidate for candidate in candidates if sorted(candidate) == sorted(key)]
         close = swapped or difflib.get_close_matches(key, candidates, 1, _CLOSE)
         return close[0] if close else None

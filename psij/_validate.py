@@ -73,6 +73,8 @@ def _text(name: str, value: object, empty: bool = True) -> None:
         raise InvalidJobException(f"{name} is empty")
     if "\0" in value:
         raise InvalidJobException(f"{name} contains a NUL character: {value!r}")
+    if value.isascii():             # every encoding of a file system has these
+        return
     try:
         os.fsencode(value)
     except UnicodeEncodeError as e:
@@ -154,9 +156,13 @@ def _check_attributes(attributes: object) -> None:
     custom: Any = attributes.custom_attributes
     if custom is not None and not isinstance(custom, dict):
         raise InvalidJobTypeException(f"attributes.custom_attributes must be a dict, not {_kind(custom)}")
+    owner_before = None
     for name, value in (custom or {}).items():
         _text("a name in attributes.custom_attributes", name, empty=False)
-        _check_owner(name, value)
+        owner, _, option = name.partition(".")
+        if owner != owner_before or not option or owner.lower() == "launcher":      # most name one executor
+            _check_owner(name, value)
+        owner_before = owner if option else None
 
 
 def _check_owner(name: str, value: Any) -> None:

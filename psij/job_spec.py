@@ -36,9 +36,14 @@ class _PathMember:
         return value
 
     def __set__(self, spec: JobSpec, value: str | Path | None) -> None:
-        if not isinstance(value, str | Path | None):
+        path: Path | None
+        if value is None or isinstance(value, Path):
+            path = value
+        elif isinstance(value, str):
+            path = Path(value)
+        else:
             raise TypeError(f"{self._public} must be a str or a Path, not {type(value).__name__}")
-        spec.__dict__[self._private] = Path(value) if isinstance(value, str) else value
+        spec.__dict__[self._private] = path
 
 
 def as_text(value: Any) -> Any:
@@ -120,8 +125,11 @@ class JobSpec:
     def arguments(self, arguments: Iterable[str | os.PathLike[str] | float] | None) -> None:
         """Have these arguments; an iterator is read once, here."""
         stated: Any = arguments
+        if stated is None or type(stated) is list:
+            self._arguments: Any = stated
+            return
         kept = isinstance(stated, list | tuple | str | bytes | Set | Mapping) or not isinstance(stated, Iterable)
-        self._arguments: Any = stated if kept else list(stated)
+        self._arguments = stated if kept else list(stated)
 
     def _argument_texts(self) -> list[str] | None:
         """The arguments as a program gets them: paths and numbers as text."""
@@ -140,6 +148,8 @@ class JobSpec:
     def environment(self, env: Mapping[str, str | os.PathLike[str] | float] | None) -> None:
         """Have these variables; numbers and paths become text."""
         self._environment: Any = env
+        if env is None:
+            return
         stated = env if isinstance(env, Mapping) else {}
         if stated is env and not (isinstance(env, dict) and all(type(value) is str for value in stated.values())):
             self._environment = {key: as_text(value) for key, value in stated.items()}

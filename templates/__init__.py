@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from sssjob.templates._plans import Plan, UnplannedError, filter_of, shape_of, slot_text, with_slots
 from sssjob.templates.quoting import FILTERS, Quoted
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["UnquotedError", "environment", "render"]
+__all__ = ["UnquotedError", "environment", "render", "render_planned"]
 
 
 class UnquotedError(TypeError):
@@ -29,7 +30,10 @@ class UnquotedError(TypeError):
 
 def _only_quoted(value: object) -> object:
     if type(value) is not Quoted and type(value) is not int:
-        raise UnquotedError(value)
+        text = slot_text(value)
+        if text is None:
+            raise UnquotedError(value)
+        return text
     return value
 
 
@@ -42,7 +46,7 @@ def environment() -> SandboxedEnvironment:
     jinja = SandboxedEnvironment(
         loader=PackageLoader("sssjob", "templates"), undefined=StrictUndefined, finalize=_only_quoted,
         auto_reload=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    jinja.filters.update(FILTERS)
+    jinja.filters.update({name: filter_of(quote) for name, quote in FILTERS.items()})
     return jinja
 
 
@@ -55,3 +59,35 @@ def render(name: str, context: Mapping[str, Any]) -> str:
     """The text of a template. Raises QuotingError for a value that cannot stand where the template puts it."""
     text: str = _template(name).render(context)
     return text
+
+
+#: By template and shape: the plan; None for a shape that was seen once, False for one that has none.
+_plans: dict[tuple[object, ...], Plan | Literal[False] | None] = {}
+_MOST_PLANS: Final = 200
+
+
+def render_planned(name: str, context: Mapping[str, Any]) -> str:
+    """What ``render`` gives, for a template that is rendered for many jobs: contexts of one shape share a plan, from
+    the second on. Raises as ``render``."""
+    values: list[Any] = []
+    shape = (name, *shape_of(context, values))
+    try:
+        plan = _plans.get(shape)
+    except TypeError:           # something that has no hash
+        return render(name, context)
+    if plan is None:
+        if shape in _plans:
+            plan = _plans[shape] = _plan_of(name, context)
+        else:
+            if len(_plans) >= _MOST_PLANS:
+                _plans.clear()
+            _plans[shape] = None
+    return plan.text(values) if plan else render(name, context)
+
+
+def _plan_of(name: str, context: Mapping[str, Any]) -> Plan | Literal[False]:
+    uses: list[Any] = []
+    try:
+        return Plan(render(name, with_slots(context, uses)), uses)
+    except UnplannedError:
+        return False

@@ -204,6 +204,9 @@ def sbatch(directive: Directive) -> Quoted:
 
     Double quotes with backslash before ``"`` and ``\\``; all else is literal. Seen with sbatch 22.05.8.
     """
+    option, plain = directive.option, directive.value
+    if plain is not None and len(option) > 1 and _PLAIN.fullmatch(plain) and _OPTION.fullmatch(option):
+        return Quoted(f"--{option}={plain}")
     value = checked(directive)
     dashes, join = ("-", " ") if len(directive.option) == 1 else ("--", "=")
     if directive.value is None:

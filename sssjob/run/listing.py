@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
-from sssjob.run.rows import Row
+from sssjob.run.rows import Row, first_values
 
 if TYPE_CHECKING:
-    from sssjob.document.model import Job
+    from sssjob.document.model import Container, Job
     from sssjob.run.journal import Journal
     from sssjob.run.standing import Running
 
@@ -193,21 +193,30 @@ def totals(lines: Iterable[Listed]) -> str:
 
 def details_of(job: Running) -> Details:
     """The details of a job as it stands: what it has got, also while it runs, before what it asks for."""
-    own, asked = job.plan.job, job.plan.folded
-    queue = (_delivered(own, "Queue") or own.value("Queue") or next(iter(_seen(job, "queue")), None)
-             or asked.value("Queue") or _requested(asked, "Queue"))
+    own = job.plan.job
+    blocks = list(own.containers("Delivered"))
+    queue_asked, nodes_asked = _asked(job)
+    stated = first_values(own, ("Queue", "SubmitTime", "StartTime", "EndTime"))
+    queue = (_first(blocks, "Queue") or stated["Queue"] or next(iter(_seen(job, "queue")), None) or queue_asked)
     counts = _seen(job, "node_count")
-    nodes = _number(_delivered(own, "NodeCount") or (sum(counts) if len(counts) == len(job.seen) else 0)
-                    or _nodes_requested(asked))
-    return Details(None if queue is None else str(queue), _number(own.value("SubmitTime")),
-                   _number(own.value("StartTime")), _number(own.value("EndTime")),
+    nodes = _number(_first(blocks, "NodeCount") or (sum(counts) if len(counts) == len(job.seen) else 0) or nodes_asked)
+    return Details(None if queue is None else str(queue), _number(stated["SubmitTime"]),
+                   _number(stated["StartTime"]), _number(stated["EndTime"]),
                    None if nodes is None else int(nodes))
 
 
-def _nodes_requested(job: Job) -> str | int | None:
-    """The nodes that a job asks for; they may follow from how the tasks of its groups are spread."""
-    if not job.task_groups:
-        return _requested(job, "NodeCount")
+def _asked(job: Running) -> tuple[object, str | int | None]:
+    """Queue and nodes that a job asks for, worked out once for what it is submitted with."""
+    asked = job.plan.folded
+    if job.asked_for is None or job.asked_for[0] is not asked:
+        blocks = list(asked.containers("Requested"))
+        nodes = _nodes_of_groups(asked) if asked.task_groups else _first(blocks, "NodeCount")
+        job.asked_for = asked, asked.value("Queue") or _first(blocks, "Queue"), nodes
+    return job.asked_for[1:]
+
+
+def _nodes_of_groups(job: Job) -> int | None:
+    """The nodes that a job of task groups asks for; they may follow from how the tasks are spread."""
     from sssjob.request import request_of
 
     total = request_of(job, bare=True).totals.nodes
@@ -219,16 +228,15 @@ def _seen(job: Running, key: str) -> list[Any]:
     return [seen.known[key] for seen in job.seen if seen.started is not None and key in seen.known]
 
 
-def _delivered(job: Any, tag: str) -> str | None:
-    return next((p.text for block in job.containers("Delivered") for p in block.all(tag)), None)
-
-
-def _requested(job: Any, tag: str) -> str | None:
-    return next((p.text for block in job.containers("Requested") for p in block.all(tag)), None)
+def _first(blocks: Iterable[Container], tag: str) -> str | None:
+    """The text of the first property of a name in some containers."""
+    return next((p.text for block in blocks for p in block.all(tag)), None)
 
 
 def _number(value: object) -> float | None:
+    if value is None:
+        return None
     try:
-        return None if value is None else float(str(value))
+        return float(str(value))
     except ValueError:
         return None

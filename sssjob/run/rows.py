@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sssjob.document.element import Container, Property, Value
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "NEVER_RAN", "ROUTED", "JournalRows", "Row"]
+__all__ = ["AGAIN", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
@@ -57,6 +58,17 @@ class Row:
                 "exit_code": self.exit_code, "message": self.message,
                 **({"array": self.array} if self.array is not None else {}),
                 **({"site": self.site} if self.site is not None else {})}
+
+
+def first_values(job: Container, names: Iterable[str]) -> dict[str, Value | None]:
+    """The value of the first property of each of these names that stands directly in a job, None where there is none:
+    lists of jobs ask for many of them, again and again."""
+    values: dict[str, Value | None] = dict.fromkeys(names)
+    for item in job.items:
+        tag = item.tag
+        if tag in values and values[tag] is None and isinstance(item, Property):
+            values[tag] = item.value
+    return values
 
 
 class JournalRows(ABC):

@@ -27,7 +27,7 @@ from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.replaying import HOLD, replay
-from sssjob.run.rows import Row
+from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
 from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving
@@ -84,6 +84,7 @@ class Running:
     begun: bool = False             # some client was about to submit it
     tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
     hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
+    asked_for: tuple[Job, object, str | int | None] | None = None       # as submitted: queue and nodes, for lists
 
     @property
     def succeeded(self) -> bool:
@@ -118,11 +119,12 @@ class Running:
         entry = self.of.entry
         number, executor, cluster, site = (0, "", None, None) if entry is None else (
             entry.number, entry.executor, entry.cluster, entry.site)
-        return Row(number, self.number, _text(job.value("Id")), _text(job.value("Name")), self.plan.label,
-                   "+".join(native) or None, executor, str(job.value("State") or "Idle"),
+        stated = first_values(job, ("Id", "Name", "State", "StatusMessage"))
+        return Row(number, self.number, _text(stated["Id"]), _text(stated["Name"]), self.plan.label,
+                   "+".join(native) or None, executor, str(stated["State"] or "Idle"),
                    None if outcome is None else outcome.word,
                    None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
-                   None if member is None else member.id, _text(job.value("StatusMessage")) or turns.why(self),
+                   None if member is None else member.id, _text(stated["StatusMessage"]) or turns.why(self),
                    cluster, site)
 
     @property

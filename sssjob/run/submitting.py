@@ -22,7 +22,7 @@ import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch._options import custom_of
 from sssjob.errors import AccessError
-from sssjob.run.abilities import Doubts, Holds, PreparesAhead, Refers, SubmitsArrays, SubmitsTogether
+from sssjob.run.abilities import Doubts, Holds, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
@@ -294,7 +294,8 @@ class Submitting:
         """Have the native id on the disk."""
         if job.of.entry is None or psij_job.native_id is None:
             return
-        reference = backend.reference(psij_job) if isinstance(backend, Refers) else psij_job.native_id
+        refer = getattr(backend, "reference", None)         # that of Refers; isinstance of a protocol takes longer
+        reference = psij_job.native_id if refer is None else refer(psij_job)
         self.known(job, part, psij_job.native_id, reference or psij_job.native_id)
 
     def known(self, job: Running, part: int, native_id: str, reference: str) -> None:

@@ -120,10 +120,9 @@ class _Writing(Resources):
 
     def _environment(self) -> None:
         variables: dict[str, str] = {}
-        for level in reversed(NEAREST):
-            for e in self.entries:
-                if e.slot == "Environment" and e.level == level and e.tag == "Variable" and isinstance(
-                        e.item, Property):
+        for level in reversed(NEAREST) if self.variables else ():
+            for e in self.variables:
+                if e.level == level and e.tag == "Variable" and isinstance(e.item, Property):
                     e.used = True
                     e.understood |= {"name"}
                     name = e.attributes.get("name", "")

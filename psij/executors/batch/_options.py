@@ -78,15 +78,18 @@ def custom_directives(spec: JobSpec, prefix: str, refused: Mapping[str, str]) ->
     directives = []
     for name, stated in (custom or {}).items():
         owner, _, option = name.partition(".")
-        if owner.lower() != prefix or not option:
+        if (owner != prefix and owner.lower() != prefix) or not option:
             continue
         field = f"custom attribute {name!r}"
         if option in refused:
             raise InvalidJobException(f"{field} cannot be used: {refused[option]}")
-        for value in stated if isinstance(stated, list | tuple) else (stated,):
+        if type(stated) is str:
+            directives.append(Directive(option, stated, field))
+            continue
+        for value in stated if isinstance(stated, (list, tuple)) else (stated,):
             if value is None or value is False:
                 continue
-            if value is not True and not isinstance(value, str | int | float):
+            if value is not True and not isinstance(value, (str, int, float)):
                 raise InvalidJobException(f"{field} must be text, a number, True, False or a list of these, not "
                                           f"{type(value).__name__}")
             directives.append(Directive(option, None if value is True else str(value), field))
@@ -197,7 +200,8 @@ def directory(spec: JobSpec, host: Host = HERE) -> str:
     """The job's directory on a host: absolute; without one our own, on another host the home directory."""
     if spec.directory is None:
         return os.getcwd() if host.is_here else host.home
-    return str(host.place(at_home(str(spec.directory), host)))
+    path = at_home(str(spec.directory), host)
+    return os.path.abspath(path) if host.is_here else str(host.place(path))
 
 
 def at_home(path: str, host: Host) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -55,7 +55,7 @@ from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
-from sssjob.templates import render
+from sssjob.templates import render_planned
 from sssjob.templates.quoting import (
     HOST_MARK,
     ID_MARK,
@@ -259,7 +259,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Why a job cannot be submitted, as far as that is known before it is; None where nothing is."""
         try:
             self._check_spec(spec)
-            for directive in self._directives(Job(spec), spec):
+            for directive in self._directives(_nobody(), spec):
                 self._WRITTEN(directive)
         except (InvalidJobException, QuotingError) as e:
             return str(e)
@@ -367,7 +367,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         assert job.spec is not None
         try:
             with marked_words() if job.id in self._arrays or _knows_itself(job.spec) else nullcontext():
-                submit_file.write(render(self._TEMPLATE, self._template_context(job, job.spec, context)))
+                submit_file.write(render_planned(self._TEMPLATE, self._template_context(job, job.spec, context)))
         except QuotingError as e:
             raise InvalidJobException(str(e), e) from e
 
@@ -427,6 +427,12 @@ class LrmExecutor(BatchSchedulerExecutor):
         return super()._launch_command(shown)
 
 
+@cache
+def _nobody() -> Job:
+    """A job that stands for those of which only the specification counts."""
+    return Job()
+
+
 def _knows_itself(spec: JobSpec) -> bool:
     """Whether a stream or a variable has the job's own id or host in it, which is known once it runs."""
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
@@ -455,16 +461,15 @@ def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[
 def resolved(spec: JobSpec, guard: Sequence[str] = (), host: Host = HERE) -> JobSpec:
     """The specification for launchers: all paths absolute. guard: words before the program."""
     base = directory(spec, host)
-
-    def _absolute(base: str, path: Path | None) -> str | None:
-        return None if path is None else os.path.join(base, at_home(str(path), host))
-
-    executable, *arguments = *guard, *program(spec)
-    return JobSpec(
-        executable, arguments, base, spec.name, spec.inherit_environment, spec.environment,
-        _absolute(base, spec.stdin_path), _absolute(base, spec.stdout_path), _absolute(base, spec.stderr_path),
-        spec.resources, spec.attributes, _absolute(base, spec.pre_launch), _absolute(base, spec.post_launch),
-        spec.launcher)
+    resolved_spec = copy(spec)
+    resolved_spec.name = spec.name
+    resolved_spec.executable, *resolved_spec.arguments = *guard, *program(spec)
+    resolved_spec.directory = Path(base)
+    for member in ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch"):
+        path: Path | None = getattr(spec, member)
+        if path is not None and not path.is_absolute():
+            setattr(resolved_spec, member, os.path.join(base, at_home(str(path), host)))
+    return resolved_spec
 
 
 def _is_resolved(spec: JobSpec) -> bool:
