@@ -379,3 +379,38 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
 def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: str, written: str,
                                                 told: list[str]) -> None:
     assert convert(source, target, FIRST + text, body="translate") == (written, told)
+
+
+@pytest.mark.parametrize(("source", "target", "said", "written"), [
+    # a real qsub takes -wd sub, and the job waits in error for ever; -wd ./ is a directory of the daemon
+    ("slurm", "sge", "#SBATCH -D ./", "#$ -cwd\n"),
+    ("slurm", "sge", "#SBATCH -D ./sub", '#$ -cwd\ncd "$SGE_O_WORKDIR/sub"\n'),
+    ("lsf", "sge", "#BSUB -cwd ../up", '#$ -cwd\ncd "$SGE_O_WORKDIR/../up"\n'),
+    ("slurm", "sge", "#SBATCH -D /x", "#$ -wd /x\n"),
+    ("slurm", "flux", "#SBATCH -D ./", ""),
+    ("torque", "flux", "#PBS -d sub", "cd ./sub\n"),
+    ("slurm", "pbspro", "#SBATCH -D ./", 'cd "$PBS_O_WORKDIR"\n'),
+    ("cobalt", "lsf", "#COBALT --cwd .//", ""),
+    ("slurm", "torque", "#SBATCH -D ./sub", "#PBS -d ./sub\n"),
+    # within one dialect nothing is touched
+    ("sge", "sge", "#$ -wd ./", "#$ -wd ./\n"), ("slurm", "slurm", "#SBATCH --chdir=./", "#SBATCH --chdir=./\n"),
+    # Grid Engine fills both in, Slurm and Flux would look for a directory of that name
+    ("sge", "slurm", "#$ -wd $HOME/x", 'cd "$HOME/x"\n'), ("sge", "flux", "#$ -wd ~/x", 'cd "$HOME/x"\n'),
+    ("sge", "lsf", "#$ -wd $HOME/x", '#BSUB -cwd "$HOME/x"\n'), ("slurm", "sge", "#SBATCH -D ~/x", "#$ -wd ~/x\n"),
+])
+def test_a_directory_is_looked_for_where_the_source_does(source: str, target: str, said: str, written: str) -> None:
+    text, told = convert(source, target, f"{FIRST}{said}\n./a\n")
+    assert text == f"{written}./a\n"
+    assert [line for line in told if "SSS501" in line] == []
+
+
+@pytest.mark.parametrize(("target", "body"), [
+    ("torque", "mpirun -np $PBS_NP ./a\n"), ("sge", "mpirun -np $NSLOTS ./a\n"),
+    ("flux", "export LSB_DJOB_NUMPROC=24\n# <<< sssjob shim\nmpirun -np $LSB_DJOB_NUMPROC ./a\n"), ("pbspro", 'mpirun -np $(wc -l < "$PBS_NODEFILE") ./a\n')])
+def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: str) -> None:
+    """LSF spreads 24 slots over three hosts; one host of eight tasks was taken, each with three processors."""
+    text = f'{FIRST}#BSUB -n 24\n#BSUB -R "span[ptile=8]"\n#BSUB -cwd /x\nmpirun -np $LSB_DJOB_NUMPROC ./a\n'
+    written, told = convert("lsf", target, text, "translate")
+    assert written.endswith(body)
+    assert [line for line in told if "processors" in line] == []
+

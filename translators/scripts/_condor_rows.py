@@ -40,7 +40,17 @@ from sssjob.translators.scripts.base import (
     Special,
 )
 from sssjob.translators.scripts.choices import fits
-from sssjob.translators.scripts.common import OF_MAIL, SCHEDULER, Written, array, expands, mail, patterned, read_mail
+from sssjob.translators.scripts.common import (
+    OF_MAIL,
+    SCHEDULER,
+    Written,
+    array,
+    expands,
+    mail,
+    of_home,
+    patterned,
+    read_mail,
+)
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import in_all
 from sssjob.translators.scripts.raw import Option, Told
@@ -107,7 +117,7 @@ def _write_directory(asking: Asking) -> Written:
         asking.note(SITE, entry, f"{asking.dialect.title} takes ${own[0]} as it stands, and there is no such directory")
         return asking.row(_DIRECTORY)
     asking.note(APPROXIMATED, entry, "condor_submit fills in the variables, from the environment that it is called in")
-    return [("initialdir", re.sub(r"\$(\w+)", r"$ENV(\1)", entry.text))]
+    return [("initialdir", re.sub(r"\$(\w+)", r"$ENV(\1)", of_home(entry.text)))]
 
 
 _DIRECTORY: Final = Row("initialdir", "InitialWorkingDirectory")

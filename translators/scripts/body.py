@@ -4,7 +4,7 @@ where its lines stood."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -208,15 +208,13 @@ def asked(job: Job) -> dict[str, str]:
                     values.update(_said(item))
                 else:
                     ranges = ranges or item.tag == "NodeCount"
-    if "tasks_per_node" in values and "tasks" not in values and not ranges:
-        counts = values.get("nodes", "1"), values["tasks_per_node"]
-        if all(map(str.isdecimal, counts)) and len("".join(counts)) < _LONG:
-            values["tasks"] = str(int(counts[0]) * int(counts[1]))
     for group in groups:
         for requested in (r for d in group.containers("TaskDefaults") for r in d.containers("Requested")):
             values.update(("cpus_per_task", p.text) for p in requested.all("Processors") if p.get("op", "EQ") == "EQ")
             values.update(("gpus_per_task", p.text) for p in requested.all("Resource")
                           if p.get("name") == "GPU" and p.get("metric") is None and p.get("op", "EQ") == "EQ")
+    if "tasks_per_node" in values and "tasks" not in values and not ranges and (number := _tasks(values)):
+        values["tasks"] = number
     tasks, processors = values.get("tasks", ""), values.get("processors", "")
     if "cpus_per_task" not in values and tasks.isdecimal() and processors.isdecimal() and len(tasks + processors) < \
             _LONG and int(processors) > int(tasks) > 0 == int(processors) % int(tasks):
@@ -224,6 +222,21 @@ def asked(job: Job) -> dict[str, str]:
     if values.get("nodes") == "1" and not ranges and "gpus" in values:
         values.setdefault("gpus_on_node", values["gpus"])
     return values
+
+
+def _tasks(values: Mapping[str, str]) -> str:
+    """The number of tasks of a job that says those of a node, or nothing: as many as its processors are for, or those
+    of its nodes."""
+    if "nodes" not in values and "processors" in values:
+        counts = values["processors"], values.get("cpus_per_task", "1")
+    else:
+        counts = values.get("nodes", "1"), values["tasks_per_node"]
+    if not all(map(str.isdecimal, counts)) or len("".join(counts)) >= _LONG:
+        return ""
+    first, second = map(int, counts)
+    if "nodes" in values or "processors" not in values:
+        return str(first * second)
+    return str(first // second) if second and first % second == 0 else ""
 
 
 def _said(item: Property) -> Iterable[tuple[str, str]]:

@@ -364,13 +364,13 @@ def moment(name: str, tag: str, grammar: Grammar) -> Special:
 
 #: Managers that fill variables in in the names of files.
 FILLING: Final = ("lsf", "sge", "torque")
-_PATH: Final = re.compile(r"/(?:[\w./+@%:,-]|\$[A-Za-z_]\w*)+", re.ASCII)
+_PATH: Final = re.compile(r"(?:~/|\$HOME(?=/)|/)(?:[\w./+@%:,-]|\$[A-Za-z_]\w*)+", re.ASCII)
 
 
 def expands(asking: Asking, text: str) -> bool:
     """Whether a path has variables that the source fills in and the target does not, and that a shell can fill in."""
-    return "$" in text and asking.source in FILLING and asking.dialect.name not in FILLING and \
-        _PATH.fullmatch(text) is not None
+    return ("$" in text or text.startswith("~")) and asking.source in FILLING \
+        and asking.dialect.name not in FILLING and _PATH.fullmatch(text) is not None
 
 
 _SIGNAL: Final = re.compile(r"(R?B?R?:)?(?:SIG)?(\w+)(?:@(\d{1,9}))?", re.ASCII)
@@ -391,6 +391,25 @@ def patterned(asking: Asking, text: str) -> str:
     return min((pattern for pattern in source.patterns if pattern in text), key=text.find, default="")
 
 
+def below(text: str) -> str:
+    """A directory without what says nothing: ``./x`` is x, and ``./`` the directory of submission, ``.``."""
+    return re.sub(r"\A(?:\./+)+", "", text) or "."
+
+
+def of_home(text: str) -> str:
+    """A path below the home directory as a shell takes it in quotes: ``~/x`` is ``$HOME/x``."""
+    return f"$HOME{text[1:]}" if text.startswith("~/") else text
+
+
+def elsewhere(asking: Asking, entry: Entry) -> bool:
+    """Whether the directory is one that the target's option would look for in another place than the source: by its
+    variables and patterns, or because it is not absolute where the manager takes it from that of its own daemon."""
+    if expands(asking, entry.text) or patterned(asking, entry.text):
+        return True
+    known = ("/", "$HOME", "~/") if asking.dialect.name in FILLING else "/"
+    return asking.dialect.absolute and not entry.text.startswith(known) and asking.source != asking.dialect.name
+
+
 def directory(name: str, *, submits: bool = True) -> Special:
     """The option of the directory that a job starts in. submits: unless told, that is the directory of submission."""
     row = Row(name, "InitialWorkingDirectory")
@@ -398,11 +417,12 @@ def directory(name: str, *, submits: bool = True) -> Special:
     def write(asking: Asking) -> Written:
         """The directory of the job; none where the manager starts jobs there anyway."""
         entry = asking.one("InitialWorkingDirectory")
-        if entry is not None and (expands(asking, entry.text) or patterned(asking, entry.text)):
-            entry.used = False                  # the script goes there
-            return []
-        if submits and entry is not None and entry.text == "." and asking.source not in ("", asking.dialect.name):
+        own = asking.source in ("", asking.dialect.name)
+        if submits and entry is not None and below(entry.text) == "." and not own:
             asking.note(APPROXIMATED, entry, "a job starts there anyway", "info")
+            return []
+        if entry is not None and elsewhere(asking, entry):
+            entry.used = False                  # the script goes there
             return []
         return asking.row(row)
 

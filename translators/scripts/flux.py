@@ -370,7 +370,7 @@ _HARMLESS: Final = harmless(
 
 DIALECT: Final = Dialect(
     "flux", "Flux", "#FLUX:", ROWS, scan, directive, arguments, _TOKENS, ("FLUX_",), live, (".flux", ".sh"),
-    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False,
+    disarm="#off ", marks=("flux:", "FLUX:"), launcher="flux run", threads=True, folders=False, absolute=True,
     each="flux batch --env={}={}",
     spellings=("exclusive",), adds=("--requires", "--dependency", *(f"--{name}" for name in _SEVERAL)),
     files=("flux-{jobid}.out",), of_input="flux", consequences=_HARMLESS,

@@ -199,7 +199,7 @@ def _closed(asking: Asking) -> Entry | None:
 
 
 def _directory(asking: Asking, body: str, *, csh: bool) -> list[str]:
-    from sssjob.translators.scripts.common import expands, patterned
+    from sssjob.translators.scripts.common import below, expands, of_home, patterned
 
     where = _submitted(asking)
     entry = _unsaid(asking, "InitialWorkingDirectory")
@@ -210,7 +210,7 @@ def _directory(asking: Asking, body: str, *, csh: bool) -> list[str]:
             return []
         asking.opened = f'cd "{where}"'
         return [asking.opened]
-    text = entry.text
+    text = below(entry.text)
     if text == "." and where:
         line = f'cd "{where}"'
     elif patterned(asking, text):
@@ -218,16 +218,20 @@ def _directory(asking: Asking, body: str, *, csh: bool) -> list[str]:
         if path is None or (csh and re.search(r"%%|\$\(", path)):
             return []
         line = f'mkdir -p "{path}" && cd "{path}"'          # which LSF makes
+    elif expands(asking, text):
+        line = f'cd "{of_home(text)}"'
     elif text.startswith("/"):
-        line = f'cd "{text}"' if expands(asking, text) else f"cd {word(text)}"
-    elif where and re.fullmatch(r"[\w./+@%:,-]+", text):
-        line = f'cd "{where}/{text}"'
+        line = f"cd {word(text)}"
+    elif (where or asking.dialect.starts_in == "submit") and re.fullmatch(r"[\w./+@%:,-]+", text):
+        line = f'cd "{where}/{text}"' if where else f"cd ./{text}"
     else:
         return []
     entry.used = True
-    why = f"{asking.dialect.title} has no option " + ("that fills in variables" if expands(asking, text) or
-                                                         patterned(asking, text) else "for it")
-    asking.note(_APPROXIMATED, entry, f"{why}; the script begins with {line}", "info")
+    option = "for directories below another" if asking.dialect.absolute else "for it"
+    if expands(asking, text) or patterned(asking, text):
+        option = "that fills in variables"
+    asking.note(_APPROXIMATED, entry, f"{asking.dialect.title} has no option {option}; the script begins with {line}",
+                "info")
     return [line]
 
 

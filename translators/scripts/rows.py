@@ -182,6 +182,7 @@ class Dialect:
     files: tuple[str, ...] = ()     # what its jobs call their output, and errors that are apart, unless told
     numbered: str = ".{index}"      # what stands after the id of the array in such a name of one of its elements
     files_in: str = "start"         # where relative names of files begin: where the job starts, or in ``submit``
+    absolute: bool = False          # its option of a directory takes no relative one: the job would start nowhere
     appends: bool = False           # output goes on at the end of a file that is there
     of_hosts: bool = False          # a host may stand before the name of a file, with a colon between them
     of_input: str = ""              # what a job without a name is called that no file was handed in for; else that file

@@ -35,12 +35,13 @@ from sssjob.translators.scripts.common import (
     SCHEDULER,
     WAIT,
     Written,
+    below,
+    elsewhere,
     mail,
     moment,
     named,
     named_variables,
     one_more,
-    patterned,
     read_mail,
     rowed,
     signal_of,
@@ -261,7 +262,9 @@ def _write_directory(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, f"InitialWorkingDirectory: a job of {asking.origin} starts in the directory of "
                     "submission; -cwd says so", "info", "InitialWorkingDirectory")
         return [("-cwd", None)]
-    if patterned(asking, entry.text):
+    if below(entry.text) == "." and asking.source != asking.dialect.name:
+        return [("-cwd", None)]
+    if elsewhere(asking, entry):
         entry.used = False                      # the script goes there
         return [("-cwd", None)]
     return [("-cwd", None)] if entry.text == "." else [("-wd", entry.text)]
@@ -468,7 +471,7 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "sge", "Grid Engine", PREFIX, ROWS, scan, directive, arguments, _TOKENS, ("SGE_",), live, (".sge", ".sh"),
     hints={"l h_": "", "l s_": "", "l hostname": "", "l ": "sge.complex of a site profile says what it is"},
-    starts_in="home", exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
+    starts_in="home", absolute=True, exports=False, merges=False, open=("soft ",), marks=(PREFIX,), index=_index,
     spellings=("memory", *(f"{name}={no}" for name in ("now", "R", "sync", "b") for no in ("n", "no")), "shell=y",
                "shell=yes"), placing="pe", slots=True, late=True,
     files=("{name}.o{jobid}", "{name}.e{jobid}"), appends=True, of_hosts=True, of_input="STDIN", consequences=_HARMLESS,
