@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, localcontext
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,7 @@ __all__ = ["DEPTH", "Accounts", "DepositTerm", "Settings", "Standing", "settings
 
 #: How many accounts may stand above one another.
 DEPTH: Final = 32
+_CLOSE: Final = 0.75        # how alike names are, from 0 to 1, of which one may be a slip for the other
 _NOTHING: Final = Decimal(0)
 
 
@@ -56,7 +58,8 @@ class Settings:
 
     def record(self) -> dict[str, Any]:
         """As a JSON object; what is as usual is left out."""
-        settings = {name: value for name, value in asdict(self).items() if value not in ("", None, False)}
+        settings = {name: value for name, value in asdict(self).items()
+                    if value not in ("", None) and value is not False}
         return settings | ({} if self.per_user is None else {"per_user": plain(self.per_user)})
 
     def refuses(self, account: str, statement: Said) -> str:
@@ -162,7 +165,22 @@ class Accounts(Postings):
 
     def _there(self, account: str, currency: str) -> None:
         if not self.store.one("SELECT 1 FROM accounts WHERE account = ? AND currency = ?", (account, currency)):
-            raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}")
+            similar = self.similar(account)
+            raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}" +
+                              (f"; did you mean {similar}?" if similar else ""))
+
+    def similar(self, account: str) -> str:
+        """The accounts that a name may be a slip for, in any case, each with its currencies; empty where there are
+        none."""
+        currencies: dict[str, list[str]] = {}
+        folded: dict[str, list[str]] = {}
+        for name, currency in self.store.execute("SELECT account, currency FROM accounts ORDER BY account, currency"):
+            currencies.setdefault(str(name), []).append(str(currency) or "credits")
+        for name in currencies:
+            folded.setdefault(name.casefold(), []).append(name)
+        close = get_close_matches(account.casefold(), folded, 3, _CLOSE)
+        names = [account] if account in currencies else [name for alike in close for name in folded[alike]]
+        return ", ".join(f"{escape(name, 60)} ({', '.join(currencies[name])})" for name in names)
 
     def _no_circle(self, account: str, parent: str, currency: str) -> None:
         above, name = [account], parent

@@ -204,7 +204,8 @@ class Charging(Accounts):
         try:
             key, account = statement.key, self._owner(statement, work.owner)
         except LedgerError as error:
-            return Posted("not", reason="no-key", detail=str(error))
+            waits = stage(statement) is Stage.WAITING       # nothing is to be paid, whoever would pay it
+            return Posted("not", reason="not-started" if waits else "no-key", detail=str(error))
         if work.read is not None:
             self._same_zone(key[0], work.read)
         text = None if work.read is None or statement.text("Charge") else self._plain.text(job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import pairwise
 from math import ceil
 from typing import Final, Self
@@ -36,7 +37,10 @@ def dimension(name: str) -> str:
     kind, colon, rest = name.partition(":")
     tag = _NAMES.get(kind.strip().lower())
     if tag is None or (colon and (tag not in ("Resource", "Extension") or not rest)):
-        raise UsageError(f"no property {escape(name, 60)!r} to add up by (as Project, User, Queue, Extension:State)")
+        known = {word.casefold(): word for word in (*_NAMES.values(), *DERIVED)}
+        close = get_close_matches(kind.strip().casefold(), known, 1)
+        hint = f"; did you mean {known[close[0]]}?" if close else " (as Project, User, Queue, Extension:State)"
+        raise UsageError(f"no property {escape(name, 60)!r} to add up by{hint}")
     return f"{tag}:{rest}" if colon else tag
 
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from sssjob.accounting.amounts import Reason, energy_units
+from sssjob.accounting.currencies import digits_of
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
@@ -50,7 +51,15 @@ class Doubt(NamedTuple):
 
 def doubts(rates: RateSet) -> list[Doubt]:
     """What of the rates no job can meet, or hardly, as far as their text tells."""
-    return [doubt for path, rate in rates.paths for doubt in _of(path, rate)]
+    return [*_of_currency(rates), *(doubt for path, rate in rates.paths for doubt in _of(path, rate))]
+
+
+def _of_currency(rates: RateSet) -> Iterator[Doubt]:
+    """A precision that nobody has said, where the currency has other digits."""
+    digits = digits_of(rates.currency)
+    if digits not in (None, rates.precision) and "precision" not in rates.model_fields_set:
+        yield Doubt("precision", f"charges are rounded to {rates.precision} digits behind the point, and "
+                    f"{rates.currency} has {digits}", f"say precision = {digits}, or {rates.precision} if it is meant")
 
 
 def _of(path: str, rate: Rate) -> Iterator[Doubt]:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Final
 
 from sssjob.accounting.accounts import Settings
 from sssjob.accounting.arithmetic import amount_in
+from sssjob.accounting.currencies import digits_in, digits_of
 from sssjob.accounting.ledger import Entry, Ledger
 from sssjob.findings import Findings, Policy, escape
 
@@ -263,6 +264,10 @@ def bring(ledger: Ledger, banks: list[Bank], currency: str) -> list[Entry]:
             reason, token = f"account {bank.ident} of Gold", f"gold {currency or 'credits'}"
             posted.append(ledger.credit(bank.name, bank.credit, currency, reason=reason,
                                         token=f"{token} account {bank.ident}", new=True))
+            finest = max((digits_in(allocation.amount) for allocation in bank.allocations), default=0)
+            of_currency = digits_of(currency)
+            if of_currency is not None and ledger.settings(bank.name, currency).digits != finest > of_currency:
+                posted.append(ledger.configure(bank.name, currency, reason=reason, digits=finest))
             for allocation in bank.allocations:
                 why = f"allocation {allocation.ident} of Gold" + (f": {allocation.description}"
                                                                   if allocation.description else "")
@@ -273,7 +278,8 @@ def bring(ledger: Ledger, banks: list[Bank], currency: str) -> list[Entry]:
                                    until=allocation.until) if allocation.amount > 0 else
                     ledger.adjust(bank.name, allocation.amount, currency, reason=why, token=name, new=True))
         for bank in banks:
-            if bank.settings != ledger.settings(bank.name, currency) and bank.settings != Settings():
+            settings = replace(ledger.settings(bank.name, currency), digits=None)
+            if bank.settings not in (settings, Settings()):
                 posted.append(ledger.configure(
                     bank.name, currency, reason=f"account {bank.ident} of Gold", parent=bank.settings.parent,
                     users=bank.settings.users, machines=bank.settings.machines))

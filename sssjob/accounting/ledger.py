@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
-from difflib import get_close_matches
 from typing import Final, Self
 
 from sssjob.accounting.accounts import Settings, Standing, unused
 from sssjob.accounting.arithmetic import plain
 from sssjob.accounting.charging import Charging, Read
+from sssjob.accounting.currencies import digits_in, digits_of
 from sssjob.accounting.entries import (
     COLUMNS,
     EXACT,
@@ -63,8 +63,6 @@ __all__ = ["KINDS", "Account", "By", "Entry", "Ledger", "LedgerError", "Posted",
 
 _NOTHING: Final = Decimal(0)
 NO_TERM: Final[Mapping[str, int]] = {}
-
-_CLOSE: Final = 0.75        # how alike names are, from 0 to 1, of which one may be a slip for the other
 
 
 def _only(what: str, job: str, machine: str | None, entries: Sequence[tuple[int, str, str]]) -> int:
@@ -161,7 +159,7 @@ class Ledger(Charging):
         self._slip(account, currency, may_open=False)
         there = self.standing(account, currency)
         free = there.account.balance - there.account.held + there.lapsed - there.absent - there.covers
-        self._in_digits(there.settings, amount)
+        self._in_digits(there.settings, account, currency, amount)
         if amount > free:
             raise LedgerError(f"account {escape(account, 60)} has {plain(max(free, Decimal(0)))} "
                               f"{escape(currency, 20) or 'credits'} that are not held, {plain(amount)} are asked for")
@@ -225,25 +223,26 @@ class Ledger(Charging):
         settings = self.settings(account, currency)
         if settings.closed and not closed:
             raise LedgerError(f"account {escape(account, 60)} is closed")
-        self._in_digits(settings, amount)
+        self._in_digits(settings, account, currency, amount)
 
-    @staticmethod
-    def _in_digits(settings: Settings, amount: Decimal) -> None:
-        if settings.digits is not None and -int(amount.normalize(EXACT).as_tuple().exponent) > settings.digits:
-            raise LedgerError(f"{plain(amount)} has more than {settings.digits} digits behind the point, which the "
-                              "account does not keep")
+    def _in_digits(self, settings: Settings, account: str, currency: str, amount: Decimal) -> None:
+        """Refuse an amount that is finer than the account says, else than its currency and its balance are."""
+        digits, why = settings.digits, "which the account does not keep"
+        if digits is None:
+            of_currency = digits_of(currency)
+            if of_currency is None:
+                return
+            digits = max(of_currency, digits_in(self.account(account, currency).balance))
+            why = f"those of {currency}; ledger account --digits lets the account have more"
+        if digits_in(amount) > digits:
+            raise LedgerError(f"{plain(amount)} has more than {digits} digits behind the point, {why}")
 
     def _slip(self, account: str, currency: str, *, may_open: bool = True) -> None:
         """Refuse an account that is not there yet where one is whose name is almost this one, or that is kept in
         another currency: it may be a slip."""
         if self.store.one("SELECT 1 FROM accounts WHERE account = ? AND currency = ?", (account, currency)):
             return
-        there: dict[str, list[str]] = {}
-        for name, kept in self.store.execute("SELECT account, currency FROM accounts ORDER BY account, currency"):
-            there.setdefault(str(name), []).append(str(kept) or "credits")
-        names = [account] if account in there else get_close_matches(account, there, 3, _CLOSE)
-        if names:
-            similar = ", ".join(f"{escape(name, 60)} ({', '.join(there[name])})" for name in names)
+        if similar := self.similar(account):
             raise LedgerError(f"there is no account {escape(account, 60)} in {escape(currency, 20) or 'credits'}; did "
                               f"you mean {similar}?{' --new opens another one' * may_open}")
 

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -146,6 +147,8 @@ class Source:
             with open(path, "rb") as raw:
                 file, head, start = _opened(raw, offset)
                 half = b""
+                if not start and head.startswith(BOM_UTF8):     # which may stand in the middle of what is read
+                    start = len(BOM_UTF8)
                 for piece in _again(head[start:], file):
                     whole, end, rest = (half + piece).rpartition(b"\n")
                     if end:

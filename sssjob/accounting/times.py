@@ -25,6 +25,7 @@ LONGEST: Final = 20 * 366 * 86400
 _YEAR_10000: Final = 253_402_300_800
 _LAST: Final = LIMITS.moment - 2 * 86400     # the days of a calendar are looked at to the day after the end
 _EPOCH: Final = re.compile(r"[0-9]{1,14}")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class TimeError(ValueError):
@@ -58,7 +59,8 @@ def shown(epoch: int) -> str:
 def moment(text: str, zone: ZoneInfo | None = None) -> int:
     """Epoch seconds of an epoch time (seconds or milliseconds) or of ISO 8601.
 
-    zone: of a time that has none. Raises TimeError.
+    zone: of a time that has none; a date alone is the first moment of that day there, whether its clocks show midnight
+    once, twice or never. Raises TimeError.
     """
     word = text.strip()
     if _EPOCH.fullmatch(word):
@@ -72,7 +74,7 @@ def moment(text: str, zone: ZoneInfo | None = None) -> int:
     if zone is None:
         raise TimeError(f"{text!r} has no zone: add one (+02:00) or name it")
     first, second = (int(when.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
-    if first == second:
+    if first == second or _DATE.fullmatch(word):
         return first
     times = "twice" if first < second else "never"
     raise TimeError(f"{text!r} is shown {times} by the clocks of {zone.key}: add the offset from UTC")

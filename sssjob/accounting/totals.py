@@ -367,6 +367,10 @@ class Totals:
         by_period: dict[str, list[Group]] = {}
         for (period, key), sums in self._groups.items():
             by_period.setdefault(period, []).append(Group(period, key, sums))
+        if self._compare and self.least <= 1:       # a row without users would tell of one that is hidden
+            keys = {period: {group.key for group in groups} for period, groups in by_period.items()}
+            for period, groups in by_period.items():
+                groups += [Group(period, key, Sums()) for key in keys.get(self._before(period), set()) - keys[period]]
         shown = {period: self._shown(sorted(by_period[period], key=self._rank)) for period in sorted(by_period)}
         small = [period for period, groups in shown.items() if any(len(g.sums.users) < self.least for g in groups)
                  and self.least > 1]

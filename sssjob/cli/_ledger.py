@@ -37,15 +37,23 @@ timezone = click.option("--timezone", metavar="ZONE", help="Zone of times that h
 _json = click.option("--json", "as_json", is_flag=True, help="Results as JSON Lines.")
 
 
+def no_account(ledger: Ledger, account: str, currency: str | None = None) -> UsageError:
+    """That an account is not there, with those that the name may be a slip for."""
+    similar = ledger.similar(account)
+    unit = "" if currency is None else f" in {currency or 'credits'}"
+    return UsageError(f"there is no account {account!r}{unit}" + (f"; did you mean {similar}?" if similar else ""))
+
+
 def unit_of(ledger: Ledger, account: str, currency: str | None) -> str:
     """The currency that an option names, else the only one of an account. Raises UsageError."""
     kept = [a.currency for a in ledger.accounts() if a.account == account]
     if currency is not None and currency not in kept:
-        raise UsageError(f"there is no account {account!r} in {currency or 'credits'}")
+        raise no_account(ledger, account, currency)
+    if not kept:
+        raise no_account(ledger, account)
     if currency is None and len(kept) != 1:
         currencies = ", ".join(c or "credits" for c in kept)
-        raise UsageError(f"account {account!r} is kept in {currencies}; name one with --currency" if kept else
-                         f"there is no account {account!r}")
+        raise UsageError(f"account {account!r} is kept in {currencies}; name one with --currency")
     return kept[0] if currency is None else currency
 
 

@@ -12,7 +12,19 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._ledger import amount_of, line, moment_of, money, opened_ledger, place, plain, reason, told, unit_of
+from sssjob.cli._ledger import (
+    amount_of,
+    line,
+    moment_of,
+    money,
+    no_account,
+    opened_ledger,
+    place,
+    plain,
+    reason,
+    told,
+    unit_of,
+)
 from sssjob.cli._tables import table
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
@@ -42,8 +54,8 @@ def balance(account: str | None, place: str | None, as_json: bool) -> int:
     with opened_ledger(place, create=False) as ledger:
         standings = ledger.standings() if account is None else [
             ledger.standing(account, a.currency) for a in ledger.accounts() if a.account == account]
-    if account is not None and not standings:
-        raise UsageError(f"there is no account {account!r}")
+        if account is not None and not standings:
+            raise no_account(ledger, account)
     if as_json:
         emit("".join(json.dumps(s.record()) + "\n" for s in standings))
     else:
@@ -58,9 +70,9 @@ def _names(text: str) -> tuple[str, ...] | None:
     return None if text == "all" else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _number(text: str) -> int | None:
+def _number(text: str) -> int:
     if text == "any":
-        return None
+        return 24
     if not text.isdecimal() or int(text) > 24:
         raise UsageError(f"--digits {text[:40]!r} is no number from 0 to 24, or any")
     return int(text)

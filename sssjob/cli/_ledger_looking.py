@@ -19,6 +19,7 @@ from sssjob.cli._ledger import (
     by,
     line,
     moment_of,
+    no_account,
     opened_ledger,
     place,
     plain,
@@ -156,8 +157,8 @@ def usage(account: str | None, since: str | None, until: str | None, by: By, thr
         raise UsageError("--over is a per cent above 0")
     with opened_ledger(place, create=False) as ledger:
         rows = [u for u in ledger.usage(since=first, until=last, by=by) if account in (None, u.account)]
-    if account is not None and not rows:
-        raise UsageError(f"there is no account {account!r}")
+        if account is not None and not rows:
+            raise no_account(ledger, account)
     reached = [(u, next((percent for percent in percents if u.reached(percent)), None)) for u in rows]
     if percents:
         reached = [(u, percent) for u, percent in reached if percent is not None]

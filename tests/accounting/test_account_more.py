@@ -68,6 +68,24 @@ def test_the_period_before(logs: Path, sssjob: Command) -> None:
     assert [g.get("change") for g in found] == [None, 1.0, None, None]
 
 
+@pytest.mark.parametrize(("more", "groups"), [
+    ("", [("01", "u", 1, None), ("02", "v", 1, None), ("02", "u", 0, -1.0), ("03", "w", 1, None),
+          ("03", "v", 0, -1.0)]),
+    (" --top 1", [("01", "u", 1, None), ("02", "v", 1, None), ("02", "(others)", 0, None), ("03", "w", 1, None),
+                  ("03", "(others)", 0, None)]),
+    (" --privacy least.toml", [("d)", "(others)", 3, None)])])
+def test_a_group_that_is_gone(tmp_path: Path, sssjob: Command, more: str,
+                              groups: list[tuple[str, str, int, float | None]]) -> None:
+    """Who had used a machine, and did no more, stood nowhere; with a least number of users a row of nobody would tell
+    that there are hidden ones."""
+    (tmp_path / "log").write_text(HEADER + row(1, "01T00:00:00", "01T01:00:00", 1) + row(
+        2, "02T00:00:00", "02T01:00:00", 1, user="v") + row(3, "03T00:00:00", "03T02:00:00", 2, user="w"))
+    (tmp_path / "least.toml").write_text("least = 2\n[properties]\nUser = \"keep\"\n")
+    found = account(sssjob, "--every day --compare --by User" + more)
+    rows = [(str(g["period"])[-2:], g["key"], g["jobs"], g.get("change")) for g in found[:-1]]
+    assert rows == [(period, {"User": user}, *figures) for period, user, *figures in groups]
+
+
 @pytest.mark.parametrize("spread", ["", " --spread"])
 def test_the_cube(logs: Path, sssjob: Command, spread: str) -> None:
     """Sums by day, user, project and queue, with exact charges; by columns as job by job (with --spread)."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from sssjob.accounting.accounts import DEPTH, DepositTerm, Settings, unused
 from sssjob.accounting.ledger import Ledger, LedgerError
+from sssjob.accounting.rates import read_rates
 from sssjob.accounting.store import open_store
 from tests.accounting.conftest import Command
 from tests.accounting.test_ledger import job, postgres, rates
@@ -225,6 +226,30 @@ def test_amounts_by_hand_have_the_digits_of_the_account(there: Ledger) -> None:
         with pytest.raises(LedgerError, match=r"1\.001 has more than 2 digits behind the point"):
             act()
     there.deposit("chem", D("1.000"))
+    there.configure("chem", digits=0)
+    assert there.settings("chem").digits == 0
+    with pytest.raises(LedgerError, match=r"0\.5 has more than 0 digits"):
+        there.deposit("chem", D("0.5"))
+
+
+@pytest.mark.parametrize(("currency", "digits"), [("JPY", 0), ("EUR", 2), ("BHD", 3), ("CLF", 4), ("SU", 24), ("", 24)])
+def test_amounts_by_hand_have_the_digits_of_the_currency(there: Ledger, currency: str, digits: int) -> None:
+    """Half a yen could be put in; a unit of the site has as many digits as there are. What the rates made finer can
+    still be taken out, and an account may say that it has more."""
+    there.deposit("chem", D(1), currency)
+    there.deposit("chem", D(1).scaleb(-digits), currency)
+    if digits == 24:
+        return
+    finer = D(1).scaleb(-digits - 1)
+    for act in (there.deposit, there.withdraw, there.credit):
+        with pytest.raises(LedgerError, match=f"more than {digits} digits behind the point, those of {currency}"):
+            act("chem", finer, currency)
+    there.charge(job("1"), None, read_rates(
+        f'name = "r"\nversion = "1"\ncurrency = "{currency}"\nprecision = {digits + 1}\n'
+        f'rate = [{{ type = "NBR", name = "Project", instance = "chem", rate = {finer / 100:f} }}]'))
+    there.withdraw("chem", finer, currency)
+    there.configure("chem", currency, digits=24)
+    there.deposit("chem", D(1).scaleb(-24), currency)
 
 
 # --- holds that end -----------------------------------------------------------------------------------------------
@@ -256,14 +281,22 @@ def test_an_account_from_the_shell(ledger: Command) -> None:
         "account chem\n  parent: faculty\n  users: ann, bob\n  machines: colony\n  per user: 100\n  digits: 2\n"
         "  balance: 3 EUR\n  available: 6 EUR\n")
     ledger("account chem --users all --machines all --per-user any --digits any --parent none --close --reason over")
-    assert ledger("account chem").out == "account chem\n  closed: yes\n  balance: 3 EUR\n  available: 3 EUR\n"
-    assert json.loads(ledger("account chem --json").out)["settings"] == {"closed": True}
+    assert ledger("account chem").out == (
+        "account chem\n  closed: yes\n  digits: 24\n  balance: 3 EUR\n  available: 3 EUR\n")
+    assert json.loads(ledger("account chem --json").out)["settings"] == {"closed": True, "digits": 24}
     assert ledger("expire").out == ""
     assert "hashes, balances, holds" in ledger("verify").out
 
 
 @pytest.mark.parametrize(("words", "why"), [
-    ("account nobody", "there is no account 'nobody'"),
+    ("account nobody", "there is no account 'nobody'\n"),
+    ("account Chem", "there is no account 'Chem'; did you mean chem (EUR)?\n"),
+    ("account chem --parent CHEM", "there is no account CHEM in EUR; did you mean chem (EUR)?\n"),
+    ("balance cehm", "there is no account 'cehm'; did you mean chem (EUR)?\n"),
+    ("usage chemm", "there is no account 'chemm'; did you mean chem (EUR)?\n"),
+    ("statement chem --currency USD", "there is no account 'chem' in USD; did you mean chem (EUR)?\n"),
+    ("invoice CHEM 2026", "there is no account 'CHEM'; did you mean chem (EUR)?\n"),
+    ("deposit Chem 1 --currency EUR", "did you mean chem (EUR)? --new opens another one\n"),
     ("account chem --digits x", "--digits 'x' is no number from 0 to 24, or any"),
     ("account chem --per-user x", "'x' is no amount, as 12.50"),
     ("account chem --per-user -1", "the limit of a user is not below 0"),

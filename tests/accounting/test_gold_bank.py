@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_a_bank(bank: Path, sssjob: Command, tmp_path: Path) -> None:
         assert ledger.last() == number
     assert [(r.label, str(r.rate)) for r in read_rates((tmp_path / "r.toml").read_text()).rate] == [
         ("VBR Processors", "1"), ("NBF Queue=test", "-10"), ("VBR Processors, Queue=gpu", "8")]
+
+
+def test_amounts_that_are_finer_than_their_currency(bank: Path, sssjob: Command, tmp_path: Path) -> None:
+    """Gold has them, and its balances are kept: the account says how many digits it has."""
+    asked = ("ledger", "import", "gold", "bank", "--ledger", str(tmp_path / "l.db"), "--currency", "JPY")
+    answer = sssjob(*asked)
+    assert answer.code == 0 and "account bio in JPY: digits 1\n" in answer.out, answer
+    with Ledger(open_store(str(tmp_path / "l.db"))) as ledger:
+        assert ledger.account("bio", "JPY").balance == Decimal("1250.5")
+    assert sssjob(*asked).out == ""
 
 
 def test_what_is_told(bank: Path, sssjob: Command, tmp_path: Path) -> None:

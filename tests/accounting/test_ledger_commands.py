@@ -117,13 +117,20 @@ def test_a_log_of_which_no_job_has_a_key(ledger: Command, tmp_path: Path) -> Non
         "JobID|Account|Submit|Start|End|State|AllocCPUS|ElapsedRaw\n"
         + "".join(f"{n}|chem|100|100|3700|COMPLETED|1|3600\n" for n in (1, 2)) + "3|chem|100|||PENDING|1|0\n")
     line = "charge -q -f sacct s.txt --rates rates.toml"
-    why = f"sssjob: s.txt: 3 jobs, none of them charged: {NO_MACHINE}"
+    why = f"sssjob: s.txt: 2 jobs, none of them charged: {NO_MACHINE}"
     assert (answer := ledger(line)).code == 1 and answer.err == f"{why}\n"
     answer = ledger(f"{line} --resume")
     assert (answer.code, answer.err) == (
         1, f"{why}; the next --resume reads it from where this one began, --skip-rejected goes on behind it\n")
     assert ledger("charge -f sacct s.txt --rates rates.toml --resume --option machine=colony").err.splitlines()[-1] == \
         "3 jobs: 2 charged, 1 not (not-started 1); 1.00 EUR"
+
+
+def test_a_log_of_jobs_that_wait_needs_no_account(ledger: Command, tmp_path: Path) -> None:
+    """A record Q of PBS says no Project: a log that had no other was refused, though there was nothing to pay."""
+    (tmp_path / "log").write_text("11/02/2026 10:00:00;Q;9.srv;queue=batch\n")
+    answer = ledger("charge -f pbs-acct log --rates rates.toml --resume --option machine=srv --option timezone=UTC")
+    assert (answer.code, answer.err.splitlines()[-1]) == (0, "1 job: 1 not (not-started 1)")
 
 
 def test_the_currency_of_a_statement(ledger: Command) -> None:

@@ -160,6 +160,10 @@ def test_a_sense_of_memory_by_any_of_its_names(name: str) -> None:
     ('VBR Memory 1 context = "Usd"', "rate[0].context: Usd is none of Configured, Available, Used, Dedicated"),
     ('VBR Disk 1 when = { Quality = "a", QualityOfServic = "b" }',
      "rate[0].when.QualityOfServic: no property is called QualityOfServic; did you mean QualityOfService?"),
+    ('currency = "JPY"\nVBR Disk 1', "precision: charges are rounded to 2 digits behind the point, and JPY has 0; say "
+     "precision = 0, or 2 if it is meant"),
+    ('currency = "KWD"\nVBR Disk 1', "precision: charges are rounded to 2 digits behind the point, and KWD has 3; say "
+     "precision = 3, or 2 if it is meant"),
 ])
 def test_doubts(line: str, doubt: str) -> None:
     assert [str(d) for d in doubts(rate_set(line))] == [doubt]
@@ -167,7 +171,8 @@ def test_doubts(line: str, doubt: str) -> None:
 
 @pytest.mark.parametrize("line", ["VBR GPU 1", "VBU Widget 2", "NBM TimeCategory=Night 2", "VBR Nodes 1",
                                   'VBU Disk 1 units = "KiB"', 'VBU Energy 1 units = "kWh"', "NBF NodeCount=4 1",
-                                  "VBR Billing 1"])
+                                  "VBR Billing 1", 'currency = "JPY"\nprecision = 2\nVBR Disk 1',
+                                  'currency = "EUR"\nprecision = 4\nVBR Disk 1', 'currency = "SU"\nVBR Disk 1'])
 def test_no_doubts(line: str) -> None:
     assert doubts(rate_set(line)) == []
 

@@ -32,6 +32,11 @@ _LINES = [
 PBS = "".join(f"11/21/2026 10:00:{second:02};{kind};{ident}.head;{rest}\n"
               for second, (kind, ident, rest) in enumerate(_LINES))
 
+#: Of three days, the second one with its columns in another order.
+SACCT = [f"JobID|{columns}|State|Start|End|ElapsedRaw\n{day}|{names}|COMPLETED|2026-01-0{day}T00:00:00|"
+         f"2026-01-0{day}T01:00:00|3600\n".encode() for day, columns, names in (
+             (1, "Account|User", "p1|u"), (2, "User|Account", "u|p2"), (3, "Account|User", "p3|u"))]
+
 
 def read(source: Source, name: str = "pbs-acct") -> tuple[list[str], str]:
     """(the ended jobs, the state for the next time)."""
@@ -59,6 +64,19 @@ def in_parts(text: bytes, cuts: list[int], folder: Path, name: str = "pbs-acct")
         found, state = read(Source(str(path), state), name)
         jobs |= dict.fromkeys(found)
     return list(jobs)
+
+
+def test_a_byte_order_mark_in_the_middle_of_a_folder(tmp_path: Path) -> None:
+    """A header behind one was taken for a row, and the rows below it were read by the columns of the file before."""
+    mark = "\ufeff".encode()
+    files = {"1": mark + SACCT[0], "2": mark + SACCT[1], "3.gz": gzip.compress(mark + SACCT[2]), "4": mark}
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text)
+    jobs, state = read(Source(str(tmp_path)), "sacct")
+    assert [job.count(f"'{ident}'") for job, ident in zip(jobs, "123", strict=True)] == [1, 1, 1]
+    assert [job for ident in "123" for job in jobs if f"('Project', 'p{ident}')" in job] == jobs
+    (tmp_path / "4").write_bytes(mark + SACCT[0].replace(b"1|", b"4|"))
+    assert "'4'" in next(job for job in read(Source(str(tmp_path), state), "sacct")[0] if job not in jobs)
 
 
 @pytest.mark.parametrize("cut", range(0, len(PBS), 7))

@@ -35,6 +35,8 @@ def at(text: str) -> int:
     ("2026-03-05T19:00Z", BERLIN, 1772737200),
     ("2026-03-05 20:00", BERLIN, 1772737200),
     ("2026-10-25T02:30+02:00", BERLIN, 1792888200),
+    ("2026-09-06", ZoneInfo("America/Santiago"), 1788667200),       # its first moment is 1 o'clock
+    ("2023-11-05", ZoneInfo("America/Havana"), 1699156800),         # the first of two midnights
 ])
 def test_moment(text: str, zone: ZoneInfo | None, epoch: int) -> None:
     assert moment(text, zone) == epoch
