@@ -231,13 +231,23 @@ class Dialect:
         return {name: number for number, row in enumerate(self.rows) for name in row.names}
 
     @cached_property
-    def looked_at(self) -> dict[str, list[int]]:
-        """Option -> places of the rows of other options that look at it too."""
-        looked_at: dict[str, list[int]] = {}
+    def alone(self) -> dict[str, int]:
+        """Option -> place of its row, of those whose row looks at nothing else."""
+        return {row.name: number for number, row in enumerate(self.rows) if isinstance(row, Row) and row.place}
+
+    @cached_property
+    def of_any_text(self) -> frozenset[str]:
+        """The options whose row looks at nothing else and takes any value."""
+        return frozenset(row.name for row in self.rows if isinstance(row, Row) and row.place and row.grammar is TEXT)
+
+    @cached_property
+    def together(self) -> dict[str, list[int]]:
+        """Option -> places of the rows that look at it and at others."""
+        together: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            for name in row.beside if isinstance(row, Special) else ():
-                looked_at.setdefault(name, []).append(number)
-        return looked_at
+            for name in (*row.names, *row.beside) if isinstance(row, Special) else ():
+                together.setdefault(name, []).append(number)
+        return together
 
     @cached_property
     def file_names(self) -> Grammar:
