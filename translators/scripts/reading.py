@@ -20,7 +20,7 @@ from sssjob.document.units import from_bytes
 from sssjob.findings import Finding, Policy, Severity
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
-from sssjob.translators.scripts.grammars import FROM_NOW, TEXT, Coming, FromNow, Grammar, Kept, unstamped
+from sssjob.translators.scripts.grammars import FROM_NOW, Coming, FromNow, Grammar, Kept, unstamped
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, Told, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
@@ -48,7 +48,7 @@ from sssjob.translators.scripts.rows import (
 __all__ = ["Reading", "Unremarkable", "read", "understand"]
 
 
-_LONGEST: Final = 200       # characters of options that are kept in mind
+_LONGEST: Final = 300       # characters of options that are kept in mind
 
 
 class Unremarkable:
@@ -57,7 +57,7 @@ class Unremarkable:
 
     What a row says depends on the options of the row alone, and on those that it names as ``beside``; scripts of one
     tree have most of theirs in common. matters: whether a finding is wanted; most: how many are kept, each of at most
-    200 characters.
+    300 characters.
     """
 
     def __init__(self, matters: Callable[[Finding], bool], most: int = 20_000) -> None:
@@ -73,17 +73,20 @@ class Unremarkable:
         dialect = reading.dialect
         seen = self._seen.setdefault(dialect, set())
         last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=True))
-        unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what it looks at
-        for name, value in set(map(_SAID, last.values())) - seen:
-            at = dialect.alone.get(name)
-            if at is not None and not (value and name in dialect.of_any_text):
-                unread.append((at, (name, value)))
-        together, by_row = dialect.together, dict[int, list[tuple[str, str | None]]]()
-        for option in options:
-            if option[0] in together:
-                for at in together[option[0]]:
-                    by_row.setdefault(at, []).append(option[:2])
-        unread += [(at, key) for at, said in by_row.items() if (key := (at, *said)) not in seen]
+        unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what is said of all that it reads
+        for name in last.keys() & dialect.alone.keys():
+            if (key := last[name][:2]) not in seen:
+                unread.append((dialect.alone[name], key))
+        for name in last.keys() & dialect.of_any_text.keys():
+            if not last[name].value:
+                unread.append((dialect.of_any_text[name], last[name][:2]))
+        values: dict[str, object] = dict(map(_SAID, options))
+        if len(values) < len(options):
+            values = _all_values(options)
+        together = dialect.together
+        for at in set(chain.from_iterable(map(together.__getitem__, together.keys() & last.keys()))):
+            if (key := (at, *map(values.get, dialect.looked_at[at], repeat(0)))) not in seen:
+                unread.append((at, key))
         for at, key in sorted(unread, key=_NUMBER):
             if self._unremarkable(reading, dialect.rows[at], last):
                 self._keep(dialect, key)
@@ -107,6 +110,14 @@ class Unremarkable:
                 self._count = 0
             self._seen.setdefault(dialect, set()).add(key)
             self._count += 1
+
+
+def _all_values(options: Iterable[Option]) -> dict[str, object]:
+    """Option -> its values, in their order."""
+    values: dict[str, tuple[str | None, ...]] = {}
+    for option in options:
+        values[option.name] = (*values.get(option.name, ()), option.value)
+    return dict(values)
 
 
 class Reading:

@@ -232,22 +232,29 @@ class Dialect:
 
     @cached_property
     def alone(self) -> dict[str, int]:
-        """Option -> place of its row, of those whose row looks at nothing else."""
-        return {row.name: number for number, row in enumerate(self.rows) if isinstance(row, Row) and row.place}
+        """Option -> place of its row, of those whose row looks at nothing else and takes some values only."""
+        return {row.name: number for number, row in enumerate(self.rows)
+                if isinstance(row, Row) and row.place and row.grammar is not TEXT}
 
     @cached_property
-    def of_any_text(self) -> frozenset[str]:
-        """The options whose row looks at nothing else and takes any value."""
-        return frozenset(row.name for row in self.rows if isinstance(row, Row) and row.place and row.grammar is TEXT)
+    def of_any_text(self) -> dict[str, int]:
+        """The same of those whose row takes any value but an empty one."""
+        return {row.name: number for number, row in enumerate(self.rows)
+                if isinstance(row, Row) and row.place and row.grammar is TEXT}
 
     @cached_property
     def together(self) -> dict[str, list[int]]:
         """Option -> places of the rows that look at it and at others."""
         together: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            for name in (*row.names, *row.beside) if isinstance(row, Special) else ():
+            for name in self.looked_at[number] if isinstance(row, Special) else ():
                 together.setdefault(name, []).append(number)
         return together
+
+    @cached_property
+    def looked_at(self) -> list[tuple[str, ...]]:
+        """Of each row the options that it looks at."""
+        return [(*row.names, *row.beside) if isinstance(row, Special) else row.names for row in self.rows]
 
     @cached_property
     def file_names(self) -> Grammar:
