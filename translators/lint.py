@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "Check", "Choice", "Hit", "Script", "lint", "noteworthy"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Check:
     """A rule, what looks for it, and the dialects that it is about (empty: all). options: it is run only where one of
     these stands (empty: always)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -17,7 +17,7 @@ from sssjob.translators.registry import get
 from sssjob.translators.scripts.base import Dialect, Reading, ScriptDocument
 from sssjob.translators.scripts.body import asked
 from sssjob.translators.scripts.placeholders import scanned
-from sssjob.translators.scripts.raw import Line, Option, lines_of
+from sssjob.translators.scripts.raw import Line, Option, before_commands, lines_of, numbers_of
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -58,7 +58,22 @@ class Script:
         self.lines: list[Line] = getattr(self.document, "whole", None) or list(lines_of(self.text))
         self.parts = self._parts()
         self.options = self.parts[0] if len(self.parts) == 1 else [o for part in self.parts for o in part]
-        self.names = frozenset(map(_NAME, self.options))        # of the live options
+        self.last: dict[str, Option] = dict(zip(map(_NAME, self.options), self.options, strict=True))    # of each name
+        self.names = self.last.keys()           # of the live options
+        #: The values of all live options, to see at once that a sign stands in none of them.
+        self.values = "\n".join(filter(None, map(_VALUE, self.options)))
+        #: The number of the first line that is neither blank nor a comment; past the end where there is none.
+        self.first_command = before_commands(self.lines) + 1
+        live = None if self.sample is None else self.sample.live.get(self.dialect.name)
+        #: The lines that the submit command obeys.
+        self.live_lines = self.dialect.live(self.lines) if live is None else live
+
+    def of(self, names: Collection[str]) -> list[Option]:
+        """The live options of some names."""
+        last = self.last
+        if len(last) == len(self.options):
+            return [last[name] for name in names if name in last]
+        return [option for option in self.options if option.name in names]
 
     def line(self, number: int) -> str:
         """The text of a line from 1; empty for what is no line."""
@@ -103,28 +118,9 @@ class Script:
         return [0, *(m.end() for m in re.finditer(rb"\n", self.data))]
 
     @cached_property
-    def values(self) -> str:
-        """The values of all live options, to see at once that a sign stands in none of them."""
-        return "\n".join([option.value for option in self.options if option.value])
-
-    @cached_property
-    def live_lines(self) -> list[Line]:
-        """The lines that the submit command obeys."""
-        live = None if self.sample is None else self.sample.live.get(self.dialect.name)
-        return self.dialect.live(self.lines) if live is None else live
-
-    @cached_property
     def live(self) -> frozenset[int]:
-        """The numbers of these lines."""
-        return frozenset([line.number for line in self.live_lines])
-
-    @cached_property
-    def first_command(self) -> int:
-        """Number of the first line that is neither blank nor a comment; past the end where there is none."""
-        for number, text, _ in self.lines:
-            if text[:1] != "#" and (bare_text := text.lstrip()) and bare_text[0] != "#":
-                return number
-        return len(self.lines) + 1
+        """The numbers of the lines that the submit command obeys."""
+        return numbers_of(self.live_lines)
 
     @cached_property
     def known(self) -> Mapping[str, str]:
@@ -134,4 +130,5 @@ class Script:
 
 
 _NAME: Final = itemgetter(0)        # of an option
+_VALUE: Final = itemgetter(1)
 Run = Callable[[Script], Iterator[Hit]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, not_
 from typing import Final
 
 from sssjob.lrm.acceptance import judge_of
@@ -50,7 +51,7 @@ _SAID: Final = itemgetter(0, 1)     # name and value of an option
 
 def two_fields(script: Script) -> Iterator[Hit]:
     """Times of two fields, which are minutes and seconds."""
-    for option in [option for option in script.options if option.name in TIMES]:
+    for option in script.of(TIMES):
         match = _MINUTES.fullmatch(option.value or "")
         if match is not None:
             first, second = int(match[1]), int(match[2])
@@ -64,14 +65,17 @@ TIMES: Final = ("--time", "--time-min", "-l walltime", "-l cput", "-l pcput")
 
 def no_limit(script: Script) -> Iterator[Hit]:
     """A time limit of zero, which is none."""
-    for option in [option for option in script.options if option.name == "--time"]:
-        if re.fullmatch(r"[0:]+", option.value or "") is not None:
+    for option in script.of(("--time",)):
+        if _ZERO.fullmatch(option.value or "") is not None:
             yield Hit(option.line, option.column, option.name, f"{option.shown} asks for no limit at all")
+
+
+_ZERO: Final = re.compile(r"[0:]+")
 
 
 def twice(script: Script) -> Iterator[Hit]:
     """Options whose last value alone counts."""
-    if len(script.names) == len(script.options):
+    if len(script.last) == len(script.options):
         return
     for part in script.parts:
         first: dict[str, Option] = {}
@@ -90,9 +94,9 @@ _ADDED: Final = ("-R", "-v", "-l", "-W", "-w", "-pe", "-hold_jid", "-q", "-o", "
 
 def short(script: Script) -> Iterator[Hit]:
     """Long options that are cut: one that is meant as another is a warning."""
-    for option in script.options:
-        if option.text.startswith(option.name, option.column - 1):
-            continue                        # nothing but its own name begins so
+    options = script.options            # nothing but its own name begins so, where that stands in the text
+    stands = map(str.startswith, map(_TEXT, options), map(_NAME, options), map((-1).__add__, map(_COLUMN, options)))
+    for option in compress(options, map(not_, stands)):
         match = _LONG.match(option.text, option.column - 1) if option.column else None
         if match is None or match[0] in script.dialect.known or match[0] == option.name:
             continue
@@ -104,6 +108,9 @@ def short(script: Script) -> Iterator[Hit]:
 
 
 _LONG: Final = re.compile(r"--[\w-]+")
+
+
+_NAME, _COLUMN, _TEXT = itemgetter(0), itemgetter(3), itemgetter(4)     # of an option
 
 
 def resources(script: Script) -> Iterator[Hit]:
@@ -158,7 +165,7 @@ _PSEUDO: Final[Mapping[str, tuple[str, ...]]] = {
 def patterns(script: Script) -> Iterator[Hit]:
     """Patterns in names of files that the manager does not know."""
     tokens = TOKENS[script.dialect.name]
-    for option in [option for option in script.options if option.name in FILES]:
+    for option in script.of(FILES):
         for hit in _PATTERN.finditer(option.value or ""):
             if hit[1] is None and hit[2] not in tokens:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {hit[0]} is no pattern of "
@@ -211,8 +218,9 @@ def streams(script: Script) -> Iterator[Hit]:
     """Output that goes elsewhere than it seems."""
     joins = script.dialect.name in ("pbspro", "torque", "sge")
     for part in script.parts:
-        last = {option.name: option for option in part if option.name in _OF_STREAMS}
-        for option in [option for option in part if option.name in OUTPUTS]:
+        last = script.last if len(script.parts) == 1 else {option.name: option for option in part}
+        for option in [option for option in part if option.name in OUTPUTS] if len(last) < len(part) else [
+                last[name] for name in OUTPUTS if name in last]:
             why = _astray(script.dialect, option, last)
             if why:
                 yield Hit(option.line, option.column, option.name, f"{option.shown}: {why}")
@@ -236,7 +244,6 @@ def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str
 
 
 OUTPUTS: Final = ("--output", "--error", "-o", "-e")
-_OF_STREAMS: Final = frozenset((*OUTPUTS, "-j", "--array"))
 #: A pattern that differs between the elements of an array, or a file that takes everything.
 _APART: Final = re.compile(r"%\d*[ajJ]|\A/dev/(?!shm/)", re.ASCII)
 

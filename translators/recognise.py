@@ -8,7 +8,8 @@ that is said; where others fit beside each other nothing is guessed: the caller 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -73,12 +74,8 @@ class Sample:
         """What a format sees of itself in the text."""
         if translator.recognise is None:
             return None
-        for mark in translator.marks:
-            if mark in self.text:
-                break
-        else:
-            if translator.marks:
-                return None
+        if translator.marks and not any(map(self.text.__contains__, translator.marks)):
+            return None
         return translator.recognise(self)
 
     @cached_property
@@ -183,15 +180,21 @@ def _fitting(sample: Sample, *, scripts_only: bool = False) -> list[tuple[Transl
         fit = sample.fit(translator)
         if fit is not None:
             return [(translator, fit)]
-    for name in _of_scripts(names()) if scripts_only else _possible(data):
-        try:
+    built_in, others = _by_origin(_of_scripts(names()) if scripts_only else _possible(data))
+    fits += [(translator, fit) for translator in built_in if (fit := sample.fit(translator)) is not None]
+    for name in others:
+        with suppress(UsageError):          # ``guess`` tells where nothing else fits
             translator = get(name)
-        except UsageError:
-            continue                # ``guess`` tells where nothing else fits
-        fit = sample.fit(translator)
-        if fit is not None:
-            fits.append((translator, fit))
+            fit = sample.fit(translator)
+            if fit is not None:
+                fits.append((translator, fit))
     return fits
+
+
+@lru_cache(maxsize=8)
+def _by_origin(formats: tuple[str, ...]) -> tuple[list[Translator], list[str]]:
+    """(those that are built in, the names of the others) of formats."""
+    return [get(name) for name in formats if name in BUILT_IN], [name for name in formats if name not in BUILT_IN]
 
 
 def scripts(sample: Sample) -> list[Translator]:
@@ -206,7 +209,7 @@ def scripts(sample: Sample) -> list[Translator]:
 _SIGN: Final = re.compile(rb"#SBATCH|#PBS|BSUB|#\$|#COBALT|(?i:flux:)|(?im:^\s*queue)")
 
 
-def _possible(data: bytes) -> Iterable[str]:
+def _possible(data: bytes) -> tuple[str, ...]:
     """The formats to ask: what begins as a script does can be no record and no description in XML or JSON."""
     return _of_scripts(names()) if data.startswith(b"#!") else names()
 

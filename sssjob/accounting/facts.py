@@ -57,11 +57,23 @@ RUNS_APART: Final = {"committed": ("CommittedTime", "CommittedSuspensionTime"), 
 @dataclass(slots=True)
 class Lookups:
     """Which properties a price goes by. names: of all that were looked up; texts: of those that were read as a text or
-    a value, not as an amount; times: of those that were read as a moment."""
+    a value, not as an amount; times: of those that were read as a moment; all_of: of those of which more was looked at
+    than the value of the first one."""
 
     names: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     times: set[str] = field(default_factory=set)
+    all_of: set[str] = field(default_factory=set)
+
+    def cover(self, other: Lookups) -> bool:
+        """Whether all that others say is among these."""
+        return (self.names >= other.names and self.texts >= other.texts and self.times >= other.times
+                and self.all_of >= other.all_of)
+
+    def joined(self, other: Lookups) -> Lookups:
+        """What these or others say."""
+        return Lookups(self.names | other.names, self.texts | other.texts, self.times | other.times,
+                       self.all_of | other.all_of)
 
 
 class Facts:
@@ -138,6 +150,10 @@ class Facts:
     # -- names
     def named(self, name: str) -> list[_Found]:
         """All of that name in the first slot that has it."""
+        self.lookups.all_of.add(name)
+        return self._named(name)
+
+    def _named(self, name: str) -> list[_Found]:
         slots = self._slots
         self.lookups.names.add(name)
         return ((slots.get(self.slot) or self._index(self.slot)).get(name)
@@ -165,7 +181,7 @@ class Facts:
         return self._value(name)
 
     def _value(self, name: str) -> Value | None:
-        for item in self.named(name):
+        for item in self._named(name):
             if isinstance(item, Property):
                 return item.value
         return None

@@ -30,7 +30,7 @@ from sssjob.accounting.rates import RateSet
 from sssjob.document.element import Property
 from sssjob.document.held import seconds
 from sssjob.document.model import Delivered, Job
-from sssjob.document.outlines import Outline, OutlinedJob, Outlines
+from sssjob.document.outlines import Field, Outline, OutlinedJob, Outlines
 
 __all__ = ["Plans", "PricePlan", "PriceShape", "Priced", "open_numbers", "plan_of"]
 
@@ -80,11 +80,12 @@ class _Fields(NamedTuple):
 
 
 class _How(Enum):
-    """How a price goes by a property: as an amount, which can be filled in, by its text, as a moment, or in a way that
-    no plan has."""
+    """How a price goes by the properties of a name: by their amounts, which can be filled in, by their texts, by the
+    text of the first one, as a moment, or in a way that no plan has."""
 
     AMOUNT = auto()
     TEXT = auto()
+    FIRST = auto()
     MOMENT = auto()
     APART = auto()
 
@@ -229,10 +230,8 @@ class Plans:
         """As the pricing has it; what it goes by is noted."""
         lookups = Lookups()
         price = charge(job, self.rates, running=self._running, lookups=lookups)
-        if not self._covers(lookups):
-            lookups_before = self._lookups
-            self._lookups = Lookups(lookups_before.names | lookups.names, lookups_before.texts | lookups.texts,
-                                    lookups_before.times | lookups.times)
+        if not self._lookups.cover(lookups):
+            self._lookups = self._lookups.joined(lookups)
             self._hows = {name: self._how(name) for name in self._lookups.names} | dict.fromkeys(_APART, _How.APART)
             for of_before in (self._plans, self._once, self._fields, self._parts):      # shapes have more to them
                 of_before.clear()
@@ -243,13 +242,9 @@ class Plans:
         lookups = self._lookups
         if name in lookups.times:
             return _How.APART if name in lookups.texts else _How.MOMENT
-        return _How.TEXT if name in lookups.texts else _How.AMOUNT
-
-    def _covers(self, lookups: Lookups) -> bool:
-        """Whether shapes have all that a price went by."""
-        lookups_before = self._lookups
-        return (lookups.names <= lookups_before.names and lookups.texts <= lookups_before.texts
-                and lookups.times <= lookups_before.times)
+        if name not in lookups.texts:
+            return _How.AMOUNT
+        return _How.TEXT if name in lookups.all_of else _How.FIRST
 
     # -- shapes
     def _shape(self, job: Job | OutlinedJob) -> PriceShape | None:
@@ -295,6 +290,9 @@ class Plans:
         if len(delivered) != 1 or delivered[0] not in outline.slots:
             return None
         amounts, texts, times, parts = list[int](), list[int](), dict[str, int](), list[Any]()
+        first = dict[str, int]()        # what was delivered counts before what stands bare
+        for place in (*outline.slots[delivered[0]], *range(outline.bare)):
+            first.setdefault(_name(outline.fields[place]), place)
         for place in (*range(outline.bare), None, *outline.slots[delivered[0]]):
             if place is None:
                 parts.append(None)      # what was delivered is behind what stands bare
@@ -304,8 +302,9 @@ class Plans:
                 if place >= outline.bare or not (place in outline.slots or self._hows.get(tag) is None):
                     return None
                 continue
-            how = self._hows.get(attributes.get("name", "") if tag in _BY_NAME else tag)
-            if how is None:
+            name = _name(outline.fields[place])
+            how = self._hows.get(name)
+            if how is None or (how is _How.FIRST and first[name] != place):
                 continue
             if how is _How.MOMENT:
                 if not issubclass(value_class, int) or tag in times:
@@ -342,7 +341,7 @@ class Plans:
         opened = self._opened(job)
         example = charge(opened, self._without_minimum, running=self._running, lookups=lookups)
         opened_shape = self._shape(opened)
-        if not self._covers(lookups) or opened_shape is None or opened_shape.key != shape.key:
+        if not self._lookups.cover(lookups) or opened_shape is None or opened_shape.key != shape.key:
             return
         if isinstance(example, Uncharged):
             if example == price:
@@ -362,13 +361,17 @@ class Plans:
                 return Delivered(map(opened, item.items), dict(item.attributes) or None)
             if not isinstance(item, Property):
                 return item
-            name = item.attributes.get("name", "") if item.tag in _BY_NAME else item.tag
-            if self._hows.get(name) is not _How.AMOUNT:
+            if self._hows.get(_name(item)) is not _How.AMOUNT:
                 return item
             number = next(count)
             return type(item)(item.tag, number if isinstance(item.value, int) else Decimal(number), item.attributes)
 
         return Job(map(opened, job.items), dict(job.attributes) or None)
+
+
+def _name(item: Field | Property) -> str:
+    """The name that rates know a property by."""
+    return item.attributes.get("name", "") if item.tag in _BY_NAME else item.tag
 
 
 def open_numbers() -> Iterator[int]:

@@ -76,7 +76,7 @@ class QuotePlans:
         own = self.lookups
         if lookups.texts <= own.texts and lookups.times <= own.times:
             return True
-        self.lookups = Lookups(own.names | lookups.names, own.texts | lookups.texts, own.times | lookups.times)
+        self.lookups = own.joined(lookups)
         self._forget()
         return False
 

@@ -131,6 +131,6 @@ def named(names: Iterable[str], skip_others: bool = False) -> Iterator[Named]:
     for name in names:
         if name != "-" and "\0" not in name and os.path.isdir(name):
             for walked_file in walked(Path(name)):
-                yield Named(str(walked_file.path), False, walked_file.outcome, walked_file.why)
+                yield Named(walked_file.name, False, walked_file.outcome, walked_file.why)
         else:
             yield Named(name, not skip_others or name == "-")

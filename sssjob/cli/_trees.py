@@ -81,7 +81,7 @@ class Tree:
     def found(self) -> Iterator[Outcome | str]:
         """The files in order of their names, or what became of them already; hidden ones and the output left out."""
         for walked_file in walked(self.root, self.out):
-            name = self.named(walked_file.path)
+            name = self.named(Path(walked_file.name))
             yield Outcome(name, walked_file.outcome, message=walked_file.why) if walked_file.outcome else name
 
     def named(self, path: Path) -> str:

@@ -19,9 +19,10 @@ _HEAD: Final = 8192         # bytes in which a binary file has a NUL
 
 
 class Found(NamedTuple):
-    """A file of a tree; or what is left alone (``skipped``) or cannot be read (``unreadable``), and why."""
+    """A file of a tree, its path as text; or what is left alone (``skipped``) or cannot be read (``unreadable``), and
+    why."""
 
-    path: Path
+    name: str
     outcome: str = ""
     why: str = ""
 
@@ -36,20 +37,22 @@ def walked(root: Path, without: Path | None = None) -> Iterator[Found]:
         try:
             entries = sorted(os.scandir(folder), key=lambda e: e.name)
         except OSError as error:
-            yield Found(folder, "unreadable", error.strerror or str(error))
+            yield Found(str(folder), "unreadable", error.strerror or str(error))
             continue
         below = []
+        is_here = folder == Path()
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            path = Path(entry.path)
+            name = entry.name if is_here else entry.path
             if entry.is_dir(follow_symlinks=False):
+                path = Path(name)
                 if left_out is None or path.resolve() != left_out:
                     below.append(path)
-            elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(path, within)):
-                yield Found(path, "skipped", why)
+            elif not entry.is_file(follow_symlinks=False) and (why := _left_alone(Path(name), within)):
+                yield Found(name, "skipped", why)
             else:
-                yield Found(path)
+                yield Found(name)
         folders += reversed(below)
 
 

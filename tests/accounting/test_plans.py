@@ -118,11 +118,23 @@ def test_many_jobs_have_few_plans() -> None:
     assert len(plans) == 2
 
 
+@pytest.mark.parametrize(("rates", "shapes"), [("one", 1), ("faults", 4)])
+def test_own_words_of_a_state_count_where_rates_go_by_them(rates: str, shapes: int) -> None:
+    """A log has a dozen of them. All begin with the same State, by which every price goes; NODE_FAIL may cost nothing.
+    """
+    states = ("COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL") * 3
+    jobs = jobs_of(HEADER + "".join(line(JobID=str(n), State=state) for n, state in enumerate(states, 1)))
+    assert len(alike(jobs, rate_set(RATES[rates]))) == shapes
+
+
 AMOUNTS: st.SearchStrategy[Value] = st.one_of(
     st.integers(-1, 10**5), st.integers(10**29, 10**31), st.decimals(-1, 10**6, allow_nan=True, places=3),
     st.sampled_from([Decimal("1E+3"), Decimal("1.50"), Decimal("1E-31"), Decimal("1E+40"), "4", "x", True]))
 NAMES = ("Processors", "Memory", "Swap", "Duration", "NodeCount", "Resource", "Queue", "StartTime", "EndTime", "Quote",
-         "ConsumptionRate")
+         "ConsumptionRate", "State", "Extension")
+WORDS = st.sampled_from(["gpu", "a", "cheap", "Duration"])
+STATES = st.sampled_from(["Completed", "Running", "NODE_FAIL", "COMPLETED"])
+TEXTS: dict[str, st.SearchStrategy[Value]] = {"Queue": WORDS, "Quote": WORDS, "State": STATES, "Extension": STATES}
 WITHOUT_BILLING = GREEDY.model_copy(update={"billing": None})
 ATTRIBUTES: tuple[dict[str, str], ...] = ({}, {}, {"units": "GB"}, {"metric": "Max"}, {"consumptionRate": "0.5"},
                                           {"duration": "7"}, {"metric": "PerNode"})
@@ -134,11 +146,12 @@ def odd_jobs(draw: st.DrawFn) -> Job:
     job, delivered = Job(), Delivered()
     job.add("State", draw(st.sampled_from(["Completed", "Completed", "Running", "Idle"])))
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=8)):
-        text = st.sampled_from(["gpu", "a", "cheap", "Duration"])
-        value: Value = draw(text if name in ("Queue", "Quote") else AMOUNTS)
+        value: Value = draw(TEXTS.get(name, AMOUNTS))
         attributes = draw(st.sampled_from(ATTRIBUTES))
         if name == "Resource":
             attributes = {**attributes, "name": "GPU", "type": draw(st.sampled_from(["a100", "h100"]))}
+        elif name == "Extension":
+            attributes = {"name": "State", "type": draw(st.sampled_from(["LRM", "x"]))}
         draw(st.sampled_from([job, delivered])).items.append(Property(name, value, attributes))
     if draw(st.booleans()) or delivered.items:
         job.items.append(delivered)

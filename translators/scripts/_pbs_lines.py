@@ -20,6 +20,7 @@ from sssjob.translators.scripts.raw import (
     Option,
     Refusal,
     Word,
+    before_commands,
     dos_breaks,
     option_of,
     pbs_words,
@@ -31,22 +32,18 @@ PREFIX: Final = "#PBS"
 _PLAIN: Final = re.compile(r"""\s*+#PBS\s*+-(\w)\s++([^\s"'\\]++)\s*+""")
 
 
-def _header(lines: list[Line]) -> int:
-    """How many lines are read: up to the first that is executable. One that begins with ``:`` is not."""
-    commands = (index for index, (_, text, _) in enumerate(lines) if text[:1] not in _NO_COMMAND and _is_command(text))
-    return next(commands, len(lines))
-
-
 def _is_command(text: str) -> bool:
     return text[:1] not in _NO_COMMAND and bool(bare_text := text.lstrip()) and bare_text[0] != "#"
 
 
 _NO_COMMAND: Final = ("#", ":")
+#: Lines that are read, up to the first that is executable. One that begins with ``:`` is not.
+_SKIPPED: Final = re.compile(r"(?:(?::[^\n]*+|[^\S\n]*+(?:#[^\n]*+)?)\n)*+")
 
 
 def live(lines: list[Line]) -> list[Line]:
     """The lines that qsub takes for directives."""
-    return [line for line in lines[:_header(lines)] if line.text.lstrip().startswith(PREFIX)]
+    return [line for line in lines[:before_commands(lines, _SKIPPED)] if line.text.lstrip().startswith(PREFIX)]
 
 
 def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list[Line]], Scan]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Final, cast
 
 from sssjob.templates.quoting import Directive, bare, sbatch
@@ -19,7 +20,17 @@ from sssjob.translators.scripts.base import (
     Reading,
     Scan,
 )
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, slurm_words, texts_of
+from sssjob.translators.scripts.raw import (
+    Line,
+    Option,
+    Refusal,
+    Word,
+    before_commands,
+    dos_breaks,
+    option_of,
+    slurm_words,
+    texts_of,
+)
 
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 LONG: Final = dict.fromkeys((
@@ -50,6 +61,7 @@ _SHORT: Final = {
     "x": "exclude",
 }
 PREFIXES: Final = ("#SBATCH", "#SLURM")
+_DIRECTIVE: Final = re.compile("|".join(PREFIXES)).match
 _PARTS: Final = ("hetjob", "packjob")
 #: One long option with a plain value, or one that takes none: nearly all lines are such.
 _PLAIN: Final = re.compile(r"""#SBATCH\s++--([a-z-]++)(?:=([^\s"'\\#]++))?\s*+""")
@@ -58,20 +70,10 @@ _VALUED: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items
 _FLAGS: Final = {name: f"--{SAME.get(name, name)}" for name, kind in LONG.items() if kind != ":"}
 
 
-def _header(lines: list[Line]) -> int:
-    """How many lines are read: up to the first that is neither blank nor, after blanks, begins with ``#``."""
-    commands = (index for index, (_, text, _) in enumerate(lines) if text[:1] != "#" and _is_command(text))
-    return next(commands, len(lines))
-
-
-def _is_command(text: str) -> bool:
-    """Whether a line is neither blank nor, after blanks, begins with ``#``."""
-    return text[:1] != "#" and bool(bare_text := text.lstrip()) and bare_text[0] != "#"
-
-
 def live(lines: list[Line]) -> list[Line]:
     """The lines that sbatch obeys."""
-    return [line for line in lines[:_header(lines)] if line.text.startswith(PREFIXES)]
+    header = lines[:before_commands(lines)]
+    return list(compress(header, map(_DIRECTIVE, texts_of(header))))
 
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
@@ -86,19 +88,19 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         broken = next(line for line in lines if line.end == "\r\n")
         reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
         lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
-    result, words = Scan(), list[Word | Option]()
-    rest, late = result.rest, False
-    for line in lines:
-        number, text, _ = line
-        plain = None if late else _PLAIN.fullmatch(text)
-        if plain is not None and (name := (_FLAGS if plain[2] is None else _VALUED).get(plain[1])) is not None:
-            words.append(option_of((name, plain[2], number, plain.start(1) - 1, text)))
-            continue
-        late = late or _is_command(text)
-        if late or not text.startswith(PREFIXES):
+    result, words, end = Scan(), list[Word | Option](), before_commands(lines)
+    for line, plain in zip(lines[:end], map(_PLAIN.fullmatch, texts_of(lines)), strict=False):
+        if plain is not None:
+            option, value = plain.groups()
+            name = _FLAGS.get(option) if value is None else _VALUED.get(option)
+            if name is not None:
+                words.append(option_of((name, value, line[0], plain.start(1) - 1, line[1])))
+                continue
+        text = line.text
+        if not text.startswith(PREFIXES):
             if "#SBATCH" in text:
-                _dead(reading, line, late)
-            rest.append(line)
+                _dead(reading, line, late=False)
+            result.rest.append(line)
             continue
         words_read = _words(reading, line)
         if words_read and words_read[0].text in _PARTS:
@@ -107,15 +109,18 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
             words = []
         else:
             words += words_read
+    for line in [line for line in lines[end:] if "#SBATCH" in line.text]:
+        _dead(reading, line, late=True)
+    result.rest += lines[end:]
     result.components[-1] += parse(reading, words, lines)
     whole = "\n".join(("", *texts_of(lines)))
     if any(f"\n{prefix}" in whole for prefix in _OTHERS) and not any(
             o.name == "--ignore-pbs" for o in result.components[0]):
-        _foreign(reading, lines, _header(lines), result)
+        _foreign(reading, lines, end, result)
     return result
 
 
-def _dead(reading: Reading, line: Line, late: bool) -> None:
+def _dead(reading: Reading, line: Line, *, late: bool) -> None:
     text = line.text.lstrip()
     if text.startswith("#SBATCH") and (late or text != line.text):
         why = "sbatch stops reading at the first command" if late else "blanks stand before it"

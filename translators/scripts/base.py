@@ -15,6 +15,7 @@ from sssjob.request.asked import Entry
 from sssjob.translators.base import ReadContext, Translator
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.placeholders import scanned
+from sssjob.translators.scripts.raw import numbers_of
 from sssjob.translators.scripts.reading import Reading, read, understand
 from sssjob.translators.scripts.rows import (
     APPROXIMATED,
@@ -61,7 +62,7 @@ def recognise(dialect: Dialect, sample: Sample) -> Fit | None:
     if not live:
         return None
     sample.live[dialect.name] = live
-    claims = frozenset([line.number for line in live])
+    claims = numbers_of(live)
 
     def objection() -> str:
         """What the reader refuses in these lines, or an option of a relative."""

@@ -13,8 +13,9 @@ from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "dos_breaks", "here_lines", "lines_of", "option_of",
-           "parted", "pbs_words", "quoted_words", "shell_words", "slurm_words", "split_outside", "texts_of"]
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "dos_breaks", "here_lines", "lines_of",
+           "numbers_of", "option_of", "parted", "pbs_words", "quoted_words", "shell_words", "slurm_words",
+           "split_outside", "texts_of"]
 
 #: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``,
 #: ``!TBG_x``.
@@ -77,6 +78,8 @@ _line: Final[Callable[[tuple[int, str, str]], Line]] = partial(tuple.__new__, Li
 option_of: Final[Callable[[tuple[str, str | None, int, int, str]], Option]] = partial(tuple.__new__, Option)
 
 
+#: Lines that are blank or, after blanks, begin with ``#``.
+_COMMENTS: Final = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?\n)*+")
 _HERE: Final = re.compile(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))", re.ASCII)
 
 
@@ -117,11 +120,24 @@ def texts_of(lines: Iterable[Line]) -> list[str]:
     return list(map(_TEXT, lines))
 
 
+def numbers_of(lines: Iterable[Line]) -> frozenset[int]:
+    """The numbers of lines."""
+    return frozenset(map(_NUMBER, lines))
+
+
+def before_commands(lines: Iterable[Line], skipped: re.Pattern[str] = _COMMENTS) -> int:
+    """How many lines stand before the first command. skipped: matches those that are none, each with its end."""
+    text = "\n".join([*texts_of(lines), ""])
+    header = skipped.match(text)
+    return 0 if header is None else text.count("\n", 0, header.end())
+
+
 def dos_breaks(lines: Iterable[Line]) -> bool:
     """Whether a line ends as those of DOS do."""
     return "\r\n" in map(_END, lines)
 
 
+_NUMBER: Final[Callable[[Line], int]] = itemgetter(0)
 _TEXT: Final[Callable[[Line], str]] = itemgetter(1)
 _END: Final[Callable[[Line], str]] = itemgetter(2)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, count, repeat
 from operator import attrgetter, itemgetter
@@ -20,7 +20,7 @@ from sssjob.document.units import from_bytes
 from sssjob.findings import Finding, Policy, Severity
 from sssjob.translators.base import ReadContext
 from sssjob.translators.scripts.copies import MARK, taken_back
-from sssjob.translators.scripts.grammars import FROM_NOW, TEXT, Coming, FromNow, Grammar, Kept, unstamped
+from sssjob.translators.scripts.grammars import FROM_NOW, Coming, FromNow, Grammar, Kept, unstamped
 from sssjob.translators.scripts.placeholders import scanned
 from sssjob.translators.scripts.raw import TEMPLATE, Line, Option, Told, here_lines, lines_of
 from sssjob.translators.scripts.resource_limits import taken
@@ -34,6 +34,7 @@ from sssjob.translators.scripts.rows import (
     SITE,
     TEMPLATED,
     WHOLE_NODES,
+    AnyRow,
     Dialect,
     Place,
     Row,
@@ -47,7 +48,7 @@ from sssjob.translators.scripts.rows import (
 __all__ = ["Reading", "Unremarkable", "read", "understand"]
 
 
-_LONGEST: Final = 200       # characters of options that are kept in mind
+_LONGEST: Final = 300       # characters of options that are kept in mind
 
 
 class Unremarkable:
@@ -56,51 +57,67 @@ class Unremarkable:
 
     What a row says depends on the options of the row alone, and on those that it names as ``beside``; scripts of one
     tree have most of theirs in common. matters: whether a finding is wanted; most: how many are kept, each of at most
-    200 characters.
+    300 characters.
     """
 
     def __init__(self, matters: Callable[[Finding], bool], most: int = 20_000) -> None:
         self._matters, self._most = matters, most
-        self._seen: set[tuple[object, ...]] = set()
+        self._seen: dict[Dialect, set[tuple[object, ...]]] = {}
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return self._count
 
-    def read(self, reading: Reading, options: Iterable[Option]) -> None:
+    def read(self, reading: Reading, options: Sequence[Option]) -> None:
         """Read the options of a job of one part, but for those of which nothing is to be said."""
-        dialect, findings = reading.dialect, reading.findings
-        places, looked_at, rows = dialect.places, dialect.looked_at, dialect.rows
-        by_row: dict[int, list[Option]] = {}        # all that a row looks at, by the place of the row
-        for option in options:
-            at = places.get(option[0])
-            if at is None:
-                continue                            # it is kept as it is
-            if at in by_row:
-                by_row[at].append(option)
-            else:
-                by_row[at] = [option]
-            for at in looked_at.get(option[0], ()) if looked_at else ():
-                by_row.setdefault(at, []).append(option)
-        for at in sorted(by_row):
-            row, of_row = rows[at], by_row[at]
-            if isinstance(row, Row) and (not row.place or (row.grammar is TEXT and of_row[-1].value)):
-                continue                            # whatever it is, it is taken
-            key = (dialect, at, *of_row[0][:2]) if len(of_row) == 1 else (dialect, at, *map(_SAID, of_row))
-            if key in self._seen:
-                continue
-            first = len(findings)
-            if isinstance(row, Row):
-                reading.row(row, of_row[-1])
-            elif own := {option.name: option for option in of_row if option.name in row.names}:
-                row.read(reading, {name: own[name] for name in row.names if name in own})
-            if not findings.is_full and not any(map(self._matters, findings.after(first))):
-                self._keep(key)
+        dialect = reading.dialect
+        seen = self._seen.setdefault(dialect, set())
+        last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=True))
+        unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what is said of all that it reads
+        for name in last.keys() & dialect.alone.keys():
+            if (key := last[name][:2]) not in seen:
+                unread.append((dialect.alone[name], key))
+        for name in last.keys() & dialect.of_any_text.keys():
+            if not last[name].value:
+                unread.append((dialect.of_any_text[name], last[name][:2]))
+        values: dict[str, object] = dict(map(_SAID, options))
+        if len(values) < len(options):
+            values = _all_values(options)
+        together = dialect.together
+        for at in set(chain.from_iterable(map(together.__getitem__, together.keys() & last.keys()))):
+            if (key := (at, *map(values.get, dialect.looked_at[at], repeat(0)))) not in seen:
+                unread.append((at, key))
+        for at, key in sorted(unread, key=_NUMBER):
+            if self._unremarkable(reading, dialect.rows[at], last):
+                self._keep(dialect, key)
 
-    def _keep(self, key: tuple[object, ...]) -> None:
-        if len(str(key[2:])) <= _LONGEST:
-            if len(self._seen) >= self._most:
+    def _unremarkable(self, reading: Reading, row: AnyRow, last: Mapping[str, Option]) -> bool:
+        """Read the options of a row; whether nothing was said of them that its caller wants to hear. last: the last
+        option of each name."""
+        findings = reading.findings
+        told_before, first = findings.told, len(findings)
+        if isinstance(row, Row):
+            reading.row(row, last[row.name])
+        elif own := {name: last[name] for name in row.names if name in last}:
+            row.read(reading, own)
+        return findings.told == told_before or not (
+            findings.is_full or any(map(self._matters, findings.after(first))))
+
+    def _keep(self, dialect: Dialect, key: tuple[object, ...]) -> None:
+        if len(str(key)) <= _LONGEST:
+            if self._count >= self._most:
                 self._seen.clear()
-            self._seen.add(key)
+                self._count = 0
+            self._seen.setdefault(dialect, set()).add(key)
+            self._count += 1
+
+
+def _all_values(options: Iterable[Option]) -> dict[str, object]:
+    """Option -> its values, in their order."""
+    values: dict[str, tuple[str | None, ...]] = {}
+    for option in options:
+        values[option.name] = (*values.get(option.name, ()), option.value)
+    return dict(values)
 
 
 class Reading:

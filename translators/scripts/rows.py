@@ -232,13 +232,30 @@ class Dialect:
         return {name: number for number, row in enumerate(self.rows) for name in row.names}
 
     @cached_property
-    def looked_at(self) -> dict[str, list[int]]:
-        """Option -> places of the rows of other options that look at it too."""
-        looked_at: dict[str, list[int]] = {}
+    def alone(self) -> dict[str, int]:
+        """Option -> place of its row, of those whose row looks at nothing else and takes some values only."""
+        return {row.name: number for number, row in enumerate(self.rows)
+                if isinstance(row, Row) and row.place and row.grammar is not TEXT}
+
+    @cached_property
+    def of_any_text(self) -> dict[str, int]:
+        """The same of those whose row takes any value but an empty one."""
+        return {row.name: number for number, row in enumerate(self.rows)
+                if isinstance(row, Row) and row.place and row.grammar is TEXT}
+
+    @cached_property
+    def together(self) -> dict[str, list[int]]:
+        """Option -> places of the rows that look at it and at others."""
+        together: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            for name in row.beside if isinstance(row, Special) else ():
-                looked_at.setdefault(name, []).append(number)
-        return looked_at
+            for name in self.looked_at[number] if isinstance(row, Special) else ():
+                together.setdefault(name, []).append(number)
+        return together
+
+    @cached_property
+    def looked_at(self) -> list[tuple[str, ...]]:
+        """Of each row the options that it looks at."""
+        return [(*row.names, *row.beside) if isinstance(row, Special) else row.names for row in self.rows]
 
     @cached_property
     def file_names(self) -> Grammar:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Final, cast
 
 __all__ = ["Judge", "Refusal", "at_least", "bounded", "judge_of", "one_word"]
 
@@ -50,17 +50,16 @@ class Judge:
     def refusals(self, options: Iterable[tuple[str, str | None]], *, partial: bool = False) -> list[Refusal]:
         """What is refused of the options of a job; None stands for no value. partial: there are more options than
         these, so that nothing is said of what is missing or does not go together."""
-        refused: list[Refusal] = []
-        reasons: dict[str, str] = {}
-        values = self.values
-        for name, value in options:
-            reasons[name] = value or ""
-            if value is not None and name in values and (why := values[name](value)):
-                refused.append(Refusal(name, why))
+        listed, values = [*options], self.values
+        refused = [Refusal(name, why) for name, value in listed
+                   if name in values and value is not None and (why := values[name](value))]
         if partial:
             return refused
-        refused += self.together(reasons)
-        refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in reasons]
+        last = dict(listed)
+        if None in last.values():
+            last |= {name: "" for name, value in last.items() if value is None}
+        refused += self.together(cast("dict[str, str]", last))
+        refused += [Refusal(name, why, missing=True) for name, why in self.needed.items() if name not in last]
         return refused
 
 
