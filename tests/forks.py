@@ -361,10 +361,18 @@ def _number(connection: socket.socket) -> int:
 # --- the server ----------------------------------------------------------------------------------------------------
 
 class _Server:
-    """Forks until its standard input ends; ``serve`` comes back in each of the processes that it forks."""
+    """Forks until its standard input ends; ``serve`` comes back in each of the processes that it forks.
+
+    The input ends with the last process that holds the other end. Where the process that started the server can be
+    watched, the server also ends with that one, and kills what it has forked: a run of the tests that is killed may
+    leave copies of itself that hold the other end for ever.
+    """
 
     def __init__(self, listening: socket.socket) -> None:
         self.listening = listening
+        self.starter: int | None = None
+        with suppress(AttributeError, OSError):     # other systems than Linux
+            self.starter = os.pidfd_open(os.getppid())
         _own_address.append(listening.getsockname())
         self.running: dict[int, socket.socket] = {}
         self.answer: Answer | None = None       # of the stand-in that was asked last
@@ -372,7 +380,7 @@ class _Server:
         self.woken, self.wake = os.pipe()
         for end in (self.woken, self.wake):
             os.set_blocking(end, False)
-        for one in (listening, 0, self.woken):
+        for one in (listening, 0, self.woken, *(() if self.starter is None else (self.starter,))):
             self.waiting.register(one, selectors.EVENT_READ)
 
     def serve(self) -> list[str]:
@@ -382,6 +390,10 @@ class _Server:
         while True:
             for key, _ in self.waiting.select():
                 if key.fileobj == 0:
+                    os._exit(0)
+                elif key.fileobj == self.starter:
+                    for pid in self.running:
+                        os.kill(pid, signal.SIGKILL)
                     os._exit(0)
                 elif key.fileobj == self.woken:
                     os.read(self.woken, 4096)
@@ -458,7 +470,7 @@ class _Server:
         self.waiting.close()
         for one in (self.listening, connection, *self.running.values()):
             one.close()
-        for end in (self.woken, self.wake):
+        for end in (self.woken, self.wake, *(() if self.starter is None else (self.starter,))):
             os.close(end)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)

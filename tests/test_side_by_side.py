@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from _pytest.assertion import rewrite
 
 from tests.side_by_side import Shares, rewrite_ahead
 
+ROOT = Path(__file__).parents[1]
 TESTS = '''
 import os, signal, warnings
 import pytest
@@ -88,7 +91,7 @@ def run(folder: Path, *options: str) -> tuple[int, str, list[str]]:
     notes.touch()
     done = subprocess.run([sys.executable, "-m", "pytest", "-p", "tests.side_by_side", "-p", "no:cacheprovider",
                            "--rootdir", str(folder), *options, str(folder / "test_some.py")], text=True, timeout=120,
-                          capture_output=True, cwd=Path(__file__).parents[1], env={
+                          capture_output=True, cwd=ROOT, env={
                               "PATH": "/usr/bin:/bin", "NOTES": str(notes), "TMPDIR": str(folder)})
     return done.returncode, done.stdout + done.stderr, notes.read_text().splitlines()
 
@@ -110,3 +113,39 @@ def test_what_they_tell(tmp_path: Path) -> None:
 def test_it_stops_at_a_failure(tmp_path: Path) -> None:
     status, out, _ = run(tmp_path, "--processes", "2", "-x", "-q", "-k", "wrong or each")
     assert status == 1 and "stopping after 1 failures" in out and "1 failed" in out
+
+
+KILLED = """
+import os, signal
+from tests import forks
+with open(os.devnull, "rb") as null:
+    command = forks.Forked(["module", "tests.test_side_by_side"], os.getcwd(), {}, [null.fileno(), 1, 1])
+if os.fork():
+    print("run", os.getpid(), flush=True)
+else:
+    print("copy", os.getpid(), flush=True)
+signal.pause()
+"""
+
+
+def main() -> None:
+    """Be a command, which ends when it is killed."""
+    print(f"server {os.getppid()}\ncommand {os.getpid()}", flush=True)
+    signal.pause()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes can't be watched on this system")
+def test_the_server_of_a_run_that_is_killed_ends(tmp_path: Path) -> None:
+    """With what it has forked, though a copy of the run goes on, which holds all that the run held."""
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+                          env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}) as run:
+        assert run.stdout is not None
+        pids = {name: int(pid) for name, pid in (next(run.stdout).split() for _ in range(4))}
+        watched = [os.pidfd_open(pids[name]) for name in ("server", "command")]
+        run.kill()
+        try:
+            for one in watched:
+                assert select.select([one], [], [], 60)[0] == [one]
+                os.close(one)
+        finally:
+            os.kill(pids["copy"], signal.SIGKILL)

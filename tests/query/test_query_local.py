@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from sssjob.errors import QueryError
+from sssjob.query import query_stream
 from sssjob.query._child import analyse, evaluate_10, evaluate_31
 from sssjob.query._results import Places, Result
 from sssjob.query._stream import combined, plain
 from sssjob.query._text import check, linear, needs_31, tokens
 from tests.cases import Cases
+from tests.forks import fork_queries
 
 JOBS = b"""<JobGroup x="g"><Id>g</Id><JobDefaults><Project>d</Project></JobDefaults>
 <Job x="1"><Id>1</Id><User>ann</User><Processors>4</Processors><Requested><Memory units="GB">2</Memory>
@@ -241,17 +244,15 @@ def test_ordinary_queries_are_plain(query: str) -> None:
 @pytest.mark.parametrize(("query", "texts"), [
     ("//*[@op='GE']", ["512"]), ("//@x", ["1", "2", "3"]), ("//Nothing", []), ("//Id", ["1", "2", "t", "k", "3"]),
 ])
-def test_what_stands_around_the_jobs_is_left_out(query: str, texts: list[str]) -> None:
-    from sssjob.query import query_stream
-
+def test_what_stands_around_the_jobs_is_left_out(
+        query: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fork_queries(monkeypatch)
     assert [r.text() for r in query_stream(query, JOBS)] == texts
 
 
 @pytest.mark.parametrize("query", ["sum(//Job/@x) div 2", "//Job[@x][User][position() mod 2 = 1]",
                                    "max(//Job/(if (@x = '1') then 1 else 'a'))"])
-def test_nothing_is_given_before_a_refusal(query: str) -> None:
-    from sssjob.errors import QueryError
-    from sssjob.query import query_stream
-
+def test_nothing_is_given_before_a_refusal(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork_queries(monkeypatch)
     with pytest.raises(QueryError):
         next(query_stream(query, JOBS))

@@ -39,7 +39,7 @@ from tests.fakes import lab, sge, slurm
 
 __all__ = ["ARRAY", "CONFIG", "GROUP", "HOOK", "RETRY", "main", "prepared", "sweep", "truth"]
 
-_LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 2      # the short sweeps run beside each other
+_LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 1      # the short sweeps run beside each other
 _FAKES = {"slurm": slurm, "sge": sge}
 _TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
 _IMPORTED = (batch, _sge_module, _slurm_module)

@@ -26,7 +26,7 @@ KINDS = [("slurm", "submit"), ("sge", "submit"), ("local", "submit"), ("slurm", 
 #: the long sweep has them all.
 STRIDES = {"submit": {"slurm": 2579, "sge": 2609, "local": 4547}, "run": {"slurm": 4877, "local": 4919},
            "retry": {"slurm": 3571, "local": 3643}, "array": {"slurm": 2237, "sge": 2251},
-           "route": {"slurm": 1931}, "reroute": {"slurm": 5179}, "parts": {"slurm": 2203}}
+           "route": {"slurm": 3862}, "reroute": {"slurm": 5179}, "parts": {"slurm": 4406}}
 ENDS = [["one", "failed", 3], ["two", "done", 0]]
 KEYS = [f"{number}.{on_end.hook_of(kill_sweep.HOOK).id}" for number in (1, 2)]
 BACK = [["kept", "kept\n"], ["moved", "moved\n"]]
