@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
+from sssjob.request.in_all import asked_in_all
 from sssjob.run.rows import Row
 
 if TYPE_CHECKING:
-    from sssjob.document.model import Job
     from sssjob.run.journal import Journal
     from sssjob.run.standing import Running
 
@@ -198,20 +198,10 @@ def details_of(job: Running) -> Details:
              or asked.value("Queue") or _requested(asked, "Queue"))
     counts = _seen(job, "node_count")
     nodes = _number(_delivered(own, "NodeCount") or (sum(counts) if len(counts) == len(job.seen) else 0)
-                    or _nodes_requested(asked))
+                    or asked_in_all(asked, "NodeCount", bare=True))
     return Details(None if queue is None else str(queue), _number(own.value("SubmitTime")),
                    _number(own.value("StartTime")), _number(own.value("EndTime")),
                    None if nodes is None else int(nodes))
-
-
-def _nodes_requested(job: Job) -> str | int | None:
-    """The nodes that a job asks for; they may follow from how the tasks of its groups are spread."""
-    if not job.task_groups:
-        return _requested(job, "NodeCount")
-    from sssjob.request import request_of
-
-    total = request_of(job, bare=True).totals.nodes
-    return None if total is None else int(total.value)
 
 
 def _seen(job: Running, key: str) -> list[Any]:
