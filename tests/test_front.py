@@ -21,7 +21,7 @@ from sssjob import Delivered, Document, Findings, Job, JobDefaults, JobGroup, Pr
 from sssjob.accounting.privacy import PrivacyError
 from sssjob.accounting.rates import RatesError
 from sssjob.conversion.site import SiteError
-from sssjob.document.accessors import Consumable
+from sssjob.document.kinds import Consumable
 from sssjob.errors import AccessError, SSSJobError
 from sssjob.limits import LIMITS, Limits
 from sssjob.serve.operations import RequestError

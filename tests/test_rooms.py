@@ -58,10 +58,6 @@ EXCEPTIONS: Final = {
 
 #: Imports inside functions that close a circle of modules: (module, module). None may be added, as with the exceptions.
 ARROWS_BACK: Final = {
-    ("sssjob.document.element", "sssjob.document._by_hand"),
-    ("sssjob.document.element", "sssjob.document._sentences"),
-    ("sssjob.document.element", "sssjob.document.accessors"),
-    ("sssjob.document.element", "sssjob.document.model"),
     ("sssjob.document.element", "sssjob.xml._twin_dicts"),
     ("sssjob.document.model", "sssjob.xml._twin_dicts"),
     ("sssjob.translators.scripts.body", "sssjob.translators.scripts.submitting"),

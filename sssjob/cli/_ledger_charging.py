@@ -148,7 +148,7 @@ def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: s
     from sssjob.translators.registry import get
 
     reader = get(source)
-    read_options = options_of(reader, options)
+    read_options = options_of(reader.name, options)
     rates = load(session, rates_file)
     if rates is None:
         return 1

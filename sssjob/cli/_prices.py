@@ -24,14 +24,13 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
-from sssjob.conversion.converting import Options
+from sssjob.conversion.converting import AUTO, Options
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Locator, Policy, escape
 
 if TYPE_CHECKING:
     from sssjob.accounting.pricing import Quotation
     from sssjob.document.model import Document, Job
-    from sssjob.translators.base import Translator
     from sssjob.translators.records.base import Counts
 
 
@@ -79,13 +78,17 @@ def quoted(quotation: Quotation, rates: RateSet, start: int | None = None) -> tu
     return price, False
 
 
-def options_of(reader: Translator, items: Sequence[str]) -> Options:
+def options_of(source: str, items: Sequence[str]) -> Options:
     """The values of ``--option``. UsageError for one that a format of logs does not have: such a format asks for all
-    of its options when it is opened. Of other formats they are to be checked when the document is read."""
+    of its options when it is opened. Of other formats, and of ``auto``, they are to be checked when it is read."""
     from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
+    from sssjob.translators.registry import get
 
     options = Options(pairs(items, "--option"))
+    if source == AUTO:
+        return options
+    reader = get(source)
     if isinstance(reader, RecordTranslator) and reader.stream is not None:
         reader.stream(io.BytesIO(), ReadContext("-", Findings("-"), options=options.view({})))
         options.check(reader.name)

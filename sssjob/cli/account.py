@@ -17,10 +17,10 @@ from sssjob.cli._complete import files, formats
 from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, say, width
 from sssjob.cli._jobs import jobs_of
-from sssjob.cli._options import Session, bounded, common, format_option, pairs, zone_of
+from sssjob.cli._options import Session, bounded, common, format_option, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
-from sssjob.conversion.converting import AUTO, Options
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -40,8 +40,8 @@ _EVERY: Final = ("hour", "day", "week", "month", "year")
 
 @click.command("account")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, shell_complete=files)
-@click.option("-f", "--from", "source", metavar="FORMAT", default="sss", shell_complete=formats,
-              help="Format of FILE: sss (default), sacct, pbs-acct, sge-acct ...; auto: recognise that of each.")
+@click.option("-f", "--from", "source", metavar="FORMAT", default=AUTO, shell_complete=formats,
+              help="Format of FILE: sacct, pbs-acct, sss ... (default: auto, the one that is recognised of each).")
 @format_option
 @click.option("--by", "by", multiple=True, metavar="PROPERTY",
               help="Add up by this property; may repeat (default: Project). --by '' adds up all jobs.")
@@ -82,11 +82,10 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     from sssjob.cli._prices import hinted, load, nothing_taken, options_of
     from sssjob.translators.records.base import Counts
     from sssjob.translators.records.sums import Summary
-    from sssjob.translators.registry import get
 
     names = logs_of(names)
     once([*names, *filter(None, (rates_file, privacy_file, capacity_file))])
-    read_options = Options(pairs(options, "--option")) if source == AUTO else options_of(get(source), options)
+    read_options = options_of(source, options)
     rates = load(session, rates_file) if rates_file else None
     if rates_file and rates is None:
         return 1

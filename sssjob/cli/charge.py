@@ -89,7 +89,7 @@ def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str],
     from sssjob.translators.registry import get
 
     reader = get(source)
-    read_options = options_of(reader, options)
+    read_options = options_of(reader.name, options)
     loaded = {name: load(session, path) for name, path in paths.items()}
     rates = {name: table for name, table in loaded.items() if table is not None}
     if len(rates) < len(loaded):

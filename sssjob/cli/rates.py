@@ -11,10 +11,10 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._jobs import jobs_of
-from sssjob.cli._options import Session, bounded, common, format_option, pairs, reading
+from sssjob.cli._options import Session, bounded, common, format_option, reading
 from sssjob.cli._prices import hinted, load, nothing_taken, options_of
 from sssjob.cli._tables import table
-from sssjob.conversion.converting import AUTO, Options
+from sssjob.conversion.converting import AUTO
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -46,7 +46,6 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
     """
     from sssjob.accounting.doubts import RateUse, doubts
     from sssjob.translators.records.sums import Summary
-    from sssjob.translators.registry import get
 
     logs = logs_of(logs)
     once([rates_file, *logs])
@@ -61,8 +60,7 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
             say(f"{escape(rates_file)}: {count} rate{'s' * (count != 1)}, none of them doubtful")
         return 1 if rate_doubts else session.status()
     usage = RateUse(rates)
-    read_options = Options(pairs(options, "--option")) if session.source == AUTO else \
-        options_of(get(session.source), options)
+    read_options = options_of(session.source, options)
     read: list[Counts] = []
     for name in logs:
         with session.tolerant(name), bounded(name), hinted(session, name, session.source):

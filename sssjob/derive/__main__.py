@@ -13,6 +13,7 @@ def generated() -> Iterator[tuple[str, Callable[[], str]]]:
     """(path below the root, generator) of every generated file."""
     from sssjob.derive import accessors, conformance, coverage, jsonschema, options, reference, xsd
 
+    yield "sssjob/document/kinds.py", accessors.kinds
     yield "sssjob/document/accessors.py", accessors.accessors
     yield "schemas/sssjob-3.1.0.xsd", xsd.xsd
     yield "schemas/sssjob-3.1.0-assertions.xsd", xsd.xsd11

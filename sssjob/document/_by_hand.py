@@ -14,11 +14,12 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from os import PathLike, fspath
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sssjob.document import lexical
 from sssjob.document._sentences import Condition
-from sssjob.document.element import Container, Given, Property, Value, new_property
+from sssjob.document.kinds import new_property
+from sssjob.document.leaf import Given, Property, Value
 from sssjob.document.lexical import LexicalError
 from sssjob.document.states import STATES, job_state
 from sssjob.document.units import UNITS, byte_factor
@@ -37,6 +38,9 @@ from sssjob.document.vocabulary import (
 from sssjob.errors import PropertyError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS
+
+if TYPE_CHECKING:
+    from sssjob.document.element import Container
 
 #: An amount and its unit in one text; a unit that holds digits stands behind a blank, for 0x10 has none.
 _WITH_UNIT: Final = re.compile(

@@ -1,25 +1,15 @@
-"""Conditions and amounts as Python says them: ``ge(8) & le(16)``, ``job.requested.memory >= "2 GB"``.
+"""Conditions as Python says them: ``ge(8) & le(16)``.
 
 A ``Condition`` is what a property of Requested is set to: each of its terms becomes a property with ``op``, ``conj``
-and ``group`` (sections 8.1, 10.2). Comparing an amount asks for the amount alone, whatever its op.
+and ``group`` (sections 8.1, 10.2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
-from typing import Final
 
-from sssjob.document.element import Given, Property
-from sssjob.document.lexical import LexicalError
-from sssjob.document.units import byte_factor
-from sssjob.document.vocabulary import ELEMENTS
+from sssjob.document.leaf import Given
 from sssjob.errors import UsageError
-
-#: Names of amounts -> the unit in which they count without one.
-_UNITS: Final = {e.name: e.unit for e in ELEMENTS if e.unit is not None}
-Amount = int | float | Decimal | Fraction | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,42 +103,3 @@ def ge(value: Given) -> Condition:
 def matching(pattern: str) -> Condition:
     """What a pattern matches."""
     return Condition((Comparison("Match", pattern),))
-
-
-# --- comparing ----------------------------------------------------------------------------------------------------
-
-def compared(mine: Property, other: object) -> tuple[Fraction, Fraction] | None:
-    """Both amounts in one unit; None where the other is no amount. Raises UsageError where the units do not agree.
-
-    A number without unit counts in the unit that the property has without one (Memory: MB)."""
-    if isinstance(other, Property):
-        theirs = amount_of(other.tag, other.value, other.attributes.get("units"))
-    else:
-        theirs = amount_of(mine.tag, other, None)
-    own = amount_of(mine.tag, mine.value, mine.attributes.get("units"))
-    if own is None or theirs is None:
-        return None
-    if own[1] != theirs[1] and isinstance(other, Property | str) and None not in (own[1], theirs[1]):
-        raise UsageError(f"{mine.tag} in {own[1]} cannot be compared with {theirs[1]}")
-    return own[0], theirs[0]
-
-
-def amount_of(tag: str, value: object, units: str | None) -> tuple[Fraction, str | None] | None:
-    """(amount, unit) with bytes as the unit of all that has one of theirs; None for what is no amount."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction | str):
-        return None
-    try:
-        if isinstance(value, str):
-            number, _, rest = value.strip().partition(" ")
-            if not rest:
-                digits = len(number.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-                number, rest = number[:digits], number[digits:]
-            value, units = Decimal(number), rest.strip() or units
-        amount = Fraction(value) if not isinstance(value, float) else Fraction(repr(value))
-    except (ArithmeticError, ValueError):
-        return None
-    unit = units or _UNITS.get(tag)
-    try:
-        return (amount * byte_factor(unit), "B") if unit is not None else (amount, None)
-    except LexicalError:
-        return amount, unit

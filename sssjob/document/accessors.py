@@ -2,210 +2,23 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
-from sssjob.document.element import (
-    Amount,
-    Container,
-    Many,
-    One,
-    PropertiesOf,
-    Property,
-    PropertyOf,
-    TextAttribute,
-    TypedAttribute,
+from sssjob.document.element import Container, Many, One, PropertiesOf, PropertyOf
+from sssjob.document.kinds import (
+    Charge,
+    Consumable,
+    Dependency,
+    ErrorFile,
+    Extension,
+    Feature,
+    InputFile,
+    NodeProperty,
+    NotificationList,
+    OutputFile,
+    Resource,
+    ResourceLimit,
+    TaskDistribution,
+    Variable,
 )
-
-
-def _true(text: str) -> bool:
-    return text == "true"
-
-
-class Consumable(Amount):
-    """A consumable resource (section 5.1, Consumable Resources)."""
-
-    __slots__ = ()
-
-    context = TextAttribute("context", "Available")
-    """Sense in which the resource is meant."""
-    units = TextAttribute("units")
-    """Unit of measure (Appendix A for bytes)."""
-    metric = TextAttribute("metric")
-    """Kind of measurement; in Requested also PerNode, PerChunk, PerProcessor, PerSlot, PerGPU."""
-    duration = TypedAttribute("duration", int)
-    """Seconds in use, where not the job's duration."""
-    consumption_rate = TypedAttribute("consumptionRate", Decimal, Decimal(1))
-    """Average fraction used over the duration."""
-    dynamic = TypedAttribute("dynamic", _true, False)
-    """Whether the allocation may grow or shrink."""
-
-
-class Charge(Amount):
-    """Amount charged; no units: site credits. Section 5.1 Table 2."""
-
-    __slots__ = ()
-
-    units = TextAttribute("units")
-    """Currency, as in the published example."""
-
-
-class Feature(Property):
-    """A named feature of a node. Section 5.1 Feature Element."""
-
-    __slots__ = ()
-
-    aggregation = TextAttribute("aggregation")
-    """Several values in one expression."""
-    delimiter = TextAttribute("delimiter", ",")
-    """What parts the members of a List."""
-
-
-class NodeProperty(Property):
-    """A node. Section 5.1 Node Element."""
-
-    __slots__ = ()
-
-    aggregation = TextAttribute("aggregation")
-    """Several nodes in one expression."""
-    delimiter = TextAttribute("delimiter", ",")
-    """What parts the members of a List."""
-    count = TypedAttribute("count", int, 1)
-    """Instances of each of the named nodes."""
-
-
-class OutputFile(Property):
-    """File of the output stream; empty: chosen by the queuing system. Section 5.1 OutputFile Element."""
-
-    __slots__ = ()
-
-    redirect_list = TextAttribute("redirectList")
-    """How the stream is redirected."""
-
-
-class ErrorFile(Property):
-    """File of the error stream; empty: chosen by the queuing system. Section 5.1 ErrorFile Element."""
-
-    __slots__ = ()
-
-    redirect_list = TextAttribute("redirectList")
-    """How the stream is redirected."""
-
-
-class InputFile(Property):
-    """File of the input stream. Section 5.1 InputFile Element."""
-
-    __slots__ = ()
-
-    redirect_list = TextAttribute("redirectList")
-    """How the stream is redirected."""
-
-
-class NotificationList(Property):
-    """Comma list of JobStart, JobEnd, All, None. Section 5.1 NotificationList Element."""
-
-    __slots__ = ()
-
-    uri = TextAttribute("uri")
-    """Where to: [scheme://]authority, by default a mail address."""
-
-
-class ResourceLimit(Property):
-    """The value of a named limit. Section 5.1 ResourceLimit Element."""
-
-    __slots__ = ()
-
-    name = TextAttribute("name")
-    """Which limit."""
-    type = TextAttribute("type")
-    """Which of the two limits; absent: both."""
-
-
-class TaskDistribution(Property):
-    """How tasks are mapped to nodes. Section 5.1 TaskDistribution Element."""
-
-    __slots__ = ()
-
-    type = TextAttribute("type")
-    """Kind of mapping."""
-
-
-class Dependency(Property):
-    """The job that this one depends on. Section 5.1 Dependency Element."""
-
-    __slots__ = ()
-
-    condition = TextAttribute("condition", "OnSuccess")
-    """When this job may run."""
-    code = TypedAttribute("code", int)
-    """Exit code that triggers, with OnExit."""
-    designator = TextAttribute("designator", "JobId")
-    """The property that names the other job."""
-
-
-class Resource(Amount):
-    """A consumable resource that has no name of its own. Section 5.1 Resource Element."""
-
-    __slots__ = ()
-
-    name = TextAttribute("name")
-    """Kind of resource."""
-    type = TextAttribute("type")
-    """What distinguishes it within its name."""
-    context = TextAttribute("context", "Available")
-    """Sense in which the resource is meant."""
-    units = TextAttribute("units")
-    """Unit of measure (Appendix A for bytes)."""
-    metric = TextAttribute("metric")
-    """Kind of measurement; in Requested also PerNode, PerChunk, PerProcessor, PerSlot, PerGPU."""
-    duration = TypedAttribute("duration", int)
-    """Seconds in use, where not the job's duration."""
-    consumption_rate = TypedAttribute("consumptionRate", Decimal, Decimal(1))
-    """Average fraction used over the duration."""
-    dynamic = TypedAttribute("dynamic", _true, False)
-    """Whether the allocation may grow or shrink."""
-
-
-class Extension(Property):
-    """A property that this vocabulary has no name for. Section 5.1 Extension Element."""
-
-    __slots__ = ()
-
-    name = TextAttribute("name")
-    """Name of the property."""
-    type = TextAttribute("type")
-    """What distinguishes it within its name."""
-
-
-class Variable(Property):
-    """Value of an environment variable, verbatim. Section 5.1 Variable Element."""
-
-    __slots__ = ()
-
-    name = TextAttribute("name")
-    """Name of the variable."""
-
-
-#: Name of a property -> its class; all others are plain properties.
-CLASSES: dict[str, type[Property]] = {
-    "Charge": Charge,
-    "Feature": Feature,
-    "Node": NodeProperty,
-    "OutputFile": OutputFile,
-    "ErrorFile": ErrorFile,
-    "InputFile": InputFile,
-    "NotificationList": NotificationList,
-    "ResourceLimit": ResourceLimit,
-    "TaskDistribution": TaskDistribution,
-    "Dependency": Dependency,
-    "Disk": Consumable,
-    "Memory": Consumable,
-    "Network": Consumable,
-    "Processors": Consumable,
-    "Swap": Consumable,
-    "Resource": Resource,
-    "Extension": Extension,
-    "Variable": Variable,
-}
 
 
 class SlotAccessors(Container):

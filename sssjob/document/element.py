@@ -1,276 +1,26 @@
-"""What every part of a job object is made of: properties, containers, and what was not understood.
+"""What job objects are made of beside properties: containers, what was not understood, and typed access to properties.
 
-A ``Property`` is an immutable leaf, shared between all places where the same text stands; a ``Container`` keeps its
-items in document order, because order is data here (conj, group, redirect lists). ``Raw`` holds an element of another
-vocabulary whole, so that it comes back on writing.
+A ``Container`` keeps its items in document order, because order is data here (conj, group, redirect lists). ``Raw``
+holds an element of another vocabulary whole, so that it comes back on writing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from decimal import Decimal
-from operator import attrgetter, eq, ge, gt, le, lt
-from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, overload
 
+from sssjob.document.kinds import new_property
+from sssjob.document.leaf import NO_ATTRIBUTES, Accessor, Given, P, Property, T, Value, property_of, text_of
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
     from sssjob.document._sentences import Condition
 
 __all__ = [
-    "Accessor", "Amount", "Container", "Given", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf", "Raw",
-    "TextAttribute", "TypedAttribute", "Value", "new_property", "property_of",
-    "text_of",
+    "NO_ATTRIBUTES", "Accessor", "Container", "Given", "Item", "Many", "One", "PropertiesOf", "Property", "PropertyOf",
+    "Raw", "Value", "new_property", "property_of", "text_of",
 ]
-
-Value = str | int | Decimal | bool
-#: What a property can be made of by hand; ``Container.add`` says what becomes of each.
-Given = Value | float | datetime | timedelta | PathLike[str]
-T = TypeVar("T")
-P = TypeVar("P", bound="Property")
-
-
-class _Doc:
-    """The ``__doc__`` of an accessor: of the class its own text, of an instance what ``describe`` makes of it."""
-
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def __get__(self, obj: Accessor | None, owner: type) -> str | None:
-        return self.text if obj is None else obj.describe()
-
-
-class Accessor:
-    """What the accessors of properties and attributes have in common: they know where they stand, for ``help()``."""
-
-    owner: str = ""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        type.__setattr__(cls, "__doc__", _Doc(cls.__doc__))
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.owner, self.__name__ = owner.__name__, name
-
-    def describe(self) -> str:
-        """What the vocabulary says: text, type, unit and section."""
-        raise NotImplementedError
-
-
-class _AttributeAccessor(Accessor):
-    """Of an attribute of a property."""
-
-    name: str
-
-    def describe(self) -> str:
-        """What the vocabulary says of the attribute."""
-        from sssjob.document._describing import attribute_text
-
-        return attribute_text(self.owner, self.name)
-
-
-class _PropertyAccessor(Accessor):
-    """Of a property of a container."""
-
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-
-    def describe(self) -> str:
-        """What the vocabulary says of the property."""
-        from sssjob.document._describing import property_text
-
-        return property_text(self.owner, self.tag)
-
-    def __delete__(self, obj: Container) -> None:
-        obj.put(self.tag, None)
-
-
-class TextAttribute(_AttributeAccessor):
-    """Accessor of an attribute of type String: its text, or the default of the specification, or None."""
-
-    def __init__(self, name: str, default: str | None = None) -> None:
-        self.name = name
-        self.default = default
-
-    @overload
-    def __get__(self, obj: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, obj: Property, owner: type) -> str | None: ...
-    def __get__(self, obj: Property | None, owner: type) -> Self | str | None:
-        return self if obj is None else obj.attributes.get(self.name, self.default)
-
-
-class TypedAttribute(_AttributeAccessor, Generic[T]):
-    """Accessor of an attribute of another type: read from its text, or the default, or None.
-
-    Raises ValueError when the text of a property made by hand is not of the type."""
-
-    def __init__(self, name: str, read: Callable[[str], T], default: T | None = None) -> None:
-        self.name = name
-        self.read = read
-        self.default = default
-
-    @overload
-    def __get__(self, obj: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, obj: Property, owner: type) -> T | None: ...
-    def __get__(self, obj: Property | None, owner: type) -> Self | T | None:
-        if obj is None:
-            return self
-        text = obj.attributes.get(self.name)
-        return self.default if text is None else self.read(text)
-
-
-class _Nothing(dict[str, str]):
-    """No attributes, which nothing can be added to, for all properties without any share them."""
-
-    def __setitem__(self, name: str, text: str) -> None:
-        raise TypeError(f"attributes cannot be changed in place: replace({name}={text!r:.40}) makes another property")
-
-
-#: Shared by all properties without attributes.
-NO_ATTRIBUTES: dict[str, str] = _Nothing()
-
-
-class _Leaf:
-    """The slots of a property, which can be set here."""
-
-    __slots__ = ("attributes", "spelling", "tag", "value")
-    tag: str
-    value: Value
-    attributes: dict[str, str]
-    spelling: str | None
-
-
-class Property(_Leaf):
-    """A leaf: ``tag`` (the name of 3.1.0), typed ``value``, ``attributes`` as canonical text, and the ``spelling``
-    it was read under where that is another one. It cannot be changed: make a new one with ``replace``."""
-
-    __slots__ = ()
-
-    op = TextAttribute("op", "EQ")
-    conj = TextAttribute("conj", "And")
-    group = TypedAttribute("group", int, 0)
-    preference = TypedAttribute("preference", int)
-    performance_factor = TypedAttribute("performanceFactor", Decimal)
-    awareness_policy = TextAttribute("awarenessPolicy")
-
-    def __init__(self, tag: str, value: Value, attributes: dict[str, str] = NO_ATTRIBUTES,
-                 spelling: str | None = None) -> None:
-        _set_tag(self, tag)
-        _set_value(self, value)
-        _set_attributes(self, attributes)
-        _set_spelling(self, spelling)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Refuse it, with AttributeError: the object may stand in many jobs."""
-        raise AttributeError(
-            f"a property is a value, which may stand in many jobs, so its {name} cannot be set: give the job another "
-            f"{self.tag}, as job.{_python_name(self.tag)} = {value!r:.40}, or what replace() makes of this one")
-
-    def __delattr__(self, name: str) -> None:
-        """Refuse it, as setting is refused."""
-        raise AttributeError(f"a property is a value, which may stand in many jobs, so its {name} cannot be deleted: "
-                             "replace() makes another one")
-
-    def replace(self, value: Value | None = None, **attributes: str | None) -> Self:
-        """A copy with another value or other attributes (XML spelling; None takes one away)."""
-        merged = {**self.attributes, **attributes}
-        kept = {k: v for k, v in merged.items() if v is not None}
-        return type(self)(self.tag, self.value if value is None else value, kept or NO_ATTRIBUTES, self.spelling)
-
-    def get(self, attribute: str, default: str | None = None) -> str | None:
-        """The text of an attribute (XML spelling), or the default."""
-        return self.attributes.get(attribute, default)
-
-    @property
-    def text(self) -> str:
-        """The value as the strict writer spells it."""
-        return text_of(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Property):
-            return NotImplemented
-        return (self.tag == other.tag and self.value == other.value and type(self.value) is type(other.value)
-                and self.attributes == other.attributes)
-
-    def __hash__(self) -> int:
-        return hash((self.tag, self.value))
-
-    def __repr__(self) -> str:
-        more = "".join(f", {k}={v!r}" for k, v in self.attributes.items())
-        return f"{type(self).__name__}({self.tag!r}, {self.value!r}{more})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tag, self.value, self.attributes, self.spelling)
-
-
-def text_of(value: Value) -> str:
-    """A value of a property as the strict writer spells it."""
-    if type(value) is str:
-        return value
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
-
-
-#: What sets the slots of a property that is made; nothing else does.
-_set_tag, _set_value, _set_attributes, _set_spelling = (
-    getattr(Property, name).__set__ for name in ("tag", "value", "attributes", "spelling"))
-_new: Final = object.__new__
-
-
-def property_of(kind: type[P], tag: str, value: Value, attributes: dict[str, str]) -> P:
-    """What ``kind(tag, value, attributes)`` is, in half of the time: its slots are set before it is a value."""
-    leaf: Any = _new(_Leaf)
-    leaf.tag, leaf.value, leaf.attributes, leaf.spelling = tag, value, attributes, None
-    leaf.__class__ = kind
-    leaf_of_kind: P = leaf
-    return leaf_of_kind
-
-
-def _python_name(tag: str) -> str:
-    """The name of a property in Python."""
-    from sssjob.document.vocabulary import python_name
-
-    return python_name(tag)
-
-
-class Amount(Property):
-    """A property that counts something: it compares with numbers and texts (``"2 GB"``) by its amount, whatever its op.
-
-    A number without unit counts in the unit that the property has without one (Memory: MB). Comparing for equality
-    with another Property looks at everything, as of all properties. Raises UsageError where units do not agree.
-    """
-
-    __slots__ = ()
-
-    def _compared(self, other: object, sign: Callable[[Any, Any], bool]) -> bool:
-        from sssjob.document._sentences import compared
-
-        both = compared(self, other)
-        return NotImplemented if both is None else sign(*both)
-
-    def __lt__(self, other: object) -> bool:
-        return self._compared(other, lt)
-
-    def __le__(self, other: object) -> bool:
-        return self._compared(other, le)
-
-    def __gt__(self, other: object) -> bool:
-        return self._compared(other, gt)
-
-    def __ge__(self, other: object) -> bool:
-        return self._compared(other, ge)
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) if isinstance(other, Property) else self._compared(other, eq)
-
-    __hash__ = Property.__hash__
 
 
 class Raw:
@@ -376,17 +126,16 @@ class Container:
     # -- as Python objects
     def to_dict(self) -> dict[str, Any]:
         """This container as its JSON twin in dicts and lists, under its name: ``{"Job": {"Id": "1"}}``."""
-        from sssjob.document.model import Document
         from sssjob.xml._twin_dicts import dict_of
 
-        return dict_of(Document(self))
+        return dict_of(self)
 
     @classmethod
     def from_dict(cls, twin: Mapping[str, Any]) -> Self:
         """The container of such a dict. Raises RejectedError with what is wrong, UsageError for another container."""
         from sssjob.xml._twin_dicts import container_of
 
-        return container_of(cls, twin)  # type: ignore[return-value]
+        return container_of(cls, twin)
 
     # -- changing: what is given is converted and checked
     def add(self, tag: str, value: Given | Property, /, **attributes: Any) -> Property:
@@ -396,9 +145,9 @@ class Container:
         amount may have its unit (``"2 GB"``), seconds may be a ``timedelta``, a time a ``datetime`` with a time zone.
         Raises PropertyError, which names the property and its section, for whatever the reader would refuse.
         """
-        from sssjob.document._by_hand import property_of
+        from sssjob.document import _by_hand
 
-        property_ = property_of(self.tag, tag, value, attributes)
+        property_ = _by_hand.property_of(self.tag, tag, value, attributes)
         self.items.append(property_)
         return property_
 
@@ -479,16 +228,20 @@ Item = Property | Container | Raw
 _TAG: Final = attrgetter("tag")
 
 
-def new_property(tag: str, value: Value, attributes: dict[str, str] | None = None) -> Property:
-    """A Property of the class that belongs to the name (Processors: a Consumable)."""
-    if not _CLASSES:
-        from sssjob.document.accessors import CLASSES
+class _PropertyAccessor(Accessor):
+    """Of a property of a container."""
 
-        _CLASSES.update(CLASSES)
-    return _CLASSES.get(tag, Property)(tag, value, attributes or NO_ATTRIBUTES)
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
 
+    def describe(self) -> str:
+        """What the vocabulary says of the property."""
+        from sssjob.document._describing import property_text
 
-_CLASSES: Final[dict[str, type[Property]]] = {}     # the accessors import this module
+        return property_text(self.owner, self.tag)
+
+    def __delete__(self, obj: Container) -> None:
+        obj.put(self.tag, None)
 
 
 class One(_PropertyAccessor, Generic[T]):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sssjob.document import lexical
-from sssjob.document.element import Value
+from sssjob.document.leaf import Value
 from sssjob.document.units import byte_factor
 from sssjob.document.vocabulary import Attribute, Element
 

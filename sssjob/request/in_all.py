@@ -11,16 +11,19 @@ from sssjob.document.model import Job
 __all__ = ["asked_in_all"]
 
 
-def asked_in_all(job: Job, tag: Literal["Processors", "NodeCount", "Duration"]) -> Fraction | None:
+def asked_in_all(job: Job, tag: Literal["Processors", "NodeCount", "Duration"], *, bare: bool = False
+                 ) -> Fraction | None:
     """Processors, nodes or seconds that a job asks for, those of its task groups too; None where it says nothing of
-    them; of a range the least, of Duration the longest that holds for a task group."""
-    asked = job.requested
-    stated = None if asked is None else asked.first(tag)
+    them; of a range the least, of Duration the longest that holds for a task group.
+
+    bare: properties beside Requested ask for something too, as they do in a job that waits."""
+    requested = job.requested
+    stated = (None if requested is None else requested.first(tag)) or (job.first(tag) if bare else None)
     if not job.task_groups and (stated is None or not stated.attributes):
         return number(stated)
     from sssjob.request import request_of
 
-    totals = request_of(job, bare=False).totals
+    totals = request_of(job, bare=bare).totals
     if tag == "Duration":
         return None if totals.seconds is None else Fraction(totals.seconds)
     total = totals.processors if tag == "Processors" else totals.nodes

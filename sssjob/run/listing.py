@@ -12,13 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
 from sssjob.run.rows import Row, first_values
 
 if TYPE_CHECKING:
-    from sssjob.document.model import Container, Job
+    from sssjob.document.model import Container
     from sssjob.run.journal import Journal
     from sssjob.run.standing import Running
 
@@ -205,22 +206,15 @@ def details_of(job: Running) -> Details:
                    None if nodes is None else int(nodes))
 
 
-def _asked(job: Running) -> tuple[object, str | int | None]:
+def _asked(job: Running) -> tuple[object, Fraction | None]:
     """Queue and nodes that a job asks for, worked out once for what it is submitted with."""
     asked = job.plan.folded
     if job.asked_for is None or job.asked_for[0] is not asked:
-        blocks = list(asked.containers("Requested"))
-        nodes = _nodes_of_groups(asked) if asked.task_groups else _first(blocks, "NodeCount")
-        job.asked_for = asked, asked.value("Queue") or _first(blocks, "Queue"), nodes
+        from sssjob.request.in_all import asked_in_all
+
+        queue = asked.value("Queue") or _first(asked.containers("Requested"), "Queue")
+        job.asked_for = asked, queue, asked_in_all(asked, "NodeCount", bare=True)
     return job.asked_for[1:]
-
-
-def _nodes_of_groups(job: Job) -> int | None:
-    """The nodes that a job of task groups asks for; they may follow from how the tasks are spread."""
-    from sssjob.request import request_of
-
-    total = request_of(job, bare=True).totals.nodes
-    return None if total is None else int(total.value)
 
 
 def _seen(job: Running, key: str) -> list[Any]:

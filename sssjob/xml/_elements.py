@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from sssjob.document import accessors
+from sssjob.document import kinds
 from sssjob.document.element import NO_ATTRIBUTES, Container, Item, Property, Raw
 from sssjob.document.lexical import LexicalError
 from sssjob.document.values import attribute_text, invisible, known_unit, typed
@@ -270,7 +270,7 @@ class ElementReader:
         elif self.profile.aliases and local in HOMELESS and "Extension" in scope.rows and not (
                 len(child) or child.items()):
             self.tell_once("SSS312", child, local, f"{local} has no equivalent and is kept as an Extension")
-            items.append(accessors.Extension("Extension", child.text or "", {"name": local, "type": HOMELESS[local]},
+            items.append(kinds.Extension("Extension", child.text or "", {"name": local, "type": HOMELESS[local]},
                                              local))
         else:
             self.unknown(child, local, scope)
@@ -349,7 +349,7 @@ class ElementReader:
         kept = NO_ATTRIBUTES
         if attributes or row.attributes:
             kept = self._leaf_attributes(child, row, attributes, scope)
-        return accessors.CLASSES.get(name, Property)(name, value, kept, alias)
+        return kinds.CLASSES.get(name, Property)(name, value, kept, alias)
 
     def _empty(self, child: Any, row: Element) -> Item | None:
         if self.profile.liberal:
@@ -457,4 +457,4 @@ def _packed_environment(text: str) -> Iterator[Property]:
     for part in text.replace("~rs;", ";").split(";"):
         name, equals, value = part.partition("=")
         if equals:
-            yield accessors.Variable("Variable", value, {"name": name.strip()})
+            yield kinds.Variable("Variable", value, {"name": name.strip()})

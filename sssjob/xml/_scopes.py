@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from sssjob.document import accessors
+from sssjob.document import kinds
 from sssjob.document.element import NO_ATTRIBUTES, Container, Item, Property
 from sssjob.document.model import CLASSES
 from sssjob.document.vocabulary import (
@@ -81,7 +81,7 @@ def _nothing(text: str) -> Property | None:
 
 def _plain(row: Element, attributes: dict[str, str], spelling: str | None) -> Plain:
     """The function that makes the property of a plain text: closures, because their names cost least."""
-    tag, make = row.name, accessors.CLASSES.get(row.name, Property)
+    tag, make = row.name, kinds.CLASSES.get(row.name, Property)
 
     def verbatim(text: str) -> Property | None:
         """The property of any text that is not too long."""

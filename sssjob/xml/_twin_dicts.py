@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from sssjob.document.element import Container
 from sssjob.document.model import Document
@@ -13,11 +13,15 @@ from sssjob.errors import UsageError
 from sssjob.xml._twin_reading import from_json
 from sssjob.xml._twin_writing import Number, dump, to_json
 
+C = TypeVar("C", bound=Container)
 
-def dict_of(document: Document) -> dict[str, Any]:
-    """The twin of a document as dicts and lists; a number is an int, a float that has its value exactly, or a
-    Decimal where no float has."""
-    members: dict[str, Any] = json.loads(to_json(document, indent=None), parse_float=_number)
+
+def dict_of(document: Document | Container) -> dict[str, Any]:
+    """The twin of a document, or of a container as one, as dicts and lists.
+
+    A number is an int, a float that has its value exactly, or a Decimal where no float has."""
+    members: dict[str, Any] = json.loads(
+        to_json(Document(document) if isinstance(document, Container) else document, indent=None), parse_float=_number)
     return members
 
 
@@ -29,7 +33,7 @@ def document_of(twin: Mapping[str, Any]) -> Document:
     return document
 
 
-def container_of(kind: type[Container], twin: Mapping[str, Any]) -> Container:
+def container_of(kind: type[C], twin: Mapping[str, Any]) -> C:
     """The one container of a kind in such a dict."""
     root = document_of(twin).root
     if not isinstance(root, kind):

@@ -468,7 +468,7 @@ def test_the_report(account: Callable[[str], Answer], tmp_path: Path) -> None:
     ("none", 3, "No such file"),
     ("log --by Nonsense", 2, "no property 'Nonsense'"),
     ("log --by User --by user", 2, "named twice"),
-    ("log --option machine=m", 2, "no option 'machine' of sss"),
+    ("log -f sss --option machine=m", 2, "no option 'machine' of sss"),
     ("log -f pbs-acct --option zone=UTC", 2, "no option 'zone' of pbs-acct"),
     ("log --timezone Nowhere", 2, "is no time zone"),
     ("log --every minute", 2, "--every"),

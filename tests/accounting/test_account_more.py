@@ -58,6 +58,17 @@ def test_utilisation(logs: Path, sssjob: Command) -> None:
     assert [g["utilised"] for g in found] == [0.25, 0.25]
 
 
+def test_what_is_added_up_is_recognised(logs: Path, sssjob: Command) -> None:
+    """Without ``-f``, as at every command: a log and a document beside each other; of a document nothing is told."""
+    (logs / "job.xml").write_text("<Job><Id>9</Id><State>Completed</State><Project>p</Project><StartTime>1767225600"
+                                  "</StartTime><EndTime>1767229200</EndTime><Processors>2</Processors></Job>")
+    status, out, err = sssjob("account", "job.xml", "log", "--option", "timezone=UTC")
+    groups = [line.split()[:2] for line in out.splitlines()[2:]]
+    assert (status, groups) == (0, [["p", "4"], ["=2+3", "1"], ["in", "all"]])
+    assert err == ("log: sacct: it begins with columns of sacct, one of them JobID\n"
+                   "log: 4 records read: 4 given as 4 jobs, 0 rejected\n")
+
+
 def test_the_period_before(logs: Path, sssjob: Command) -> None:
     """By the figure that groups are sorted by; nothing is said where the period before has no such group."""
     found = account(sssjob, "--every day --compare --by Project")

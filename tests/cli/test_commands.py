@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import resource
 import stat
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from sssjob.cli import main
@@ -66,14 +70,38 @@ def test_help_of_each(sssjob: Command, name: str) -> None:
     assert (code, err, out.startswith(f"Usage: sssjob {name}")) == (0, "", True)
 
 
+def _sections(page: str) -> dict[str, str]:
+    """The first word of each command that a heading of the page names -> all text below headings that name it."""
+    sections: defaultdict[str, str] = defaultdict(str)
+    for section in page.split("\n### ")[1:]:
+        for word in set(re.findall(r"`sssjob ([a-z-]+)", section.partition("\n")[0])):
+            sections[word] += section
+    return sections
+
+
+def _commands(command: click.Command, context: click.Context, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Each command below a command, also groups, under its words: ``ledger import gold``."""
+    for word in command.list_commands(context) if isinstance(command, click.Group) else ():
+        inner = command.get_command(context, word) if isinstance(command, click.Group) else None
+        assert inner is not None
+        yield f"{name} {word}".strip(), inner
+        yield from _commands(inner, context, f"{name} {word}".strip())
+
+
 def test_every_option_is_documented() -> None:
+    """A command has a heading or a point below that of its group, and there, or among what all share, its options."""
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    sections, shared = _sections(page), page.partition("\n## Commands")[0]
     context = cli.make_context("sssjob", ["--help"], resilient_parsing=True)
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        options = [o for p in command.params for o in p.opts if o.startswith("--")]
-        assert [o for o in (f"sssjob {name}", *options) if o not in page] == []
+    missing = []
+    for name, command in _commands(cli, context):
+        group, _, inner = name.partition(" ")
+        section = sections[group]
+        if not re.search(rf"`(sssjob {group} )?{inner}\b", section):
+            missing.append(name)
+        missing += [f"{name} {option.opts[-1]}" for option in command.params if isinstance(option, click.Option)
+                    and not any(re.search(rf"{spelling}\b", section + shared) for spelling in option.opts)]
+    assert missing == []
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob import eq, ge, gt, le, matching, ne
-from sssjob.document.element import Amount, Container, Property
+from sssjob.document.amount import Amount
+from sssjob.document.element import Container, Property
 from sssjob.document.model import (
     CLASSES,
     Delivered,

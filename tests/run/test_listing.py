@@ -114,12 +114,17 @@ def test_details_are_the_facts_of_the_document(executor: str, tmp_path: Path, mo
         assert second.row.message == "dependency: OnSuccess a does not hold" and second.row.outcome == "skipped"
 
 
-def test_nodes_that_follow_from_the_tasks_are_listed_while_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                                    ) -> None:
-    spread = "<TaskGroup><TaskCount>7</TaskCount><TaskDistribution>2</TaskDistribution></TaskGroup>"
+def test_nodes_that_a_job_asks_for_are_listed_while_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that follow from its tasks, bare ones, and of a range the least."""
+    requests = (
+        "<TaskGroup><TaskCount>7</TaskCount><TaskDistribution>2</TaskDistribution></TaskGroup>",
+        "<NodeCount>3</NodeCount>",
+        '<Requested><NodeCount op="LE">8</NodeCount><NodeCount op="GE">2</NodeCount></Requested>',
+        "")
     with desk_on("slurm", tmp_path, monkeypatch) as desk:
-        desk.submit(group(shell("true", f"<Hold>User</Hold>{spread}")))
-        assert [line.details.nodes for line in listed(desk.client().journal, Filter())] == [4]
+        desk.submit(group(*(shell("true", f"<Hold>User</Hold>{request}", name=f"j{number}")
+                            for number, request in enumerate(requests))))
+        assert [line.details.nodes for line in listed(desk.client().journal, Filter())] == [4, 3, 2, None]
 
 
 @pytest.mark.parametrize("executor", ["slurm", "sge"])

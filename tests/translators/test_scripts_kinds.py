@@ -406,7 +406,8 @@ def test_a_directory_is_looked_for_where_the_source_does(source: str, target: st
 
 @pytest.mark.parametrize(("target", "body"), [
     ("torque", "mpirun -np $PBS_NP ./a\n"), ("sge", "mpirun -np $NSLOTS ./a\n"),
-    ("flux", "export LSB_DJOB_NUMPROC=24\n# <<< sssjob shim\nmpirun -np $LSB_DJOB_NUMPROC ./a\n"), ("pbspro", 'mpirun -np $(wc -l < "$PBS_NODEFILE") ./a\n')])
+    ("flux", "export LSB_DJOB_NUMPROC=24\n# <<< sssjob shim\nmpirun -np $LSB_DJOB_NUMPROC ./a\n"),
+    ("pbspro", 'mpirun -np $(wc -l < "$PBS_NODEFILE") ./a\n')])
 def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: str) -> None:
     """LSF spreads 24 slots over three hosts; one host of eight tasks was taken, each with three processors."""
     text = f'{FIRST}#BSUB -n 24\n#BSUB -R "span[ptile=8]"\n#BSUB -cwd /x\nmpirun -np $LSB_DJOB_NUMPROC ./a\n'

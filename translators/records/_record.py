@@ -7,8 +7,8 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final, Protocol, TypeVar
 
-from sssjob.document.accessors import CLASSES
 from sssjob.document.element import NO_ATTRIBUTES, Item, Property, Value
+from sssjob.document.kinds import CLASSES
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Delivered, Job, Requested, TaskGroup
 from sssjob.document.nodeset import NodeSet, fold

@@ -11,8 +11,8 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from sssjob.document.accessors import CLASSES
 from sssjob.document.element import Property
+from sssjob.document.kinds import CLASSES
 from sssjob.document.units import to_bytes
 from sssjob.findings import escape
 from sssjob.lrm.slurm import CODED, exit_of, state_of
