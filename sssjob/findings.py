@@ -204,7 +204,7 @@ class Findings:
         severity: Severity | None = None, line: int = 0, column: int = 0, path: str | Callable[[], str] = "",
         hint: str | Callable[[], str] = "", excerpt: str = "",
         place: Callable[[], tuple[int, int, str]] | None = None, item: Item | None = None,
-        within: Container | None = None, once: bool = False, consequence: Consequence | Literal[""] = "",
+        within: Container | None = None, once: bool = False, consequence: Consequence | Literal[""] | None = None,
         like: Finding | None = None,
     ) -> Finding | None:
         """Record one occurrence and return it; None where the policy says to be silent.
@@ -214,7 +214,8 @@ class Findings:
         item: what the finding is about, and within: the container or job that it stands in (or a copy of it); with the
         ``places`` of the document these, or the path alone, give line and column, else the line is that of within.
         once: it may have been told before, of the same place. consequence: what it means for the job, where the rule
-        and the subject do not say it. like: another one that stands at the same place, where that is known.
+        and the subject do not say it; empty: nothing, as of a job that has ended. like: another one that stands at the
+        same place, where that is known.
         """
         self.told += 1
         usual, kind, effect = _BY_RULE[rule]
@@ -238,7 +239,8 @@ class Findings:
                 (line, column, excerpt), locate = locate(), None
         finding = Finding(rule, level, subject, message, kind, self.file, line, column, where,
                           hint if isinstance(hint, str) else hint(), excerpt,
-                          consequence or (consequence_of(effect, subject, level) if effect else ""))
+                          consequence if consequence is not None else
+                          consequence_of(effect, subject, level) if effect else "")
         if locate is not None:
             finding.located_by(locate)
         if once:

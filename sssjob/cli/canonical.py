@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from sssjob.cli._complete import files as file_names
@@ -31,5 +33,11 @@ def command(session: Session, files: tuple[str, ...], digests: bool) -> int:
         with session.tolerant(name):
             document = session.read(name, facts=True)
             if session.errors == errors:
-                emit(f"{digest(document)}  {escape(name)}\n" if digests else canonical(document) + b"\n")
+                emit(_digest(name, digest(document), session.as_json) if digests else canonical(document) + b"\n")
     return session.status()
+
+
+def _digest(name: str, hexadecimal: str, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"type": "digest", "file": name, "sha256": hexadecimal}) + "\n"
+    return f"{hexadecimal}  {escape(name)}\n"

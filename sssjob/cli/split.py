@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import click
@@ -34,12 +35,13 @@ def command(session: Session, file: str, directory: str) -> int:
         return 1
     taken: set[str] = set()
     texts = {os.path.join(directory, file_name(label, taken, ".xml")):
-             write_document(single, policy=session.policy).encode() for label, single in split(document)}
+             (label, write_document(single, policy=session.policy).encode()) for label, single in split(document)}
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
         raise AccessError(escape(directory), error.strerror or str(error)) from None
-    for path, octets in texts.items():
+    for path, (label, octets) in texts.items():
         write_file(path, octets)
-        emit(f"{escape(path, 4096)}\n")
+        emit(json.dumps({"type": "document", "id": label, "file": path}) + "\n" if session.as_json else
+             f"{escape(path, 4096)}\n")
     return session.status()

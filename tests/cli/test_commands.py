@@ -655,3 +655,20 @@ def test_out_does_not_tell_of_directives_that_were_converted_with_their_call(pla
     for more in ([], ["--out", "new"]):
         done = sssjob("convert", "-f", "slurm", "-t", "pbspro", "--body", body, "drive.sh", *more)
         assert (done.code, done.err.count("SSS506")) == (0, stays), done.err
+
+
+@pytest.mark.parametrize("words", [
+    ["check"], ["explain"], ["show"], ["query", "//Id"], ["lint", "-f", "slurm"], ["canonical", "--digest"], ["split"],
+    ["survey"], ["match", "offer.xml"], ["diff", "offer.xml"], ["route"], ["account"], ["rates", "check"],
+    ["run", "--dry-run", "--executor", "slurm"], ["submit", "--dry-run", "--executor", "slurm"]])
+@pytest.mark.parametrize("file", ["job.xml", "broken.xml", "job.sh", "none.xml"])
+def test_whatever_is_asked_for_as_json_is_json(sssjob: Command, place: Path, words: list[str], file: str) -> None:
+    """Of a command that writes no document each line of both streams is an object, whatever the end."""
+    (place / "job.sh").write_text("#!/bin/sh\n#SBATCH -n 4 -t 10 --bogus=3\nhostname\n")
+    answer = sssjob(*words, "--json", file)
+    for text in (answer.out, answer.err):
+        try:
+            whole = [json.loads(text)] if text else []
+        except json.JSONDecodeError:
+            whole = records(text)
+        assert all(isinstance(one, dict | list) for one in whole), answer

@@ -299,6 +299,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         return code, told.out, told.err
 
     assert ran("split", "group.xml", "-d", "parts") == (0, "parts/1.xml\nparts/2.xml\n", "")
+    assert ran("split", "group.xml", "-d", "parts", "--json")[1] == "".join(
+        f'{{"type": "document", "id": "{job}", "file": "parts/{job}.xml"}}\n' for job in "12")
     Path("lax.xml").write_text('<JobGroup awarenessPolicy="Ignore"><Id>g</Id><Job><Id>1</Id></Job>'
                                "<Job><Id>2</Id><Colour>red</Colour></Job></JobGroup>")
     assert ran("split", "lax.xml", "-d", "lax")[::2] == (0, ""), "the policy of the group goes along"
@@ -307,6 +309,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert ran("canonical", "merged.xml")[1] == ran("canonical", "group.xml")[1].replace("Unstarted", "Active")
     code, out, err = ran("canonical", "--digest", "group.xml", "merged.xml")
     assert (code, err, [len(line) for line in out.splitlines()]) == (0, "", [75, 76])
+    assert json.loads(ran("canonical", "--digest", "--json", "group.xml")[1]) == {
+        "type": "digest", "file": "group.xml", "sha256": out[:64]}
     code, out, _ = ran("diff", "--json", "group.xml", "other.xml")
     assert code == 1
     Path("patch.json").write_text(out)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import sssjob
 from sssjob.cli import main
 from sssjob.consequences import CONSEQUENCES, PROPERTIES, consequence_of, meaning, worst_first
 from sssjob.document.vocabulary import ELEMENTS
@@ -114,3 +115,16 @@ def test_the_table_of_a_tree_begins_with_the_worst(tmp_path: Path, capsys: Outpu
     rows = [line.split() for line in capsys.readouterr().out.split("files\n")[-1].splitlines()]
     assert [(row[0], row[-2], row[-1]) for row in rows if row[0] in CONSEQUENCES] == [
         ("breaks", "2", "2"), ("breaks", "2", "2"), ("costs", "2", "2"), ("looks", "3", "3")]
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "ur1", "ur2", "car", "apel", "swf"])
+def test_what_a_record_has_no_place_for_breaks_no_job(name: str) -> None:
+    """The job has ended."""
+    document = sssjob.read("<Job><Id>7</Id><User>ann</User><State>Completed</State><SubmitTime>1</SubmitTime>"
+                           "<StartTime>2</StartTime><EndTime>62</EndTime><ExitCode>3</ExitCode><Shell>/bin/sh</Shell>"
+                           "<Machine>m</Machine><Extension type='x' name='y'>z</Extension><Delivered>"
+                           "<Processors>4</Processors><Duration>60</Duration></Delivered></Job>")
+    options = {"site": "S"} if name in ("car", "apel") else None
+    findings = sssjob.convert(document, to=name, policy="warn", options=options).findings
+    assert any(finding.rule == "SSS501" for finding in findings)
+    assert {finding.consequence for finding in findings} == {""}

@@ -338,6 +338,13 @@ def test_whole_minutes_are_told() -> None:
         ("info", "--time 23:59:59: sbatch takes whole minutes, rounded up: 24:00:00")]
 
 
+@pytest.mark.parametrize("text", ["48:00:18446744073709551616", "1-0:0:0000000001", "9999999999:0:1"])
+def test_a_time_of_too_many_digits_is_one_finding(text: str) -> None:
+    """It ended the command: what is told of the seconds read it again, and read more digits than the grammar."""
+    with pytest.raises(RejectedError, match=r"^s:2:9: SSS505 error --time .* is no time of Slurm"):
+        get("slurm").read(f"#!/bin/sh\n#SBATCH --time={text}\n".encode(), ReadContext(findings=Findings("s")))
+
+
 APART, ONE = "NAME.oID and NAME.eID", "slurm-ID.out with errors"
 
 

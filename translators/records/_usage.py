@@ -43,7 +43,8 @@ def _counted(tag: str, total: Fraction | None, least: int, attributes: Mapping[s
 
 
 class Telling:
-    """Where a writer says what a target cannot hold: of each subject once."""
+    """Where a writer says what a target cannot hold: of each subject once. It breaks no job and costs nothing, for what
+    is written is of jobs that have ended."""
 
     def __init__(self, context: WriteContext) -> None:
         self.context = context
@@ -53,7 +54,8 @@ class Telling:
         """A finding, if it is the first of its rule about this subject."""
         if (rule, subject) not in self.told and len(self.told) < 1000:
             self.told.add((rule, subject))
-            self.context.findings.add(rule, subject, message, policy=self.context.policy or Policy.WARN, line=line)
+            self.context.findings.add(rule, subject, message, policy=self.context.policy or Policy.WARN, line=line,
+                                      consequence="")
 
     def created(self) -> int:
         """When the records were made: option ``created``, else now."""

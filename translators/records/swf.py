@@ -25,11 +25,12 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
-from sssjob.findings import Policy, escape
+from sssjob.findings import escape
 from sssjob.request.in_all import asked_in_all
 from sssjob.translators.base import ReadContext, WriteContext
 from sssjob.translators.recognise import by_beginning
 from sssjob.translators.records._lines import Line
+from sssjob.translators.records._usage import Telling
 from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, number, translator, words
 
 __all__ = ["FIELDS", "TRANSLATOR"]
@@ -139,7 +140,7 @@ class _Writing:
         self.context = context
         self.origin = _origin(context.options.get("origin")) or 0
         self.names: dict[str, dict[str, int]] = {}
-        self.told: set[str] = set()
+        self.telling = Telling(context)
         self.ids = _IDS
 
     def pieces(self, jobs: Iterable[Job]) -> Iterator[str]:
@@ -215,9 +216,7 @@ class _Writing:
 
     def tell(self, subject: str, message: str) -> None:
         """Tell once of what is lost or made up."""
-        if subject not in self.told:
-            self.told.add(subject)
-            self.context.findings.add("SSS501", subject, message, policy=self.context.policy or Policy.WARN)
+        self.telling.tell("SSS501", subject, message)
 
 
 _KEPT: Final = frozenset(("Id", "User", "Group", "Queue", "State", "StatusMessage", "SubmitTime", "StartTime",

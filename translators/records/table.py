@@ -21,9 +21,10 @@ from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
-from sssjob.findings import Policy, escape
+from sssjob.findings import escape
 from sssjob.request.in_all import asked_in_all
 from sssjob.translators.base import WriteContext
+from sssjob.translators.records._usage import Telling
 from sssjob.translators.records.base import RecordTranslator, effective_jobs, no_reading
 
 __all__ = ["COLUMNS", "JOBS", "Cell", "Column", "Table", "as_csv", "as_jsonl", "chosen", "rows", "table"]
@@ -230,9 +231,9 @@ def chosen(context: WriteContext, columns: tuple[Column, ...] = COLUMNS) -> tupl
 
 def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext) -> Iterator[list[Cell]]:
     """The cells of each row; what has no column is told."""
-    reported: set[str] = set()
+    telling = Telling(context)
     for job in jobs:
-        _lost(job, reported, context)
+        _lost(job, telling)
         for scope in _scopes(job):
             yield [c.cell(scope) for c in columns]
 
@@ -248,7 +249,7 @@ def _scopes(job: Job) -> Iterator[_Scope]:
         yield _Scope(job, part, names, (_by_tag(delivered),), part.requested)
 
 
-def _lost(job: Job, reported: set[str], context: WriteContext) -> None:
+def _lost(job: Job, telling: Telling) -> None:
     """Tell once of each property that has no column."""
     for item in job.items:
         name = item.tag
@@ -259,10 +260,7 @@ def _lost(job: Job, reported: set[str], context: WriteContext) -> None:
             name = f"Extension {name}"
         elif name in _TAGS or name in ("Requested", "Delivered", "TaskGroup"):
             continue
-        if name not in reported and len(reported) < 1000:
-            reported.add(name)
-            context.findings.add("SSS501", name, f"no column for {escape(name, 80)}",
-                                 policy=context.policy or Policy.WARN, line=getattr(job, "line", 0))
+        telling.tell("SSS501", name, f"no column for {escape(name, 80)}", getattr(job, "line", 0))
 
 
 def _plain(value: Value | None) -> str | int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from sssjob.consequences import Consequence
 from sssjob.document.lexical import LexicalError
@@ -92,7 +92,7 @@ class Asking(Asked):
             return
         directive = self._origins.get(id(entry.item))
         origin = None if directive is None else directive[1]
-        consequence: Consequence | Literal[""] = ""
+        consequence: Consequence | None = None
         if rule == DROPPED:
             if not is_fact(entry):
                 self.lost.append((entry, origin))

@@ -52,7 +52,7 @@ from sssjob.translators.scripts.grammars import FROM_NOW, SLURM_TIME, Grammar, K
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
-__all__ = ["DIALECT", "TRANSLATOR", "duration"]
+__all__ = ["DIALECT", "TRANSLATOR", "duration", "is_whole"]
 
 # -- durations and numbers
 
@@ -62,6 +62,11 @@ def duration(text: str, unit: int = 1) -> Decimal:
         return read_fsd(text, unit)
     except LexicalError:
         raise ValueError("is no duration of Flux") from None
+
+
+def is_whole(seconds: Decimal) -> bool:
+    """Whether a finite number, of any size, has no fraction."""
+    return seconds == seconds.to_integral_value()
 
 
 def _limit(text: str) -> int:
@@ -80,7 +85,7 @@ def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
     reading.row(Row("--time-limit", "Requested/Duration", _TIME), option)
     with suppress(ValueError):
         seconds = duration(option.value or "", 60)
-        if seconds.is_finite() and seconds % 1:
+        if seconds.is_finite() and not is_whole(seconds):
             reading.tell(APPROXIMATED, option, f"rounded up to {ceil(seconds)} s")
 
 
@@ -186,7 +191,7 @@ def _read_signal(reading: Reading, options: Mapping[str, Option]) -> None:
     except ValueError as error:
         reading.misfit(option, str(error), "[SIG][@TIME]")
         return
-    if not re.fullmatch(r"\w*", name, re.ASCII) or not seconds.is_finite() or seconds % 1:
+    if not re.fullmatch(r"\w*", name, re.ASCII) or not seconds.is_finite() or not is_whole(seconds):
         reading.keep(option)
         return
     reading.put(_SIGNAL, f"{name.removeprefix('SIG') or 'USR1'}@{int(seconds)}", option)

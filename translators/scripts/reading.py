@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, count, repeat
 from operator import attrgetter, itemgetter
-from typing import Final, Literal
+from typing import Final
 
 from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Container, Property, Value, property_of
@@ -148,7 +148,7 @@ class Reading:
 
     # -- telling
     def tell(self, rule: str, option: Option, message: str, severity: Severity | None = None,
-             consequence: Consequence | Literal[""] = "") -> None:
+             consequence: Consequence | None = None) -> None:
         """One finding about a directive."""
         self.findings.add(rule, option.name, f"{option.shown}: {message}", policy=self.context.policy or Policy.WARN,
                           severity=severity, line=option.line, column=option.column, excerpt=option.text,

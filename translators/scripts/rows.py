@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from sssjob.consequences import Consequence
 from sssjob.document.element import NO_ATTRIBUTES, Property, new_property
@@ -414,11 +414,11 @@ def dialect_of(name: str) -> Dialect | None:
     return _DIALECTS.get(name)
 
 
-def fate_of(kind: str, name: str) -> Consequence | Literal[""]:
-    """What it means for a job to lose an Extension that is an option of a dialect's own; empty where its type is no
+def fate_of(kind: str, name: str) -> Consequence | None:
+    """What it means for a job to lose an Extension that is an option of a dialect's own; None where its type is no
     dialect, or the dialect does not say it."""
     owner = dialect_of(kind)
-    return "" if owner is None else owner.consequences.get(name) or owner.consequences.get(name.partition(" ")[0]) or ""
+    return None if owner is None else owner.consequences.get(name) or owner.consequences.get(name.partition(" ")[0])
 
 
 def spells(kind: str, name: str) -> bool:

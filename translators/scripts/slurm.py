@@ -74,7 +74,7 @@ _TIME: Final = Row("--time", "Requested/Duration", Grammar(_read_time, str, SLUR
 
 
 #: A limit that ends in seconds: H:M:S, D-H:M:S; of M:S lint says that it is no H:M.
-_SECONDS: Final = re.compile(r"(?:\d+-)?\d+:\d+:0*[1-9]\d*", re.ASCII)
+_SECONDS: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}:\d{1,9}:(?=\d*[1-9])\d{1,9}", re.ASCII)
 
 
 def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:

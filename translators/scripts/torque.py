@@ -203,7 +203,7 @@ def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:
     if total is None:
         unknown_factor(asking, memory.entry, f"memory {memory.per} is written for the whole job")
         return "-l mem", memory.value
-    times = total // memory.value
+    times = total // memory.value if memory.value else 1
     asking.note(APPROXIMATED, memory.entry, "written for the whole job" + (
         f", {times} times as much" if times > 1 else ""), None if times > 1 else "info")
     return "-l mem", total

@@ -205,7 +205,7 @@ class Writer(ElementWriter):
         if layout.nodes_most is not None:
             self.asking.note(APPROXIMATED, layout.sources.get("nodes"), f"NodeCount: {layout.nodes} are asked for, not "
                              f"up to {layout.nodes_most}", subject="NodeCount")
-        if hosts is not None:
+        if hosts:
             kept = self.asking.extension("SlotsPerHost", "adl")
             each = int(kept.text) if kept is not None and kept.text.isdigit() and len(kept.text) < 16 else 0
             if not each or ceil(slots / each) != hosts:

@@ -40,7 +40,7 @@ from sssjob.translators.scripts.base import (
     leftovers,
     understand,
 )
-from sssjob.translators.scripts.flux import DIALECT, duration
+from sssjob.translators.scripts.flux import DIALECT, duration, is_whole
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.writing import words_of
@@ -297,7 +297,7 @@ class Fold:
             self.lost(name, str(error))
             return
         endless = seconds.is_infinite()         # 0 is no limit
-        self.system["duration"] = 0 if endless else float(seconds) if seconds % 1 else int(seconds)
+        self.system["duration"] = 0 if endless else int(seconds) if is_whole(seconds) else float(seconds)
 
     def text(self, name: str, value: str) -> None:
         """An option whose text is an attribute of the system."""
