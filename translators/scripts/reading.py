@@ -73,6 +73,7 @@ class Unremarkable:
         dialect = reading.dialect
         seen = self._seen.setdefault(dialect, set())
         last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=True))
+        key: tuple[object, ...]
         unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what is said of all that it reads
         for name in last.keys() & dialect.alone.keys():
             if (key := last[name][:2]) not in seen:
