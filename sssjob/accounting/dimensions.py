@@ -37,9 +37,9 @@ def dimension(name: str) -> str:
     kind, colon, rest = name.partition(":")
     tag = _NAMES.get(kind.strip().lower())
     if tag is None or (colon and (tag not in ("Resource", "Extension") or not rest)):
-        known = {word.casefold(): word for word in (*_NAMES.values(), *DERIVED)}
-        close = get_close_matches(kind.strip().casefold(), known, 1)
-        hint = f"; did you mean {known[close[0]]}?" if close else " (as Project, User, Queue, Extension:State)"
+        spellings = {word.casefold(): word for word in (*_NAMES.values(), *DERIVED)}
+        close = get_close_matches(kind.strip().casefold(), spellings, 1)
+        hint = f"; did you mean {spellings[close[0]]}?" if close else " (as Project, User, Queue, Extension:State)"
         raise UsageError(f"no property {escape(name, 60)!r} to add up by{hint}")
     return f"{tag}:{rest}" if colon else tag
 

@@ -406,8 +406,8 @@ def elsewhere(asking: Asking, entry: Entry) -> bool:
     variables and patterns, or because it is not absolute where the manager takes it from that of its own daemon."""
     if expands(asking, entry.text) or patterned(asking, entry.text):
         return True
-    known = ("/", "$HOME", "~/") if asking.dialect.name in FILLING else "/"
-    return asking.dialect.absolute and not entry.text.startswith(known) and asking.source != asking.dialect.name
+    whole = ("/", "$HOME", "~/") if asking.dialect.name in FILLING else "/"
+    return asking.dialect.absolute and not entry.text.startswith(whole) and asking.source != asking.dialect.name
 
 
 def directory(name: str, *, submits: bool = True) -> Special:
