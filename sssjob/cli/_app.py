@@ -144,7 +144,13 @@ def status_of(error: BaseException) -> tuple[int, str]:
 def _os_message(error: OSError) -> str:
     if isinstance(error, SSSJobError) or not error.strerror:
         return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    try:
+        os.getcwd()
+    except OSError as gone:
+        return f"the current directory: {gone.strerror}"
+    return error.strerror
 
 
 def run(arguments: list[str]) -> int:

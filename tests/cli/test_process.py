@@ -18,6 +18,7 @@ from typing import Final
 
 import pytest
 
+from sssjob.cli import main
 from tests import forks
 
 ROOT: Final = Path(__file__).parents[2]
@@ -342,3 +343,14 @@ def test_heavy_modules_are_imported_only_when_used(place: Path, program: dict[tu
     ended = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
     lines = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("[")]
     assert dict(zip(program, lines, strict=True)) == program
+
+
+def test_a_directory_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all that a run needs, nobody can guess what "No such file or directory" is about."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["run", str(ROOT / "examples" / "hello.xml"), "--executor", "local"]) == 3
+    assert capsys.readouterr().err == "sssjob: the current directory: No such file or directory\n"
