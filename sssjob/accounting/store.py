@@ -86,13 +86,18 @@ def shown(place: str) -> str:
     return escape(urlunsplit(parts._replace(netloc=netloc)))
 
 
+def _no_text(error: UnicodeEncodeError) -> UsageError:
+    return UsageError(f"{escape(error.object)} has bytes that are no UTF-8, which no ledger can hold")
+
+
 class _Rows:
     """The rows that a statement gives. Each way to them raises AccessError, for a file may turn out to be damaged, or a
     server be gone, behind the first ones."""
 
     __slots__ = ("_cursor", "_errors", "_trouble")
 
-    def __init__(self, cursor: Any, errors: type[Exception], trouble: Callable[[Exception], AccessError]) -> None:
+    def __init__(self, cursor: Any, errors: tuple[type[Exception], ...],
+                 trouble: Callable[[Exception], AccessError]) -> None:
         self._cursor, self._errors, self._trouble = cursor, errors, trouble
 
     @property
@@ -123,7 +128,8 @@ class Store:
     """A connection. Statements have ``?`` for values. Use it in one thread."""
 
     def __init__(self, place: str, connection: Any, sign: str, begin: str, errors: type[Exception]) -> None:
-        self.place, self._connection, self._sign, self._begin, self._errors = place, connection, sign, begin, errors
+        self.place, self._connection, self._sign, self._begin = place, connection, sign, begin
+        self._errors = (errors, UnicodeDecodeError)     # a damaged file has bytes that SQLite puts into its messages
         self._within = False
 
     def __enter__(self) -> Self:
@@ -134,7 +140,7 @@ class Store:
 
     def close(self) -> None:
         """Close the connection; what was not committed is gone."""
-        with suppress(self._errors):
+        with suppress(*self._errors):
             self._connection.close()
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> _Rows:
@@ -144,6 +150,8 @@ class Store:
                 cursor = self._connection.execute(sql, values)
             else:       # without values several statements may stand in one text
                 cursor = self._connection.execute(sql.replace("?", self._sign), values or None)
+        except UnicodeEncodeError as error:
+            raise _no_text(error) from error
         except self._errors as error:
             raise self._trouble(error) from error
         return _Rows(cursor, self._errors, self._trouble)
@@ -157,6 +165,8 @@ class Store:
                 self._connection.executemany(sql, values)
             else:
                 self._connection.cursor().executemany(sql.replace("?", self._sign), values)
+        except UnicodeEncodeError as error:
+            raise _no_text(error) from error
         except self._errors as error:
             raise self._trouble(error) from error
 

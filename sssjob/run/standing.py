@@ -32,6 +32,7 @@ from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
 from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving
+from sssjob.run.storage import told
 
 __all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
 
@@ -495,7 +496,12 @@ def _text(value: object) -> str | None:
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    """A submission out of the journal, as it stands there."""
+    """A submission out of the journal, as it stands there. Raises AccessError where that makes no sense."""
+    with told(entry.journal.path):
+        return _loaded(entry, executor)
+
+
+def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
     from sssjob.xml.reader import read_document
 
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")

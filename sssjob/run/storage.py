@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from sssjob.errors import AccessError, UsageError
+from sssjob.findings import escape
 from sssjob.places import state_folder
 from sssjob.run.listing import SCHEMA as LIST_SCHEMA
 
@@ -171,7 +172,8 @@ def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Have what SQLite and the system complain of be told as an AccessError that names the journal."""
+    """Have what SQLite and the system complain of, and what of the contents makes no sense, be told as an AccessError
+    that names the journal; bytes in a word or a path that are no text as a UsageError that names these."""
     try:
         yield
     except sqlite3.Error as error:
@@ -184,7 +186,9 @@ def told(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
         raise AccessError(str(path), f"the journal cannot be used: {reason}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{escape(error.object)} has bytes that are no UTF-8, which no journal can hold") from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
 
 

@@ -428,6 +428,8 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (lambda whole: whole[:50], "malformed|not a database"),
     (lambda whole: b"", "the file is empty, there is no ledger in it"),
     (lambda whole: whole[:16384] + bytes(len(whole) - 16384), "malformed"),
+    (lambda whole: whole.replace(b"CREATE TABLE holds", b"CREATE TABLE \xffolds", 1), "malformed|decode"),
+    (lambda whole: whole.replace(b"ON entries (refers)", b"ON entries (\xffefers)", 1), "malformed|decode"),
 ])
 def test_a_file_that_is_not_whole(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
     """Where only the last pages were gone, ``balance`` printed what stood in the others, and ``verify`` had an internal
@@ -440,6 +442,15 @@ def test_a_file_that_is_not_whole(tmp_path: Path, damage: Callable[[bytes], byte
     place.write_bytes(damage(place.read_bytes()))
     with pytest.raises(AccessError, match=message), Ledger(open_store(str(place), create=False)) as ledger:
         list(ledger.verify())
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """Arguments of a command may be any bytes."""
+    with Ledger(open_store(str(tmp_path / "ledger.db"))) as ledger:
+        for use in (lambda: ledger.deposit("chem", D(1), "\udc80"), lambda: list(ledger.entries(job="\udc80"))):
+            with pytest.raises(UsageError, match=r"^\\u\{DC80\} has bytes that are no UTF-8, which no ledger can hold"):
+                use()
+        assert list(ledger.entries()) == []
 
 
 class Money(RuleBasedStateMachine):

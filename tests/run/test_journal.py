@@ -18,11 +18,13 @@ from pathlib import Path
 
 import pytest
 
+import psij
 from sssjob.errors import AccessError, UsageError
 from sssjob.run import journal, storage
 from sssjob.run.journal import Entry, Event, Journal, open_journal, since, stamp
+from sssjob.run.listing import Filter, listed
 from sssjob.run.rows import Row
-from sssjob.run.standing import Submission
+from sssjob.run.standing import Submission, load
 from sssjob.run.storage import _on_network as on_network
 from sssjob.run.storage import connected, default_path, is_full, make_folder
 from tests.gate import until_there
@@ -138,6 +140,25 @@ def test_events_that_are_damaged(tmp_path: Path) -> None:
         journal._connection.execute("UPDATE events SET data = '{'")
         with pytest.raises(AccessError, match="it is damaged"):
             made.events()
+
+
+@pytest.mark.parametrize("change", ["job = 1000", "data = '[]'", "data = '{}'"])
+def test_events_that_make_no_sense(tmp_path: Path, change: str) -> None:
+    """Of a job that there is not, or without what one of their kind has."""
+    with open_journal(tmp_path / "j.db") as journal:
+        made = entry(journal, "a")
+        made.flush(Event(0, "ended", "test", {"word": "done", "code": 0}))
+        journal._connection.execute(f"UPDATE events SET {change}")
+        with pytest.raises(AccessError, match="the journal cannot be used: it is damaged"):
+            load(made, lambda: psij.JobExecutor.get_instance("local"))
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """The journal was said to be damaged, where only a word or a folder had other bytes."""
+    with open_journal(tmp_path / "j.db") as journal:
+        for use in (lambda: journal.find("\udcff"), lambda: listed(journal, Filter(name="\udcff"))):
+            with pytest.raises(UsageError, match=r"^\\u\{DCFF\} has bytes that are no UTF-8, which no journal"):
+                use()
 
 
 @pytest.mark.parametrize("path", ["/proc/none/j.db", "/dev/null/j.db", "/proc/j.db"])
