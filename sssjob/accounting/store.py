@@ -313,9 +313,11 @@ def _prepare_postgres(store: Store, create: bool) -> None:
 
 
 def _check_version(store: Store) -> None:
-    head = store.one("SELECT version FROM head")
+    head = store.one("SELECT version, number, hash FROM head")
     if head is None:
         raise AccessError(shown(store.place), "is a ledger without its head")
-    version, = head
+    version, number, last_hash = head
+    if not isinstance(number, int) or not isinstance(last_hash, str):
+        raise AccessError(shown(store.place), "is damaged: its head does not say which entry is the last one")
     if version != _VERSION:
         raise AccessError(shown(store.place), f"is a ledger of version {version}, this sssjob knows {_VERSION}")

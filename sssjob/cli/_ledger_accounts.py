@@ -73,7 +73,7 @@ def _names(text: str) -> tuple[str, ...] | None:
 def _number(text: str) -> int:
     if text == "any":
         return 24
-    if not text.isdecimal() or int(text) > 24:
+    if not (text.isascii() and text.isdecimal() and len(text) < 3 and int(text) <= 24):
         raise UsageError(f"--digits {text[:40]!r} is no number from 0 to 24, or any")
     return int(text)
 

@@ -408,7 +408,7 @@ class Entry:
         rows = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
                                  f"AND number > ? {some}ORDER BY number", self.number, after)
         with told(self.journal.path):
-            return [Event(job, kind, source, json.loads(data), part, when, number)
+            return [Event(job, kind, source, json.loads(data), part, float(when), number)
                     for job, kind, source, data, part, when, number in rows]
 
     def detail(self, job: int, details: Callable[[], Details]) -> None:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
-from sssjob.run.rows import Row, first_values
+from sssjob.run.rows import KEY, Row, first_values
 
 if TYPE_CHECKING:
     from sssjob.document.model import Container
@@ -133,10 +133,10 @@ class Filter:
             parts.append("coalesce(d.submitted, s.time) >= :since")
             values["since"] = self.since
         if self.group is not None:
-            number = self.group.removeprefix("@")
-            by_number = self.group.startswith("@") and number.isdecimal() and len(number) < 16
+            key = KEY.fullmatch(self.group)
+            by_number = key is not None and key[2] is None
             parts.append("s.number = :group" if by_number else "s.name = :group")
-            values["group"] = int(number) if by_number else self.group
+            values["group"] = int(self.group[1:]) if by_number else self.group
         return " AND ".join(parts) or "1", values
 
 

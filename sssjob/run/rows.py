@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ from typing import Any, Final
 from sssjob.document.element import Container, Property, Value
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
+__all__ = ["AGAIN", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
 ROUTED: Final = "route:"
 #: The same of parts of a document that are run again together.
 AGAIN: Final = "again:"
+#: How a submission is named, and a job by its place in it: ``@3``, ``@3.12``. SQLite counts no further than 18 digits.
+KEY: Final = re.compile(r"@(\d{1,18})(?:\.(\d{1,18}))?", re.ASCII)
 #: The reason for the end of a job that its executor did not take.
 NEVER_RAN: Final = "never-ran"
 
@@ -199,10 +202,10 @@ class JournalRows(ABC):
         return row.id
 
     def _named(self, name: str) -> list[Row]:
-        number, dot, job = name.removeprefix("@").partition(".")
-        if name.startswith("@") and number.isdecimal() and (job.isdecimal() or not dot):
-            rows = self.rows_of(int(number))
-            return [r for r in rows if not dot or r.job == int(job) - 1]
+        key = KEY.fullmatch(name)
+        if key is not None:
+            rows = self.rows_of(int(key[1]))
+            return [r for r in rows if key[2] is None or r.job == int(key[2]) - 1]
         executor, colon, native = name.partition(":")
         return (self._rows("WHERE j.id = ? OR j.native_id = ?", name, name)
                 or self._rows("WHERE j.array = ?", name) or self._rows("WHERE s.name = ?", name)

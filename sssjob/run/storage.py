@@ -188,6 +188,8 @@ def told(path: Path) -> Iterator[None]:
         raise AccessError(str(path), f"the journal cannot be used: {reason}") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"{escape(error.object)} has bytes that are no UTF-8, which no journal can hold") from error
+    except OverflowError as error:
+        raise UsageError(f"no journal can hold a number of so many digits ({error})") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sssjob.errors import UsageError
+from sssjob.errors import UnknownJobError, UsageError
 from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import COLUMNS, Details, Filter, Listed, listed, totals, write_details
 from sssjob.run.routing import open_routes
@@ -35,6 +35,13 @@ def shelf(tmp_path: Path) -> Iterator[Journal]:
                 entry.detail(0, lambda details=details: details)  # type: ignore[misc]
             entry.flush(ended=outcome is not None)
         yield made
+
+
+@pytest.mark.parametrize("name", ["@" + "9" * 20, "@1." + "9" * 20, "@" + "9" * 5000, "@\u0663", "@1.", "@x"])
+def test_a_place_that_no_job_can_have_names_none(shelf: Journal, name: str) -> None:
+    """A command with more digits than SQLite counts in ended with an internal error."""
+    with pytest.raises(UnknownJobError):
+        shelf.find(name)
 
 
 def names(journal: Journal, **chosen: Any) -> list[str]:
