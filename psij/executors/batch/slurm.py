@@ -184,7 +184,7 @@ class SlurmJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """sbatch, without those variables of it that would win over what the job says."""
         assert job.spec is not None
-        if not any(name.startswith("SBATCH_") for name in self.host.environ):
+        if not self.host.has_variable("SBATCH_"):
             return ["sbatch", "--parsable", str(submit_file_path)]
         stated = {_VARIABLES.get(directive.option, f"SBATCH_{directive.option.upper().replace('-', '_')}")
                   for directive in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
