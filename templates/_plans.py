@@ -8,7 +8,7 @@ called. Where a template asks more of a slot there is no plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -86,23 +86,22 @@ def shape_of(context: Mapping[str, Any], values: list[Any]) -> tuple[object, ...
     """The shape of a context, whose values are appended in their order. It has no hash where the context holds
     something that has none."""
     shape: list[object] = []
-    for name, value in context.items():
-        shape.append(name)
-        _enter(value, shape, values)
+    shape += context
+    _enter(context.values(), shape, values)
     return tuple(shape)
 
 
-def _enter(value: Any, shape: list[object], values: list[Any]) -> None:
-    kind = type(value)
-    if kind in _VALUES or isinstance(value, PurePath):
-        shape.append(kind if value else _EMPTY)
-        values.append(value)
-    elif kind is list or kind is tuple:
-        shape += (kind, len(value))
-        for member in value:
-            _enter(member, shape, values)
-    else:
-        shape += (kind, value)
+def _enter(members: Iterable[Any], shape: list[object], values: list[Any]) -> None:
+    for value in members:
+        kind = type(value)
+        if kind in _VALUES or isinstance(value, PurePath):
+            shape.append(kind if value else _EMPTY)
+            values.append(value)
+        elif kind is list or kind is tuple:
+            shape += (kind, len(value))
+            _enter(value, shape, values)
+        else:
+            shape += (kind, value)
 
 
 def with_slots(context: Mapping[str, Any], uses: list[_Use]) -> dict[str, object]:

@@ -28,6 +28,7 @@ _MARKERS = ("_PSI_J_LAUNCHER_DONE", "_PSIJ_SCRIPT_DONE")     # psij-python 0.9.1
 _OPTION = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 _COUNTS = {"n", "np", "ntasks"}
 _HERE = Path(__file__).resolve().parent
+_LIBRARY = _HERE / "launcher_lib.sh"
 
 
 def process_count(job: Job) -> int:
@@ -46,7 +47,7 @@ class ScriptBasedLauncher(Launcher):
 
     def _files_to_deploy(self) -> list[Path]:
         """Files that are copied to the work directory, the script among them."""
-        return [_HERE / "launcher_lib.sh", self._script_path]
+        return [_LIBRARY, self._script_path]
 
     def get_additional_args(self, job: Job) -> list[str]:
         """Arguments between the seven fixed ones and the executable; none here."""

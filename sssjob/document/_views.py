@@ -142,7 +142,10 @@ class DefaultsOf(Accessor, Generic[C]):
         if obj is None:
             return self
         kind = self.kind
-        return joined(obj, kind) if any(isinstance(i, kind) for i in obj.items) else None
+        for item in obj.items:
+            if isinstance(item, kind):
+                return joined(obj, kind)
+        return None
 
     def __set__(self, obj: Container, value: C | None) -> None:
         kind = self.kind

@@ -102,11 +102,9 @@ class Container:
 
     def leaves(self) -> Iterator[Property]:
         """All properties standing here and in the containers inside, in document order."""
-        for item in self.items:
-            if isinstance(item, Property):
-                yield item
-            elif isinstance(item, Container):
-                yield from item.leaves()
+        leaves: list[Property] = []
+        _gather(self, leaves)
+        return iter(leaves)
 
     def containers(self, tag: str | None = None) -> Iterator[Container]:
         """The child containers, or those of one name."""
@@ -300,3 +298,12 @@ class PropertiesOf(_PropertyAccessor, Generic[P]):
     def __set__(self, obj: Container,
                 values: Iterable[Given | Property | Condition] | Given | Property | Condition | None) -> None:
         obj.put(self.tag, values)
+
+
+def _gather(container: Container, leaves: list[Property]) -> None:
+    """Append the properties of a container and of those inside it."""
+    for item in container.items:
+        if isinstance(item, Property):
+            leaves.append(item)
+        elif isinstance(item, Container):
+            _gather(item, leaves)

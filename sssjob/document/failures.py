@@ -325,7 +325,8 @@ def _word(p: Property) -> bool:
 
 def without_policy(job: Job) -> Job:
     """The job without these Extensions, which ask a resource manager for nothing; the same where it has none."""
-    if not any(policy_of(item) for holder in (job, *job.containers("Requested")) for item in holder.items):
+    if not any(policy_of(item) for holder in (job, *job.containers("Requested")) for item in holder.items
+               if item.tag == "Extension"):
         return job
     items: list[Item] = [Requested([p for p in i.items if not policy_of(p)], i.attributes, None, i.line)
                          if isinstance(i, Requested) else i for i in job.items if not policy_of(i)]

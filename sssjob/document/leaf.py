@@ -166,7 +166,8 @@ class Property(_Leaf):
     @property
     def text(self) -> str:
         """The value as the strict writer spells it."""
-        return text_of(self.value)
+        value = self.value
+        return value if type(value) is str else text_of(value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Property):

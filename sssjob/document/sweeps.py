@@ -185,7 +185,10 @@ def is_sweep(item: Item) -> bool:
 
 def sweep_of(job: Job) -> Property | None:
     """The Extension that makes a job a sweep."""
-    return next((item for item in job.items if isinstance(item, Property) and is_sweep(item)), None)
+    for item in job.items:
+        if item.tag == "Extension" and isinstance(item, Property) and is_sweep(item):
+            return item
+    return None
 
 
 def check(stated: Property, job: Container, files: Mapping[str, File], limits: Limits = LIMITS) -> str | None:
@@ -294,11 +297,14 @@ def jobs_of(job: Job, number: int, files: Mapping[str, File], findings: Findings
 def names_of(jobs: Sequence[Job], files: Mapping[str, File], limits: Limits = LIMITS) -> set[str]:
     """The texts by which a Dependency may stand for one of these jobs: Ids and Names, of a sweep also what it is called
     as a whole, those of its jobs, and a text of its own that means one of them for each of its values."""
-    sweeps = [(job, _jobs(job, _plain(job, number), files, Findings(), limits) or [])
-              for number, job in enumerate(jobs) if sweep_of(job) is not None]
-    names = {_plain(job, number) for number, job in enumerate(jobs) if sweep_of(job) is not None}
-    for job in (*jobs, *(job for _, swept in sweeps for job in swept)):
-        names.update(str(job.value(tag)) for tag in ("Id", "Name") if job.value(tag) is not None)
+    sweeps: list[tuple[Job, Sequence[Job]]] = []
+    names = set[str]()
+    for number, job in enumerate(jobs):
+        if sweep_of(job) is not None:
+            sweeps.append((job, _jobs(job, _plain(job, number), files, Findings(), limits) or []))
+            names.add(_plain(job, number))
+    for job in (*jobs, *[job for _, swept in sweeps for job in swept]):
+        names.update([str(p.value) for p in (job.first("Id"), job.first("Name")) if p is not None])
     for job, swept in sweeps:
         for number, stated in enumerate(job.all("Dependency")):
             if swept and names.issuperset(each.all("Dependency")[number].text for each in swept):

@@ -71,8 +71,10 @@ PLACED: Final = ("Site", "Route", "Price")
 
 def clear(job: Job) -> None:
     """Take the results of an earlier run away and say that the job waits. What says where it goes stays."""
+    stated = {item.tag for item in job.items}
     for tag in RESULTS:
-        job.set_as_is(tag, None)
+        if tag in stated:
+            job.set_as_is(tag, None)
     _strip(job)
     job.set_as_is("State", "Idle")
 
@@ -117,11 +119,11 @@ def record(job: Job, parts: Sequence[Seen], asked: Job | None = None, origin: Or
     job.set_as_is("State", _state(parts))
     if origin is not None:
         job.set_as_is("SubmitHost", origin.host)
-    _time(job, "SubmitTime", min, (p.submitted for p in parts))
-    _time(job, "StartTime", min, (p.started for p in parts))
+    _time(job, "SubmitTime", min, [p.submitted for p in parts])
+    _time(job, "StartTime", min, [p.started for p in parts])
     _native(job, parts)
-    if any(p.started is not None for p in parts):
-        job.set_as_is("StartCount", max([int(p.known.get("starts", 1)) for p in parts if p.started is not None]))
+    if starts := [int(p.known.get("starts", 1)) for p in parts if p.started is not None]:
+        job.set_as_is("StartCount", max(starts))
     _tasks(parts)
     job.set_as_is("StatusMessage", _waiting(parts))
     if all(p.final for p in parts):

@@ -208,13 +208,13 @@ def details_of(job: Running) -> Details:
 
 def _asked(job: Running) -> tuple[object, Fraction | None]:
     """Queue and nodes that a job asks for, worked out once for what it is submitted with."""
-    asked = job.plan.folded
-    if job.asked_for is None or job.asked_for[0] is not asked:
+    plan, asked = job.plan, job.plan.folded
+    if plan.listed is None or plan.listed[0] is not asked:
         from sssjob.request.in_all import asked_in_all
 
         queue = asked.value("Queue") or _first(asked.containers("Requested"), "Queue")
-        job.asked_for = asked, queue, asked_in_all(asked, "NodeCount", bare=True)
-    return job.asked_for[1:]
+        plan.listed = asked, queue, asked_in_all(asked, "NodeCount", bare=True)
+    return plan.listed[1:]
 
 
 def _seen(job: Running, key: str) -> list[Any]:

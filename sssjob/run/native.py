@@ -208,12 +208,14 @@ class Native:
         """What the writer of the dialect says of a job without what is said elsewhere."""
         self._asked = asked, document
         environments = getattr(self.backend, "parallel_environments", None)
-        here = _here(environments or {}) if environments or "DeadlineTime" in _names(asked) else None
+        leaves = list(asked.leaves())
+        has_deadline = "DeadlineTime" in [item.tag for item in leaves]
+        here = _here(environments or {}) if environments or has_deadline else None
         context = WriteContext(findings, policy=policy, site=here)
         result = options_of(self.dialect, asked, document, context, policy)
         parts = tuple(self._attributes(options, findings, policy) for options in result.parts)
-        geometry_tags = {item.tag for item in asked.leaves() if item.tag in GEOMETRY}
-        untold = {item.tag for item in asked.leaves() if id(item) not in result.taken}
+        geometry_tags = {item.tag for item in leaves if item.tag in GEOMETRY}
+        untold = {item.tag for item in leaves if id(item) not in result.taken}
         return Stated(parts, result.taken, frozenset(geometry_tags - untold))
 
     def started_at_once(self, job: Job, document: Document, findings: Findings, policy: Policy) -> Job | None:
@@ -341,11 +343,6 @@ def _is_own(item: Item, within: str) -> bool:
         return item.tag in _OWN or (within == "Task" and item.tag in _OF_TASKS)
     kind, name = item.attributes.get("type", ""), item.attributes.get("name", "")
     return kind in _OWN_TYPES or (kind in ("", "Scheduler") and name in _OWN_NAMES)
-
-
-def _names(scope: Container) -> set[str]:
-    tags = {item.tag for item in scope.items}
-    return tags.union(*(_names(child) for child in scope.containers()))
 
 
 def _here(environments: Mapping[str, str | int]) -> Site:

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -98,6 +99,7 @@ class PlannedJob:
     keep: bool = False
     retry: Retry | None = None
     fail_fast: bool = False
+    listed: tuple[Job, object, Fraction | None] | None = None       # of that folded job: queue and nodes, for lists
 
 
 @dataclass(slots=True)

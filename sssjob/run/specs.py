@@ -447,7 +447,7 @@ class Specs:
 def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
     """What of a job a JobSpec is to say. taken: identities of what the manager is told; of that only the names of
     GEOMETRY stay that are not needless."""
-    return without(job, lambda item, _: _is_named(item) or (
+    return without(job, lambda item, _: (item.tag == "Extension" and _is_named(item)) or (
         id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))
 
 

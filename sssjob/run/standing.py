@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final
 
 import psij
@@ -86,7 +85,6 @@ class Running:
     begun: bool = False             # some client was about to submit it
     tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
     hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
-    asked_for: tuple[Job, object, Fraction | None] | None = None       # as submitted: queue and nodes, for lists
 
     @property
     def succeeded(self) -> bool:

@@ -14,6 +14,8 @@ __all__ = ["MERGE", "emptied", "for_launcher", "share_files"]
 #: The custom attribute of a stream that goes where the other one goes.
 MERGE: Final = "local.merge"
 _LOCAL: Final = "local"
+#: What stands in a name for what only the job itself knows.
+_MARKS: Final = frozenset((NUMBER_MARK, ID_MARK, HOST_MARK))
 _DEVICES: Final = ("/dev", "/dev/fd", "/dev/pts")       # what is written to a file there is kept nowhere
 
 
@@ -22,10 +24,11 @@ def emptied(spec: JobSpec) -> Iterator[str]:
     custom = (spec.attributes.custom_attributes if spec.attributes is not None else None) or {}
     for member in ("stdout", "stderr"):
         path = getattr(spec, f"{member}_path")
-        appends = any(custom.get(f"{prefix}.{member}_mode") == "append" for prefix in (_LOCAL, "psij"))
-        named_there = any(mark in str(path) for mark in (NUMBER_MARK, ID_MARK, HOST_MARK))
-        if path is not None and not (appends or named_there):
-            file = os.path.normpath(os.path.join(str(spec.directory or ""), str(path)))
+        if path is None or "append" in (custom.get(f"{_LOCAL}.{member}_mode"), custom.get(f"psij.{member}_mode")):
+            continue
+        name = str(path)
+        if name.isascii() or _MARKS.isdisjoint(name):
+            file = os.path.normpath(os.path.join(str(spec.directory or ""), name))
             if os.path.dirname(file) not in _DEVICES:
                 yield file
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobState, JobStatus, ResourceSpecV1, SubmitException
+from psij.executors.batch import lrm
 from psij.executors.batch._slurm_records import ACCOUNTING, parse_sacct, parse_scontrol
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig, SourceOffError
 from psij.executors.batch.slurm import SlurmJobExecutor
@@ -335,3 +336,19 @@ def test_nodes_are_all_of_them_or_not_known(count: str, named: str, expected: li
     lines = ["|".join(ACCOUNTING), "|".join(row.get(name, "") for name in ACCOUNTING)]
     found = parse_sacct(0, "\n".join(lines) + "\n")["7"].metadata or {}
     assert found.get("nodes") == expected
+
+
+def test_a_value_without_quotes_is_judged_as_any_other() -> None:
+    """An option that was asked for before gives the answer that it gives alone, whatever the values were."""
+    options = ("comment", "mem", "signal", "array", "output", "wrap", "nodes", "x y", "o", "export", "hetjob")
+    values = ("1", "B:USR1@60", "", "a\nb", "a b", None, "%j", "2")
+    alone = {}
+    for option in options:
+        for value in values:
+            lrm._taken.clear()
+            alone[option, value] = SlurmJobExecutor().refusal_of(option, value)
+    lrm._taken.clear()
+    executor = SlurmJobExecutor()
+    assert {asked: executor.refusal_of(*asked) for asked in alone} == alone
+    assert {asked: executor.refusal_of(*asked) for asked in reversed(alone)} == alone
+    assert None in alone.values() and len(set(alone.values())) > 5

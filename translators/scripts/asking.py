@@ -222,9 +222,12 @@ class Asking(Asked):
         """Whether there is an Extension of the scheduler's by name; it does not count as carried by that."""
         return (name, "Scheduler") in self._extensions
 
-    def under(self, key: Key) -> Sequence[Entry]:
-        """All that the job says under the name of a property, or of an Extension its name and type."""
-        return self._tagged.get(key, ()) if isinstance(key, str) else self._extensions.get(key, ())
+    def under(self, *keys: Key) -> Sequence[Entry]:
+        """All that the job says under the names of properties, or of Extensions their names and types."""
+        tagged, extensions, entries = self._tagged, self._extensions, list[Entry]()
+        for key in keys:
+            entries += tagged.get(key, ()) if isinstance(key, str) else extensions.get(key, ())
+        return entries
 
     def extension(self, name: str, kind: str = "Scheduler") -> Entry | None:
         """An Extension by name."""

@@ -243,7 +243,7 @@ def _said(item: Property) -> Iterable[tuple[str, str]]:
     """The same of one property; of Extensions the array alone says any."""
     tag, of = item.tag, item.attributes.get
     if tag in _PLACES:
-        return ((_PLACES[tag], item.text),) if item.text else ()
+        return ((_PLACES[tag], text),) if (text := item.text) else ()
     if tag == "Extension":
         return _array(item.text)
     if tag == "TaskDistribution":

@@ -126,14 +126,8 @@ class Page:
 
     def _fresh(self, asking: Asking, row: AnyRow | None) -> list[Option]:
         """The directives of what a row used, but for what other rows have used before."""
-        keys = None if row is None else self._keys.get(row.name)
-        entries: Sequence[Entry]
-        if keys is None:
-            entries = asking.entries
-        elif len(keys) == 1:
-            entries = asking.under(keys[0])
-        else:
-            entries = [e for key in keys for e in asking.under(key)]
+        keys = None if row is None else self._keys.get(id(row))
+        entries = asking.entries if keys is None else asking.under(*keys)
         done, origins = self._done, self._origins
         fresh = []
         for e in entries:
@@ -264,10 +258,9 @@ def _same(dialect: Dialect, bare: str, text: str, *, grudging: bool = True) -> b
 
 
 @cache
-def _keys(dialect: Dialect) -> dict[str, tuple[Key, ...]]:
-    """First option of a row -> what it says; rows that are asked of every job are not there."""
-    places = {row.name: row.of for row in dialect.rows}
-    return {name: tuple(place(text).key for text in of if text) for name, of in places.items() if of is not None}
+def _keys(dialect: Dialect) -> dict[int, tuple[Key, ...]]:
+    """A row, by its identity -> what it says; rows that are asked of every job are not there."""
+    return {id(row): tuple(place(text).key for text in row.of if text) for row in dialect.rows if row.of is not None}
 
 
 @lru_cache(maxsize=128)

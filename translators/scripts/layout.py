@@ -389,11 +389,19 @@ def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]
     return tasks, each if each != 1 or part.cpus == 1 else None
 
 
+#: What an amount of each of some things is multiplied with: members of a Layout.
+_FACTORS: Final = {"PerNode": "node_factor", "PerChunk": "chunks", "PerProcessor": "processor_total",
+                   "task": "tasks_assumed"}
+
+
 def total_of(amount: Amount, part: Part) -> int | None:
     """An amount of the whole part; None where nothing says what it is multiplied with."""
-    count = {"job": 1, "PerNode": part.node_factor, "PerChunk": part.chunks, "PerProcessor": part.processor_total,
-             "task": part.tasks_assumed,
-             "PerGPU": None if part.gpus is None or amount is part.gpus else total_of(part.gpus, part)}.get(amount.per)
+    if amount.per == "job":
+        return amount.value
+    if amount.per == "PerGPU":
+        count = None if part.gpus is None or amount is part.gpus else total_of(part.gpus, part)
+    else:
+        count = getattr(part, _FACTORS[amount.per]) if amount.per in _FACTORS else None
     return None if count is None else amount.value * count
 
 

@@ -101,8 +101,8 @@ def moves(body: str) -> bool:
 
 def opened(asking: Asking, shebang: str, body: str) -> str:
     """The body with the commands that say what no option said."""
-    limits = "ResourceLimit" in asking.tags
-    if not (limits or asking.unsaid or _PBS_THREADS in asking.named or _wanting(asking)):
+    limits, wanting = "ResourceLimit" in asking.tags, _wanting(asking)
+    if not (limits or wanting or asking.unsaid or _PBS_THREADS in asking.named):
         return body         # most scripts say all by options
     kept = mode_of(asking.context.options.get("body")) == "keep"
     shell = asking.job.first("Shell")
@@ -110,7 +110,7 @@ def opened(asking: Asking, shebang: str, body: str) -> str:
     csh, foreign = program in CSH, program not in SHELLS
     exports = _exports(asking, kept or foreign) if asking.unsaid else []
     exports += [] if kept or foreign else _threads(asking, body)
-    if (foreign and not csh) or not (limits or exports or _wanting(asking)):
+    if (foreign and not csh) or not (limits or exports or wanting):
         return body
     if kept:
         return "".join(f"{line}\n" for line in commands(asking, shebang)) + body if stood(asking) and not csh else body
@@ -177,9 +177,11 @@ def _umask(asking: Asking) -> list[str]:
 def _wanting(asking: Asking) -> bool:
     """Whether there may be something to say: a property without an option, or nothing about a directory where the
     script must go to that of its submission."""
-    return _closed(asking) is not None or _masked(asking) is not None or any(
-        _unsaid(asking, tag) is not None for tag in ("InputFile", "InitialWorkingDirectory")) or (
-        asking.dialect.starts_in == "home" and "InitialWorkingDirectory" not in asking.tags and not asking.goes)
+    if "InputFile" in asking.tags and (_closed(asking) or _unsaid(asking, "InputFile")) is not None:
+        return True
+    if "InitialWorkingDirectory" in asking.tags:
+        return _unsaid(asking, "InitialWorkingDirectory") is not None or _masked(asking) is not None
+    return (asking.dialect.starts_in == "home" and not asking.goes) or _masked(asking) is not None
 
 
 def _unsaid(asking: Asking, tag: str) -> Entry | None:

@@ -39,8 +39,8 @@ class Resources(Asked):
 
     def resources(self, layout: Layout, counts: dict[str, Any]) -> ResourceSpecV1 | None:
         """What the job asks for; None where it asks for nothing. counts: those of ``counts``."""
-        exclusive = any(e.tag == "Extension" and e.attributes.get("name") == "ExclusiveNodeUse"
-                        and isinstance(e.item, Property) and e.text.lower() == "true" for e in self.entries)
+        exclusive = any(e.attributes.get("name") == "ExclusiveNodeUse" and isinstance(e.item, Property)
+                        and e.text.lower() == "true" for e in self.entries if e.tag == "Extension")
         gpus, gpus_each = self._gpus(layout)
         values = counts | {
             "gpu_cores_per_process": gpus_each, "memory": self._memory(layout, gpus),

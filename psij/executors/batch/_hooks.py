@@ -372,9 +372,15 @@ def _by_prefix(spec: JobSpec) -> dict[str, Any]:
 
 def _check_lengths(spec: JobSpec) -> None:
     """Refuse words that the system could not hand to the program. Raises InvalidJobException naming the member."""
-    named = [("executable", os.fspath(spec.executable or "")),
-             *((f"arguments[{index}]", text) for index, text in enumerate(spec.arguments or ())),
-             *((f"environment[{name!r}]", f"{name}={value}") for name, value in (spec.environment or {}).items())]
+    arguments, environment = spec.arguments or (), spec.environment or {}
+    executable = os.fspath(spec.executable or "")
+    short = _LONGEST_WORD // 4          # no character takes more than four bytes
+    if sum(map(len, arguments)) + sum(map(len, environment)) + sum([len(str(value)) for value in environment.values()
+                                                                    ]) + len(executable) < short - len(environment):
+        return
+    named = [("executable", executable),
+             *((f"arguments[{index}]", text) for index, text in enumerate(arguments)),
+             *((f"environment[{name!r}]", f"{name}={value}") for name, value in environment.items())]
     for field, text in named:
-        if len(text) > _LONGEST_WORD // 4 and len(os.fsencode(text)) > _LONGEST_WORD:
+        if len(text) > short and len(os.fsencode(text)) > _LONGEST_WORD:
             raise InvalidJobException(f"{field} has more than {_LONGEST_WORD} bytes, which no program can be given")

@@ -57,6 +57,10 @@ class Host(ABC):
     def environ(self) -> Mapping[str, str]:
         """The environment of commands."""
 
+    def has_variable(self, beginning: str) -> bool:
+        """Whether the name of a variable of that environment begins so."""
+        return f"\0{beginning}" in "\0".join(["", *self.environ])
+
     @property
     @abstractmethod
     def home(self) -> str:
@@ -164,6 +168,10 @@ class _Here(Host):
     def environ(self) -> Mapping[str, str]:
         """The environment of this process."""
         return os.environ
+
+    def has_variable(self, beginning: str) -> bool:
+        """The same, without a look at each name: it is asked for each job."""
+        return b"\0" + os.fsencode(beginning) in b"\0".join([b"", *ENVIRONMENT])
 
     @property
     def home(self) -> str:

@@ -59,8 +59,8 @@ def _through_env(spec: JobSpec) -> list[str]:
 
 def exported(spec: JobSpec) -> list[tuple[str, Quoted]]:
     """The variables that bash exports, each with the word of its value."""
-    return [(name, expanding_word(pieces(str(value)))) for name, value in (spec.environment or {}).items()
-            if not needs_env(name)]
+    return [(name, expanding_word(pieces(text)) if "${" in (text := str(value)) else word(text))
+            for name, value in (spec.environment or {}).items() if not needs_env(name)]
 
 
 def program_words(spec: JobSpec) -> Quoted:
@@ -92,7 +92,8 @@ def _after_executable(spec: JobSpec) -> list[Quoted]:
     """The words of ``program`` after the first."""
     before = [expanding_word(pieces(each)) for each in _through_env(spec)[1:]]
     executable = [word(os.fspath(spec.executable or ""))] if before else []
-    return [*before, *executable, *(_argument(argument, spec) for argument in spec.arguments or ())]
+    return [*before, *executable, *[_argument(argument, spec) if "${" in argument else word(argument)
+                                    for argument in spec.arguments or ()]]
 
 
 def _argument(text: str, spec: JobSpec) -> Quoted:

@@ -64,6 +64,7 @@ from sssjob.templates.quoting import (
     Directive,
     Quoted,
     QuotingError,
+    bare,
     marked_words,
     word,
 )
@@ -127,6 +128,8 @@ class LrmExecutor(BatchSchedulerExecutor):
     _ELEMENT: ClassVar[str] = ""
     #: How a directive is written; the template of the script has the filter of the same name.
     _WRITTEN: ClassVar[staticmethod[[Directive], Quoted]]
+    #: Whether a custom attribute that is taken with one value that needs no quotes is taken with all of them.
+    _TAKES_ANY_VALUE: ClassVar[bool] = False
 
     def job_id_from_submit_output(self, out: str) -> str:
         """The id, from the one line that names it."""
@@ -269,9 +272,14 @@ class LrmExecutor(BatchSchedulerExecutor):
         """Why an option of the submit command cannot be given as a custom attribute; None where it can. value: None
         for a flag."""
         name = self.custom_attribute(option)
+        is_bare = self._TAKES_ANY_VALUE and value is not None and bare(value) is not None
+        if is_bare and (type(self), option) in _taken:
+            return None
         alone = JobAttributes(duration=None, custom_attributes={RESOURCES: "custom",
                                                                 name: True if value is None else value})
         reason = self.refusal(JobSpec("/bin/true", attributes=alone))
+        if is_bare and reason is None:
+            _taken.add((type(self), option))
         return None if reason is None else reason.removeprefix(f"custom attribute {name!r} cannot be used: ")
 
     def hold_attributes(self) -> dict[str, object] | None:
@@ -425,6 +433,10 @@ class LrmExecutor(BatchSchedulerExecutor):
         shown = Job(resolved(job.spec, guard, self.host))
         shown._id, shown.executor = job.id, self
         return super()._launch_command(shown)
+
+
+#: Executors with options of which any value is taken that needs no quotes, as far as they were asked for.
+_taken: set[tuple[type, str]] = set()
 
 
 @cache

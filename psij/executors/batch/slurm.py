@@ -56,7 +56,6 @@ from psij.executors.batch.batch_scheduler_executor import (
 )
 from psij.executors.batch.lrm import LrmExecutor, Row, array_id, by_tag, resolved, whole_lines
 from psij.job import Job
-from psij.job_attributes import JobAttributes
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -160,6 +159,7 @@ class SlurmJobExecutor(LrmExecutor):
     _SIZES = frozenset(("N", "n", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
                         "ntasks-per-socket"))
     _WRITTEN = staticmethod(sbatch)
+    _TAKES_ANY_VALUE = True
     SCRIPT_FORMAT = "slurm"
     _TOLD = Told(_TOLD_LINES, {
         "native_id": ("$SLURM_JOB_ID", 1), "processors": ("${SLURM_CPUS_ON_NODE:-}", 1),
@@ -184,7 +184,7 @@ class SlurmJobExecutor(LrmExecutor):
     def get_submit_command(self, job: Job, submit_file_path: Path) -> list[str]:
         """sbatch, without those variables of it that would win over what the job says."""
         assert job.spec is not None
-        if not any(name.startswith("SBATCH_") for name in self.host.environ):
+        if not self.host.has_variable("SBATCH_"):
             return ["sbatch", "--parsable", str(submit_file_path)]
         stated = {_VARIABLES.get(directive.option, f"SBATCH_{directive.option.upper().replace('-', '_')}")
                   for directive in self._directives(job, job.spec)} | {"SBATCH_EXPORT", "SBATCH_OPEN_MODE"}
@@ -239,8 +239,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def _check_spec(self, spec: JobSpec) -> None:
         super()._check_spec(spec)
-        if isinstance(spec.attributes, JobAttributes) and any(
-                name.lower() == "slurm.hetjob" for name in spec.attributes.custom_attributes or ()):
+        if "slurm.hetjob" in map(str.lower, custom_of(spec)):
             raise InvalidJobException("custom attribute 'slurm.hetjob' cannot be used: use submit_together()")
 
     def _template_context(self, job: Job, spec: JobSpec, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,7 +308,7 @@ class SlurmJobExecutor(LrmExecutor):
         if asked is not None:
             directives += _resource_directives(asked)
         custom = custom_directives(spec, self._PREFIX, _REFUSED)
-        if not any(directive.option == "comment" for directive in custom):
+        if "comment" not in [directive.option for directive in custom]:
             directives.append(Directive("comment", f"sssjob:{job.id}"))
         if array is not None:
             limit_ = "" if array.most is None else f"%{array.most}"
