@@ -246,7 +246,8 @@ def _scopes(job: Job) -> Iterator[_Scope]:
     for part in parts:
         delivered = part.delivered
         assert delivered is not None
-        yield _Scope(job, part, names, (_by_tag(delivered),), part.requested)
+        own = _by_tag(delivered)
+        yield _Scope(job, part, (own, *names), (own,), part.requested)
 
 
 def _lost(job: Job, telling: Telling) -> None:
