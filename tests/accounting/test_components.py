@@ -99,6 +99,16 @@ def test_a_quote_of_two_queues() -> None:
     assert quoted("VBU Processors 1\nNBM Queue=gpu 3", groups).exact == 4 * 3 + 8
 
 
+def test_what_is_known_of_the_whole_job_stands_in_one_row(tmp_path: Path, sssjob: Command) -> None:
+    """Each component had the charge of all: whoever added the column up doubled it."""
+    (tmp_path / "job.xml").write_text(
+        "<Job><Id>1</Id><CpuDuration>9</CpuDuration><Charge units='EUR'>5</Charge>" + "".join(
+            f"<TaskGroup><Id>1+{place}</Id><Delivered><Processors>{place + 1}</Processors></Delivered></TaskGroup>"
+            for place in range(2)) + "</Job>")
+    answer = sssjob("convert", "-q", "-t", "csv", "--option", "fields=part,processors,cpu_s,charge", "job.xml")
+    assert answer.out.split() == ["part,processors,cpu_s,charge", "1+0,1,9,5", "1+1,2,,"]
+
+
 @pytest.mark.parametrize("seconds", [(3600, 3600), (3600, 1800)])
 def test_the_rows_of_a_table(tmp_path: Path, sssjob: Command, seconds: tuple[int, int]) -> None:
     """Each component has its own queue there, and the sums stand in the job only where they are of one queue and
