@@ -195,7 +195,7 @@ class Ledger(Charging):
             for entry in charges if not dry_run else ():
                 self._reverse(entry.number, (entry.machine, entry.job, entry.start), reason)
             for machine in {entry.machine for entry in charges} if not dry_run else ():
-                self.store.execute("DELETE FROM sources WHERE name LIKE 'machine %' AND state = ?", (machine,))
+                self.store.execute("DELETE FROM sources WHERE name LIKE ? AND state = ?", ("machine %", machine))
             return charges
 
     def charge_of(self, job: str, machine: str | None = None) -> int:
