@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
-from sssjob.accounting.amounts import Reason
-from sssjob.accounting.arithmetic import plain
+from sssjob.accounting.amounts import NotChargeable, Reason
+from sssjob.accounting.arithmetic import Figure, in_doubles, plain, rounded
 from sssjob.accounting.facts import Note
-from sssjob.accounting.rates import Rate
+from sssjob.accounting.rates import Rate, RateSet
 
-__all__ = ["Charge", "Item", "Uncharged", "amount_name", "unsaid_sentence"]
+__all__ = ["Charge", "Item", "Uncharged", "additive", "amount_name", "rounded_charge", "unsaid_sentence"]
+
+_MOST: Final = Fraction(10**60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,30 @@ class Uncharged:
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
         return {"reason": str(self.reason), "detail": self.detail}
+
+
+def rounded_charge(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = (),
+             unsaid: tuple[str, ...] = ()) -> Charge:
+    """The charge that an exact amount becomes by rates. Raises NotChargeable where it is too large."""
+    value = exact.value
+    if abs(value) >= _MOST:
+        raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
+    if rates.profile == "gold":
+        amount = Decimal(f"{in_doubles(exact.text):.{rates.precision}f}")
+        how = f"in binary doubles, to {rates.precision} digits"
+    else:
+        amount = rounded(value, rates.smallest, rates.precision, rates.rounding)
+        how = rates.how
+    return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes, unsaid)
+
+
+def additive(rates: RateSet) -> bool:
+    """Whether the charges of jobs that differ in nothing but amounts and duration grow with each of these alone.
+
+    Where there are price lists by date, that is so of jobs of one list (``RateSet.place_of``). They do not where
+    something is rounded, cut or chosen on the way to the sum: by a calendar, a granularity, a minimum of the duration,
+    the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
+    """
+    return (rates.profile == "sss" and rates.combine == "sum" and rates.billing is None and not rates.dated
+            and not rates.minimum_duration and rates.granularity == 1
+            and not any(table.features for table in rates.benchmark.values()))

@@ -466,11 +466,12 @@ class Charging(Accounts):
             for name in names:
                 source_key = f"machine {read.format} {name}"
                 before = self.source(source_key)
-                if before is None:
+                if before is None or not self.store.one("SELECT 1 FROM charges WHERE machine = ? LIMIT 1", (before,)):
                     self._note(source_key, machine)
                 elif before != machine:
                     raise LedgerError(f"this log was charged as one of the machine {escape(before, 60)}, not of "
-                                      f"{escape(machine, 60)}: its jobs would be charged twice")
+                                      f"{escape(machine, 60)}: its jobs would be charged twice; where that was wrong, "
+                                      "sssjob ledger take-back reverses its charges")
 
 
 def _some(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -182,6 +182,22 @@ class Ledger(Charging):
             return self._post(Entry(0, 0, "refund", old.account, old.currency, sum_, old.machine, old.job, old.start,
                                     number, token, old.user_name, ({"reason": reason} if reason else {}) | end_of(old)))
 
+    def take_back(self, chosen: Callable[[Entry, Job], bool], *, reason: str, dry_run: bool = False) -> list[Entry]:
+        """Reverse charges in force of jobs that should not have been charged, less what was refunded of them, all or
+        none; dry_run: post nothing. Gives these charges. For which machine their logs were read is forgotten, so that
+        these can be charged for the right one. Raises LedgerError."""
+        if not reason.strip():
+            raise LedgerError("charges are taken back for a reason")
+        with self._together():
+            numbers = [number for number, in self.store.execute("SELECT entry FROM charges ORDER BY entry").fetchall()]
+            charges = [entry for number in numbers if chosen(entry := self.entry(number),
+                                                             job_of(str(entry.document["job"])))]
+            for entry in charges if not dry_run else ():
+                self._reverse(entry.number, (entry.machine, entry.job, entry.start), reason)
+            for machine in {entry.machine for entry in charges} if not dry_run else ():
+                self.store.execute("DELETE FROM sources WHERE name LIKE ? AND state = ?", ("machine %", machine))
+            return charges
+
     def charge_of(self, job: str, machine: str | None = None) -> int:
         """The number of the charge in force of a job, by its native id or Id. Raises LedgerError where there is none,
         or where there are several: runs of one job, or jobs of several machines."""

@@ -17,11 +17,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sssjob.accounting.amounts import Amount, NotChargeable, Reason
-from sssjob.accounting.arithmetic import Figure, call, in_doubles, number, plain, product, ratio, rounded, total
+from sssjob.accounting.arithmetic import Figure, call, number, plain, product, ratio, total
 from sssjob.accounting.billing import billing
-from sssjob.accounting.charges import Charge, Item, Uncharged
+from sssjob.accounting.charges import Charge, Item, Uncharged, additive, rounded_charge
 from sssjob.accounting.elements import elements_of, repeated, together
-from sssjob.accounting.facts import RATES_RULE, Facts, Lookups, Note
+from sssjob.accounting.facts import RATES_RULE, Facts, Lookups
 from sssjob.accounting.rates import Billing, Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:       # a charge asks for nothing
 
 __all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "price_of", "quote"]
 
-_MOST: Final = Fraction(10**60)
 #: Amounts of which each job has some, so that one which does not say how much is charged less than it had.
 _OF_EACH: Final = ("Processors", "NodeCount", "Memory")
 _WAITING: Final = ("Idle", "Hold", "NotQueued")
@@ -103,41 +102,16 @@ class Quotation:
         return self._array is not None
 
 
-def additive(rates: RateSet) -> bool:
-    """Whether the charges of jobs that differ in nothing but amounts and duration grow with each of these alone.
-
-    Where there are price lists by date, that is so of jobs of one list (``RateSet.place_of``). They do not where
-    something is rounded, cut or chosen on the way to the sum: by a calendar, a granularity, a minimum of the duration,
-    the dearest of several rates, weights of billing, a share of a benchmark; or in doubles.
-    """
-    return (rates.profile == "sss" and rates.combine == "sum" and rates.billing is None and not rates.dated
-            and not rates.minimum_duration and rates.granularity == 1
-            and not any(table.features for table in rates.benchmark.values()))
-
-
 def price_of(facts: Facts, rates: RateSet, start: int | None = None, *, running: bool = False) -> Charge | Uncharged:
     """What the facts of one job come to. start, running: as of ``quote`` and ``charge``."""
     try:
         stated_charge = facts.view.value("Charge") if rates.profile == "gold" else None
         if isinstance(stated_charge, Decimal):
-            return _rounded(Figure(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio()), rates, ())
+            exact = Figure(f"{plain(stated_charge)} [Charge]", *stated_charge.as_integer_ratio())
+            return rounded_charge(exact, rates, ())
         return _Pricing(facts, rates, start, running).charge()
     except NotChargeable as error:
         return Uncharged(error.reason, error.detail, tuple(facts.notes))
-
-
-def _rounded(exact: Figure, rates: RateSet, items: tuple[Item, ...], notes: tuple[Note, ...] = (),
-             unsaid: tuple[str, ...] = ()) -> Charge:
-    value = exact.value
-    if abs(value) >= _MOST:
-        raise NotChargeable(Reason.TOO_LARGE, "the charge has more than 60 digits")
-    if rates.profile == "gold":
-        amount = Decimal(f"{in_doubles(exact.text):.{rates.precision}f}")
-        how = f"in binary doubles, to {rates.precision} digits"
-    else:
-        amount = rounded(value, rates.smallest, rates.precision, rates.rounding)
-        how = rates.how
-    return Charge(amount, rates.currency, rates.identity, exact.text, value, how, items, notes, unsaid)
 
 
 class _Share(NamedTuple):
@@ -152,7 +126,9 @@ class _Share(NamedTuple):
 class _Pricing:
     """One job by one set of rates. category, share: what part of the time is being charged, (seconds, of seconds);
     plan: the rates that hold; shown: how items name the part; whole: the job's own duration; billed: amounts
-    of Slurm's billing by facts; met: whether any rate was for the job, missing: what else would have been priced."""
+    of Slurm's billing by facts; met: whether any rate was for the job, missing: what else would have been priced;
+    place: what is being charged of a job whose task groups have multipliers of their own, the job itself or one of
+    them."""
 
     facts: Facts
     rates: RateSet
@@ -167,6 +143,7 @@ class _Pricing:
     billed: dict[int, list[tuple[Amount, Figure]]] = field(default_factory=dict)
     missing: list[Rate] = field(default_factory=list)
     met: bool = False
+    place: Facts | None = None
 
     def charge(self) -> Charge:
         """The charge. Raises NotChargeable."""
@@ -181,7 +158,7 @@ class _Pricing:
         for share in shares:
             self._enter(share)
             self.share = (share.seconds, span) if len(shares) > 1 else None
-            timed.append(product(self._base(), *self._terms("M")))
+            timed += self._multiplied()
         if len(shares) > 1:         # fees are those of the beginning
             self._enter(shares[0])
         self.share = None
@@ -189,7 +166,7 @@ class _Pricing:
         self._nothing()
         if self.rates.minimum and exact.value < Fraction(self.rates.minimum):
             exact = call("max", exact, number(self.rates.minimum, "minimum"))
-        return _rounded(exact, self.rates, tuple(self.items), tuple(facts.notes), self._unsaid())
+        return rounded_charge(exact, self.rates, tuple(self.items), tuple(facts.notes), self._unsaid())
 
     def _enter(self, share: _Share) -> None:
         """Charge a part of the time from now on."""
@@ -353,6 +330,22 @@ class _Pricing:
         return term
 
     # -- terms
+    def _multiplied(self) -> list[Figure]:
+        """What multipliers apply to, times these: at once, or for the job itself and for each of its task groups where
+        they have other multipliers, as components of a job in several queues."""
+        facts, names = self.facts, {rate.canonical for rate in self.plan.kinds["M"] if rate.type[0] == "N"}
+        names.update(name for rate in self.plan.kinds["M"] for name in rate.when)
+        names.discard("TimeCategory")
+        if not names or all(part.texts(name) == facts.texts(name) for part in facts.parts for name in names):
+            return [product(self._base(), *self._terms("M"))]
+        terms = []
+        for self.place in (facts, *facts.parts):
+            base = self._base()
+            if base.value:
+                terms.append(product(base, *self._terms("M")))
+        self.place = None
+        return terms
+
     def _base(self) -> Figure:
         """What multipliers apply to: resources over time (their sum, or the dearest alone) and usage."""
         resources = [total(terms) for terms in self._by_rate("R") if terms]
@@ -383,12 +376,17 @@ class _Pricing:
 
     def _named(self, rate: Rate) -> Iterator[Figure]:
         """A name-based rate, once for each value of the property that it is for."""
-        texts = self._texts(self.facts, rate.canonical)
+        facts = self.place or self.facts
+        if rate.type[2] != "M":
+            if self.place not in (None, self.facts):        # of the whole job, once
+                return
+            facts = self.facts
+        texts = self._texts(facts, rate.canonical)
         siblings = {r.instance for r in self.plan.kin[rate.type, rate.canonical]} if texts else set()
         hits = [t for t in texts if t == rate.instance or (rate.instance == "*" and t not in siblings)]
         if texts and rate.canonical != "TimeCategory" and "*" not in siblings and not siblings.intersection(texts):
             self.facts.note(RATES_RULE, rate.name, f"{rate.type} {rate.name} has no rate for {texts[0]}")
-        if self._when(self.facts, rate):
+        if self._when(facts, rate):
             for _ in hits:
                 yield self._rated(rate, None, None)
 
@@ -398,13 +396,19 @@ class _Pricing:
         for facts in self._where(self.facts, rate):
             amounts = self._amounts(facts, rate)
             stated = stated or bool(amounts)
-            if amounts and self._when(facts, rate):
+            if amounts and self._is_here(facts, rate) and self._when(facts, rate):
                 for amount, term in amounts:
                     yield self._rated(rate, amount, term)
         if not stated and rate.type[2] not in "MF" and self._when(self.facts, rate):
             self.missing.append(rate)
             if rate.required:
                 raise NotChargeable(Reason.AMOUNT_MISSING, f"{rate.name} is not said, and {rate.label} requires it")
+
+    def _is_here(self, facts: Facts, rate: Rate) -> bool:
+        """Whether amounts there are part of what is being charged; multipliers are of the whole job."""
+        while facts.outer is not None and facts.outer is not self.facts:
+            facts = facts.outer
+        return self.place is None or rate.type[2] == "M" or facts is self.place
 
     def _where(self, facts: Facts, rate: Rate) -> list[Facts]:
         """Where the amounts of a rate are: in the job, else in its parts; of what is asked for in both, for there each

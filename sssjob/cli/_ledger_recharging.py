@@ -1,9 +1,10 @@
-"""``sssjob ledger recharge``: charges that are there, made anew by other rates."""
+"""``sssjob ledger recharge`` and ``take-back``: charges that are there, made anew by other rates or reversed."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
-from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, rates, timezone
+from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, plain, rates, reason, timezone
 from sssjob.cli._ledger_charging import TOLD, Outcomes, posted_row, summary
 from sssjob.cli._options import Session, common
+from sssjob.errors import UsageError
 from sssjob.findings import escape
 
 if TYPE_CHECKING:
@@ -21,13 +23,29 @@ if TYPE_CHECKING:
     from sssjob.document.model import Job
 
 
+_since = click.option("--since", metavar="TIME", help="Only jobs that ended from this time on.")
+_until = click.option("--until", metavar="TIME", help="Only jobs that ended before this time.")
+_where = click.option("--where", multiple=True, metavar="PROPERTY=VALUE", help=(
+    "Only jobs with this value (!=: without); may repeat, values of one property are alternatives."))
+
+
+def _choice(since: str | None, until: str | None, zone: str | None, where: tuple[str, ...]
+            ) -> Callable[[Entry, Job], bool]:
+    """Whether a charge is one of those that the options name. Raises UsageError."""
+    from sssjob.accounting.dimensions import Condition
+
+    first, end = moment_of(since, zone, "--since"), moment_of(until, zone, "--until")
+    conditions = Condition.all_of(where)
+    return lambda entry, job: (first is None or entry.ended >= first) and (end is None or entry.ended < end) and all(
+        condition.holds(job) for condition in conditions)
+
+
 @click.command("recharge")
 @rates
-@click.option("--since", metavar="TIME", help="Only jobs that ended from this time on.")
-@click.option("--until", metavar="TIME", help="Only jobs that ended before this time.")
+@_since
+@_until
 @timezone
-@click.option("--where", multiple=True, metavar="PROPERTY=VALUE",
-              help="Only jobs with this value (!=: without); may repeat, values of one property are alternatives.")
+@_where
 @click.option("--dry-run", is_flag=True, help="Post nothing, say what would become of the charges.")
 @click.option("--itemise", is_flag=True, help="Print every new charge.")
 @place
@@ -40,19 +58,12 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
     A charge that comes to the same stays as it is, and so does that of a job for which these rates have no price: the
     status is 1 then.
     """
-    from sssjob.accounting.dimensions import Condition
     from sssjob.cli._prices import load, tell_unsaid
 
-    first, end = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
-    conditions = Condition.all_of(where)
+    chosen = _choice(since, until, timezone, where)
     new_rates = load(session, rates_file)
     if new_rates is None:
         return 1
-
-    def chosen(entry: Entry, job: Job) -> bool:
-        """Whether a charge is one of those that the options name."""
-        return (first is None or entry.ended >= first) and (end is None or entry.ended < end) and all(
-            condition.holds(job) for condition in conditions)
 
     work = _Recharging(session, itemise)
     with opened_ledger(place, create=False) as ledger:
@@ -66,6 +77,34 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
     tell_unsaid(session, rates_file, work.unsaid, work.tally.outcomes["superseded"])
     work.close(dry_run)
     return session.status()
+
+
+@click.command("take-back")
+@_since
+@_until
+@timezone
+@_where
+@click.option("--dry-run", is_flag=True, help="Post nothing, print the charges that would be taken back.")
+@reason
+@place
+@plain
+def take_back(since: str | None, until: str | None, timezone: str | None, where: tuple[str, ...], dry_run: bool,
+              reason: str, place: str | None, as_json: bool) -> int:
+    """Reverse the charges of jobs that should not have been charged, as those of a wrong log: all of them or none. The
+    options say which ones; what was refunded of them stays."""
+    if not (since or until or where):
+        raise UsageError("which charges? Name them with --where, --since or --until")
+    chosen = _choice(since, until, timezone, where)
+    with opened_ledger(place, create=False) as ledger:
+        charges = ledger.take_back(chosen, reason=reason, dry_run=dry_run)
+    sums: dict[str, Decimal] = {}
+    for entry in charges:
+        sums[entry.currency] = sums.get(entry.currency, Decimal(0)) + entry.amount
+    emit("".join((json.dumps(entry.record()) if as_json else line(entry)) + "\n" for entry in charges))
+    if not as_json:
+        amounts = "".join(f"; {money(amount, unit)}" for unit, amount in sorted(sums.items()))
+        say(f"{len(charges)} charge{'s' * (len(charges) != 1)} taken back{amounts}" + "; nothing was posted" * dry_run)
+    return 0
 
 
 class _Recharging:

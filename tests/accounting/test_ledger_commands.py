@@ -249,7 +249,7 @@ def test_a_log_is_of_one_machine(ledger: Command, tmp_path: Path) -> None:
     answer = ledger(f"{READ} -q h.txt --option machine=moon")
     assert (answer.code, answer.err) == (
         1, "sssjob: h.txt: this log was charged as one of the machine sun, not of moon: its jobs would be charged "
-        "twice\n")
+        "twice; where that was wrong, sssjob ledger take-back reverses its charges\n")
 
 
 def test_records_that_contradict_each_other(ledger: Command, tmp_path: Path) -> None:

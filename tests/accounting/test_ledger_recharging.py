@@ -160,3 +160,44 @@ def test_wrong_choices_are_refused(ledger: Command, options: str, message: str) 
 
 def test_no_ledger_is_made(ledger: Command, tmp_path: Path) -> None:
     assert ledger("recharge --rates rates.toml").code == 3 and not (tmp_path / "ledger.db").exists()
+
+
+def test_a_log_that_should_not_have_been_charged(ledger: Command, tmp_path: Path) -> None:
+    """There was a refund of each job, and no way to charge it for the right machine."""
+    columns = HEADER.replace("|Cluster", "")
+    (tmp_path / "s.txt").write_text(columns + "".join(map(row, JOBS)).replace("|colony", ""))
+    line = f"charge -q -f sacct {ZONE} s.txt --rates rates.toml --option machine="
+    assert ledger(f"{line}tset").code == 0
+    assert ledger("refund --job 3 --amount 0.25").code == ledger("close 2026-02-01T00:00Z").code == 0
+    bill = ledger("invoice bio 2026-01 --timezone UTC").out
+    answer = ledger(f"{line}test")
+    assert answer.code == 1 and "take-back reverses its charges" in answer.err
+    take_back = "take-back --where Machine=tset --reason typo"
+    dry = ledger(f"{take_back} --where Queue=gpu --dry-run")
+    assert (dry.code, dry.err) == (0, "2 charges taken back; 2.00 EUR; nothing was posted\n")
+    assert dry.out.splitlines() == ["2: charge 1.00 EUR, account chem for job 2 of tset",
+                                    "4: charge 1.00 EUR, account bio for job 4 of tset"]
+    assert len(charges(ledger)) == len(JOBS)
+    assert ledger(take_back).err == "6 charges taken back; 6.00 EUR\n"
+    assert charges(ledger) == {} and ledger(take_back).err == "0 charges taken back\n"
+    balances = map(json.loads, ledger("balance --json").out.splitlines())
+    assert {account["account"]: account["balance"] for account in balances} == {"bio": "0.00", "chem": "0.00"}
+    assert ledger("invoice bio 2026-01 --timezone UTC").out == bill
+    assert ledger("invoice bio 2026-02 --timezone UTC").out.splitlines()[-1] == ",,,-0.75,,,to be paid"
+    assert ledger(f"{line}test").code == 0
+    assert charges(ledger) == dict.fromkeys(map(str, JOBS), "1.00")
+    assert "hashes, balances, holds" in ledger("verify").out
+
+
+@pytest.mark.parametrize(("options", "why"), [
+    ("--reason typo", "which charges? Name them with --where, --since or --until"),
+    ("--where Queue=gpu", "charges are taken back for a reason"),
+    ("--where Queu=gpu --reason typo", "no property 'Queu' to add up by; did you mean Queue?"),
+    ("--since noon --reason typo", "--since: 'noon' is neither epoch seconds"),
+])
+def test_nothing_is_taken_back(ledger: Command, tmp_path: Path, options: str, why: str) -> None:
+    (tmp_path / "s.txt").write_text(HEADER + "".join(map(row, JOBS)))
+    ledger(f"charge -f sacct {ZONE} s.txt --rates rates.toml -q")
+    answer = ledger(f"take-back {options}")
+    assert answer.code in (1, 2) and why in answer.err
+    assert len(charges(ledger)) == len(JOBS)

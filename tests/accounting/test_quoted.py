@@ -295,8 +295,9 @@ def test_what_was_asked_before_changes_no_price(text: str, several: list[RateSet
     (TWO.format(*["<Requested><Queue>dear</Queue></Requested><Processors>2</Processors>"] * 2), 40),
     ("<Queue>cheap</Queue><TaskGroup><Processors>4</Processors><Queue>dear</Queue></TaskGroup>", 40),
     ("<Queue>dear</Queue>" + TWO.format("<Queue>cheap</Queue><Processors>2</Processors>", "<Processors>2</Processors>"),
-     40)])
+     22)])
 def test_the_queue_of_all_task_groups_is_that_of_the_job(job: str, exact: int) -> None:
-    """Where each of them names it (section 7), as ``explain`` and every writer have it; else that of the job counts."""
+    """Where each of them names it (section 7), as ``explain`` and every writer have it; else each is priced by its own,
+    or by that of the job where it names none."""
     rates = 'VBU Processors 1\nNBM Queue=dear 10\nNBM Queue=cheap 1'
     assert quoted(rates, job).exact == exact

@@ -213,6 +213,16 @@ def test_bad_ads_cost_themselves_only() -> None:
     assert [f.split()[0] for f in findings] == ["27", "54", "81", "107", "134", "10136"]
 
 
+@pytest.mark.parametrize("broken", [0, 1, 2])
+def test_a_broken_row_of_the_extract_costs_itself_only(broken: int) -> None:
+    """All rows behind it were taken for attributes of one ad, and counted as the one record that was rejected."""
+    rows = [f"ce#{number}.0#1|ann|100|90|5|1700000000|1700000100|2048|4096|2" for number in range(3)]
+    rows[broken] = f"ce#{broken}.0#1|bob\n|100|90|5|1700000000|1700000100|2048|4096|2"
+    jobs, counts, _ = read("\n".join([*rows, ""]))
+    assert [job.value("Id") for job in jobs] == [f"{number}.0" for number in range(3) if number != broken]
+    assert counts.read == counts.given + counts.rejected and counts.given == 2 and set(counts.reasons) == {"columns"}
+
+
 def test_an_ad_that_nothing_ends_is_told() -> None:
     assert "no blank line ends the last ad" in read(AD.encode())[2][0]
 

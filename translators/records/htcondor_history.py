@@ -83,6 +83,7 @@ class _Reading(Reading):
         self.whole = True
         self.texts: list[str] = []
         self.stateless = False          # whether it was told that no state is said
+        self.has_rows = False           # whether rows of APEL's extract stood before
         delimiter = context.options.get("delimiter", "|")
         self.delimiter = _DELIMITERS.get(delimiter, delimiter)
         columns = words(context.options.get("columns"))
@@ -103,7 +104,11 @@ class _Reading(Reading):
     def skips(self, line: Line) -> bool:
         """Gathers the attributes of a job; the line that ends it, or one of an extract, is the record."""
         text = line.text.strip()
-        if not self.said and self.wrong is None and text and self._extracted(text):
+        if not self.said and text and self._extracted(text):
+            if self.wrong is not None:          # what stood before it was no ad, and is rejected by itself
+                self.counts.read += 1
+                self.reject(self.begins, self.wrong.reason, str(self.wrong))
+                self.unfinished()
             return False
         if not text or text.startswith("***"):
             return not self.said and self.wrong is None
@@ -128,7 +133,9 @@ class _Reading(Reading):
         """Whether a line outside of an ad is one of an extract."""
         if self.columns is not None:
             return True
-        return text.count(self.delimiter) in (9, 10) and not _ATTRIBUTE.fullmatch(text) and not text.startswith("***")
+        if _ATTRIBUTE.fullmatch(text) or text.startswith("***"):
+            return False
+        return text.count(self.delimiter) in (9, 10) or (self.has_rows and self.wrong is None)
 
     def take(self, line: Line) -> Iterable[Job]:
         """The job that has just ended, or that of one row."""
@@ -136,6 +143,9 @@ class _Reading(Reading):
             return (self._ended(),)
         fields = [f.strip() for f in line.text.strip().split(self.delimiter if self.delimiter != " " else None)]
         columns = self.columns or (*_EXTRACT, "cputmult")[:len(fields)]
+        self.has_rows = True
+        if len(columns) < len(_EXTRACT) and self.columns is None:
+            raise Rejected("columns", f"{len(fields)} columns in place of {len(_EXTRACT)}")
         if len(fields) != len(columns):
             fields = self._put_right(fields, columns, line.number)
         fields_by_name = dict(zip(columns, fields, strict=True))

@@ -45,13 +45,15 @@ def _by_tag(container: Container) -> _ByTag:
 
 @dataclass(slots=True)
 class _Scope:
-    """A job, or one component of it: where names and amounts are looked for, nearest first, and those of Requested."""
+    """A job, or one component of it: where names and amounts are looked for, nearest first, and those of Requested.
+    is_first: whether no other component stands before it."""
 
     job: Job
     part: TaskGroup | None
     names: tuple[_ByTag, ...]
     amounts: tuple[_ByTag, ...]
     asked: Container | None
+    is_first: bool = True
 
     def total(self, p: Property) -> Decimal | None:
         """An amount of the whole job or component, though it be one of each node; None where nothing says of how many
@@ -98,6 +100,11 @@ class Table(NamedTuple):
 
 def _of_job(tag: str) -> Callable[[_Scope], Cell]:
     return lambda s: s.name(tag)
+
+
+def _once(tag: str) -> Callable[[_Scope], Cell]:
+    """An amount of the whole job, in the row of its first component, so that rows can be added up."""
+    return lambda s: s.name(tag) if s.is_first else None
 
 
 def _amount(tag: str) -> Callable[[_Scope], Cell]:
@@ -193,7 +200,7 @@ COLUMNS: Final = (
     Column("starts", "count", "StartCount", _of_job("StartCount")),
     Column("wall_s", "s", "Duration, delivered", _wall),
     Column("suspend_s", "s", "SuspendDuration", _of_job("SuspendDuration")),
-    Column("cpu_s", "s", "CpuDuration", _of_job("CpuDuration")),
+    Column("cpu_s", "s", "CpuDuration", _once("CpuDuration")),
     Column("processors", "count", "Processors, delivered", _count("Processors")),
     Column("nodes", "count", "NodeCount, delivered", _count("NodeCount")),
     Column("node_list", "text", "Node, delivered", _amount("Node")),
@@ -211,7 +218,7 @@ COLUMNS: Final = (
     Column("state", "word", "State", _of_job("State")),
     Column("raw_state", "text", "Extension State: the manager's word", _fact("State")),
     Column("message", "text", "StatusMessage", _of_job("StatusMessage")),
-    Column("charge", "number", "Charge", _of_job("Charge")),
+    Column("charge", "number", "Charge", _once("Charge")),
 )
 _TAGS: Final = frozenset(word.strip(",") for c in COLUMNS for word in c.source.split()[:1]) - {"Extension", "types"}
 _FACTS: Final = frozenset(c.source.split()[1].rstrip(":") for c in COLUMNS if c.source.startswith("Extension"))
@@ -246,7 +253,8 @@ def _scopes(job: Job) -> Iterator[_Scope]:
     for part in parts:
         delivered = part.delivered
         assert delivered is not None
-        yield _Scope(job, part, names, (_by_tag(delivered),), part.requested)
+        own = _by_tag(delivered)
+        yield _Scope(job, part, (own, *names), (own,), part.requested, part is parts[0])
 
 
 def _lost(job: Job, telling: Telling) -> None:
