@@ -14,11 +14,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 EXAMPLES = int(os.environ.get("SSSJOB_EXAMPLES") or 20)
-settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("explore", max_examples=EXAMPLES, deadline=None)
+#: How long an example takes to draw says how busy the machine is.
+_PATIENT = [HealthCheck.too_slow]
+settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True,
+                          suppress_health_check=_PATIENT)
+settings.register_profile("explore", max_examples=EXAMPLES, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 # In the background of a script SIGINT is ignored, and SIGHUP under nohup: so it would be in every command that a test

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.document.element import Item, Property, new_property
@@ -99,7 +99,7 @@ def again(name: str, profile: str, document: Document) -> Document | None:
 DOORS = [("sss", profile) for profile in PROFILES] + [("sss-json", "3.1")]
 
 
-@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None)
 @given(requests(), offers())
 def test_a_written_request_asks_for_the_same_and_a_written_offer_offers_it(request: Document, offer: Document) -> None:
     with Cases() as case:
@@ -111,7 +111,7 @@ def test_a_written_request_asks_for_the_same_and_a_written_offer_offers_it(reque
                 assert read is None or verdict(request, read) == verdict(request, offer)
 
 
-@settings(max_examples=examples(25), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), derandomize=FIXED, deadline=None)
 @given(requests())
 def test_one_feature_stands_bare(request: Document) -> None:
     """As the text has it, unless a finding says that nothing else means the same."""

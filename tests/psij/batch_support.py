@@ -84,10 +84,10 @@ class Stand:
 
 @contextmanager
 def stand_in(fake: ModuleType, cls: type[BatchSchedulerExecutor], folder: Path, monkeypatch: Any,
-             virtual: bool = False, **settings: Any) -> Iterator[Stand]:
+             virtual: bool = False, programs: bool = True, **settings: Any) -> Iterator[Stand]:
     """An executor of that class on the stand-in of that module. virtual: its commands run in this process, and its jobs
-    are none."""
-    lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin", forked=not virtual)
+    are none. programs: whether commands are called as programs, a few of them though the others are virtual."""
+    lab = install(str(fake.__file__), fake.COMMANDS, folder / "lab", folder / "bin", forked=programs)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
     given = {**(FASTEST if virtual else FAST), **settings}
     config = BatchSchedulerExecutorConfig(work_directory=folder / "work", **given)
@@ -108,7 +108,8 @@ def stand_in(fake: ModuleType, cls: type[BatchSchedulerExecutor], folder: Path, 
 def quick_stand(manager: Manager, folder: Path, monkeypatch: Any) -> AbstractContextManager[Stand]:
     """An executor on the stand-in of a manager: commands run in this process, and jobs are none."""
     settings = _SLOW if manager.slow else {}
-    return stand_in(manager.fake, manager.executor, folder, monkeypatch, virtual=True, **settings)
+    return stand_in(manager.fake, manager.executor, folder, monkeypatch, virtual=True,
+                    programs=manager.slow, **settings)
 
 
 def a_job(script: str, **members: Any) -> Job:

@@ -179,6 +179,7 @@ def test_nobody_knows(manager: Manager, quick: Stand, answers: bool) -> None:
     with pytest.raises(SubmitException, match="Nobody knows") as raised:
         quick.executor.submit(job)
     assert raised.value.transient is manager.asked_by_tag and job.status.state is JobState.NEW
+    assert f"{job.id}.job" in quick.files()         # a manager that has it may read it only later
     if answers:
         hears(quick, manager)
     if not (answers and manager.asked_by_tag):

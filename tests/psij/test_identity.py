@@ -405,6 +405,26 @@ def test_jobs_that_were_put_back_together_cost_one_question_for_their_tags(
         assert len([call for call in stand.lab.calls("qstat") if "-j" in call]) == len(asked) + 1
 
 
+def test_nothing_is_believed_of_a_job_while_nobody_says_whose_it_is(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of this id is listed that runs; the question for its tags fails three times, and is asked again."""
+    with quick_stand(MANAGERS["sge"], tmp_path, monkeypatch) as stand:
+        ask_for_tags, states, job = stand.executor._tags_command, list[JobState](), Job()
+
+        def failing(native_ids: list[str]) -> list[str] | None:
+            states.append(job.status.state)
+            if len(states) <= 3:
+                raise OSError("no answer")
+            return ask_for_tags(native_ids)
+
+        monkeypatch.setattr(stand.executor, "_tags_command", failing)
+        stand.lab.stranger()
+        stand.executor.expect(job, Identity(frozenset([job.id]), "root", since=time.time() - 5, until=time.time() + 5))
+        stand.executor.attach(job, "1")
+        ended(job)
+        assert JobState.ACTIVE not in stand.states(job) and len(set(states[:4])) == 1 < len(states)
+
+
 def test_a_job_that_was_not_asked_about_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer of just now says nothing of a job that came to be followed while the question was put."""
     def listed(executor: object, items: list[Followed]) -> dict[str, None]:

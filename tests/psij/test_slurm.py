@@ -25,9 +25,9 @@ Q, A, C, F, X = (JobState[name] for name in ("QUEUED", "ACTIVE", "COMPLETED", "F
 
 
 @pytest.mark.parametrize(("members", "message"), [
-    ({"directory": "/nonexistent"}, "/nonexistent: No such file or directory"),
-    ({"pre_launch": "/nonexistent/pre"}, "/nonexistent/pre: No such file or directory"),
-    ({"stdout_path": "/nonexistent/o"}, "/nonexistent/o: No such file or directory")])
+    ({"directory": "/proc/nonexistent"}, "/proc/nonexistent: No such file or directory"),
+    ({"pre_launch": "/proc/nonexistent/pre"}, "/proc/nonexistent/pre: No such file or directory"),
+    ({"stdout_path": "/proc/nonexistent/o"}, "/proc/nonexistent/o: No such file or directory")])
 def test_what_the_script_says(stand: Stand, members: dict[str, str], message: str) -> None:
     job = a_job("true", **members)
     stand.executor.submit(job)

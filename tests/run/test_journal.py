@@ -27,7 +27,9 @@ from sssjob.run.rows import Row
 from sssjob.run.standing import Submission, load
 from sssjob.run.storage import _on_network as on_network
 from sssjob.run.storage import connected, default_path, is_full, make_folder
+from tests.forks import Command
 from tests.gate import until_there
+from tests.psij import hazard_program
 from tests.run.support import after, desk_on, group, shell
 
 TEXT = "<Job><Id>a</Id></Job>"
@@ -47,6 +49,11 @@ def ended(made: Entry, row: Row, native_id: str | None = None) -> None:
 def python(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], text=True, stdout=subprocess.PIPE,
                             stdin=subprocess.PIPE)
+
+
+def forked(code: str, folder: Path, *arguments: object) -> Command:
+    """The same as a process that the server of the tests forks, which has imported the journal."""
+    return Command([code, *map(str, arguments)], folder, os.environ, words=("module", hazard_program.__name__))
 
 
 # --- where it lies, and what it refuses
@@ -301,7 +308,7 @@ def test_no_event_of_several_writers_is_lost(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
         made = entry(journal, "a")
         before = journal.changes()
-        writers = [python(WRITER, tmp_path / "j.db", f"w{n}", 100) for n in range(3)]
+        writers = [forked(WRITER, tmp_path, tmp_path / "j.db", f"w{n}", 100) for n in range(3)]
         for n in range(100):
             made.flush(Event(0, "note", "here", {"n": n}))
         assert [w.wait(60) for w in writers] == [0, 0, 0]
@@ -316,7 +323,7 @@ def test_no_event_of_several_writers_is_lost(tmp_path: Path) -> None:
 def test_many_make_it_at_once(tmp_path: Path) -> None:
     code = ("import sys; from pathlib import Path; from sssjob.run.journal import open_journal; "
             "j = open_journal(Path(sys.argv[1])); print(len(j.rows()))")
-    clients = [python(code, tmp_path / "j.db") for _ in range(4)]
+    clients = [forked(code, tmp_path, tmp_path / "j.db") for _ in range(4)]
     assert [c.communicate(timeout=60)[0] for c in clients] == ["0\n"] * 4
 
 

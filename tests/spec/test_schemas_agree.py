@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from lxml import etree
 
 from sssjob.document.element import Raw
@@ -194,7 +194,7 @@ def known(container: Container) -> Container:
     return type(container)(kept, container.attributes)
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None)
 @given(documents())
 def test_valid_documents(drawn: Document) -> None:
     """A document drawn at random: what the checks take all schemas take, and what XSD 1.1 refuses the checks refuse."""

@@ -3,7 +3,7 @@ finding names the property."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.document.element import Item, Property, new_property
@@ -68,7 +68,7 @@ def conditions(job: Job) -> Job:
     return Job(kept)
 
 
-@settings(max_examples=examples(60), derandomize=FIXED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), derandomize=FIXED, deadline=None)
 @given(requests(), st.lists(offers(), min_size=1, max_size=4))
 def test_conditions_come_back(job: Job, offered: list[Job]) -> None:
     with Cases() as case:

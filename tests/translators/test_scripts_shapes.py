@@ -170,6 +170,13 @@ def test_a_second_type_of_gpus_is_lost_where_a_manager_takes_one() -> None:
     assert '#BSUB -gpu "num=2:gmodel=a100"' in lines and any("v100" in message for message in messages)
 
 
+def test_gpus_of_one_type_that_are_asked_for_twice_are_no_sum() -> None:
+    """Each of the two conditions is met by the same GPUs."""
+    text = f"""<Job><Executable>/a</Executable><Requested>{'<Resource name="GPU" type="a100">2</Resource>' * 2}
+        </Requested></Job>"""
+    assert converted("sss", "slurm", text)[0] == ["#SBATCH --gpus=a100:2", "/a"]
+
+
 def test_gpus_of_alternatives_are_no_list_of_types() -> None:
     text = """<Job><Executable>/a</Executable><Requested><Resource name="GPU" type="a" conj="Or">2</Resource>
         <Resource name="GPU" type="b">1</Resource></Requested></Job>"""

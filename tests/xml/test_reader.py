@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sssjob.document.model import Document, Job, JobDefaults, JobGroup
@@ -299,7 +299,7 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         read_document("<Job/>", profile="4.0")
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda t: f"<Job>{t}</Job>".encode("utf-8", "replace")))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 
 from sssjob.document.moab import pack, unpack
 from sssjob.document.model import Document, File, Job, JobGroup, Property, Requested
@@ -104,7 +104,7 @@ def carried(file: File) -> bytes | str:
         return file.text
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None)
 @given(documents())
 def test_what_is_written_reads_back(document: Document) -> None:
     findings = Findings()
