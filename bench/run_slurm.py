@@ -36,7 +36,7 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.run.client import Client
 from sssjob.run.journal import Entry, open_journal
-from sssjob.run.specs import user_name
+from sssjob.users import user_name
 from sssjob.xml.reader import read_document
 
 __all__ = ["main", "measures", "soak"]

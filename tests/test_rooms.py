@@ -19,7 +19,7 @@ LINKED: Final = ("schemas", "templates", "translators")     # installed inside s
 
 #: Modules in sssjob/ itself -> the room they belong to.
 FLAT: Final = {module: room for room, modules in {
-    "ground": "errors limits packages places processes version",
+    "ground": "errors limits packages places processes users version",
     "document": "consequences findings rules",
     "front": "front __main__",
 }.items() for module in modules.split()}

@@ -30,7 +30,7 @@ def jobs_of(session: Session, source: str, name: str, options: Options, read: li
 
     context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))
     with opened(name) as file:
-        reader, recognised_source = recognised(session, Source(file, name), source, told=False)
+        reader, recognised_source = recognised(session, Source(file, name), source, of_documents=False)
         if not (isinstance(reader, RecordTranslator) and reader.stream is not None):
             large = session.large(recognised_source, checked=False) if reader.name == "sss" else None
             if large is not None:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from sssjob.translators.recognise import Fit
 
 
-def recognised(session: Session, source_file: Source, source: str, told: bool = True) -> tuple[Translator, Source]:
+def recognised(session: Session, source_file: Source, source: str, of_documents: bool = True
+               ) -> tuple[Translator, Source]:
     """The format of a file, which is reported where it is ``auto``, and the file as it is to be read from now on.
 
-    told False: the format of a document, and of what is taken for one, is not reported.
+    of_documents: whether the format of a document, and of what is taken for one, is reported too.
     Raises UsageError where none or several fit."""
     from sssjob.translators.registry import get
 
@@ -46,10 +47,10 @@ def recognised(session: Session, source_file: Source, source: str, told: bool = 
         data = source_file.whole()
         source_file = Source(io.BytesIO(data), source_file.name)
         reader, why = format_of(data, source_file.name)
-        if reader.kind != "document" or (told and why):
+        if reader.kind != "document" or (of_documents and why):
             session.recognised(source_file.name, reader, why)
         return reader, source_file
-    if told or fit[0].kind != "document":
+    if of_documents or fit[0].kind != "document":
         session.recognised(source_file.name, fit[0], fit[1].why)
     return fit[0], source_file
 
@@ -75,7 +76,7 @@ class Looked:
         for name in names:
             with ExitStack() as files:
                 reader, source_file = recognised(session, Source(files.enter_context(opened(name)), name), AUTO,
-                                                 told=False)
+                                                 of_documents=False)
                 if not os.path.isfile(name):
                     self._kept[name] = source_file
                     self._files.push(files.pop_all())

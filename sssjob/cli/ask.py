@@ -66,10 +66,10 @@ def command(session: Session, text: str, places: tuple[str, ...], form: str, pla
     The grammar is in docs/exchange.md. Jobs are asked as they count, with all defaults folded in. A server is asked
     with any action. Exit status 1: it cannot be answered.
     """
-    from sssjob.run.specs import user_name
     from sssjob.sssrmap import SAFE
     from sssjob.sssrmap.answering import answer
     from sssjob.sssrmap.sentences import request_of
+    from sssjob.users import user_name
 
     if session.as_json and form == "xml":
         raise UsageError("--json and --format xml exclude each other")

@@ -25,7 +25,7 @@ __all__ = ["command"]
 @reading
 def command(session: Session, file: str, key: str, signer: str | None, output: str) -> int:
     """Write a signature of what FILE says, to be kept beside it: `sssjob verify` holds a document against it."""
-    from sssjob.run.specs import user_name
+    from sssjob.users import user_name
     from sssjob.xml.signature import sign_document
 
     secret = read_secret(key)

@@ -136,11 +136,11 @@ class NoDirectories:
 class Inside:
     """The directories of a job on this machine, and a look at what a pilot says every so many seconds."""
 
-    def __init__(self, made: Directories, variables: Mapping[str, str], poll_s: float,
+    def __init__(self, directories: Directories, variables: Mapping[str, str], poll_s: float,
                  clock: Callable[[], float], share: Value | None,
                  observe: Callable[[Features], None] | None = None) -> None:
         self.left: dict[str, Any] = {} if share is None else {"hs06_job": share}
-        self.made, self.variables, self.poll_s, self.clock = made, variables, poll_s, clock
+        self.directories, self.variables, self.poll_s, self.clock = directories, variables, poll_s, clock
         self.observe = observe
         self.usage = Usage()
         self.last: Features | None = None
@@ -152,9 +152,9 @@ class Inside:
     def look(self) -> None:
         """Take a snapshot."""
         with self._lock:
-            if self._ended or not os.path.exists(os.path.join(self.made.path("status"), "used_CPU")):
+            if self._ended or not os.path.exists(os.path.join(self.directories.path("status"), "used_CPU")):
                 return
-            self.made.expire()
+            self.directories.expire()
             features = self._reader.read(force=True)
             if features["used_CPU"].state == "value":
                 self.last = features
@@ -175,7 +175,7 @@ class Inside:
         with self._lock:
             self._ended = True
             try:
-                self.made.remove()
+                self.directories.remove()
             except AccessError as error:
                 log.warning("%s", error)
         if self.last is None:

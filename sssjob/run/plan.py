@@ -270,7 +270,7 @@ class _Planning:
         findings, specs = self.findings, self.specs
         self.findings = Findings()
         self.specs = Specs(self.document, self.findings, self.executor, self.cwd, self.plan, self.backend)
-        self.specs.paths = specs.paths
+        self.specs.scripts = specs.scripts
         try:
             grown_job = replace(job, folded=grown(job.folded, changes), parts=[],
                                 held_there=job.held_there and attempt == 1)

@@ -8,13 +8,10 @@ row of the decisions.
 from __future__ import annotations
 
 import copy
-import functools
-import getpass
 import itertools
 import os
 import re
 import socket
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,26 +22,26 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.references import literal
 from sssjob.document import arrays
 from sssjob.document.element import Item, Property
-from sssjob.document.model import Container, Document, File, Job, TaskGroup
+from sssjob.document.model import Container, Document, Job, TaskGroup
 from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.request.asked import policy_of
-from sssjob.run.abilities import Brings
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
 from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
-from sssjob.run.storage import make_folder
+from sssjob.run.script_files import ScriptFiles, as_file_name
 from sssjob.run.streams import MERGE, for_launcher
 from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
 from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.rows import Dialect, source_of
 from sssjob.translators.specs.psij import Target, to_spec
+from sssjob.users import user_name
 
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan, PlannedJob
 
-__all__ = ["Specs", "user_name"]
+__all__ = ["Specs"]
 
 #: Names that only describe a job and cannot change how any executor runs it (job object, section 9.0): told, never
 #: rejected.
@@ -90,7 +87,7 @@ class Specs:
         self.provides = getattr(getattr(backend, "config", None), "surroundings", None) is not None
         self.knows_itself = isinstance(backend, BatchSchedulerExecutor)     # a job can name files by its native id
         self.told: set[tuple[str, str, str, str]] = set()
-        self.paths: dict[str, str] = {}     # id of a File and shell -> where it lies
+        self.scripts = ScriptFiles(plan, backend)
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
         self.natives: dict[int, Stated] = {}     # by identity of the document's job
         self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | (
@@ -334,7 +331,7 @@ class Specs:
         for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
             closed = any("Close" in p.attributes.get("redirectList", "") for p in self.stated(job.folded, tag))
             if getattr(spec, f"{member}_path") is None and not closed and not merged.startswith(member):
-                name = f"job-{_safe(job.label)}{f'.{number}' if number else ''}.{end}"
+                name = f"job-{as_file_name(job.label)}{f'.{number}' if number else ''}.{end}"
                 setattr(spec, f"{member}_path", name)
                 if not again:
                     self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")
@@ -376,7 +373,7 @@ class Specs:
             value = tokens.get(name)
             if value is None or name == "workdir" or value in (HOST_MARK, ID_MARK, NUMBER_MARK):
                 return hit[0] if value is None else value
-            return _safe(value).rjust(int(hit["width"] or 0), "0")
+            return as_file_name(value).rjust(int(hit["width"] or 0), "0")
 
         return FILE_TOKEN.sub(token, text)
 
@@ -422,26 +419,8 @@ class Specs:
                 self._add("SSS311", "Executable", f"there is no File {name}", f"{job.path}/Executable")
                 continue
             shell = next((s.text for s in nearest(job.folded, group, "Shell")), None)
-            paths[name] = self._written(self.document.files[name], shell)
+            paths[name] = self.scripts.path(self.document.files[name], shell)
         return paths
-
-    def _written(self, file: File, shell: str | None) -> str:
-        key = f"{file.id}\0{shell}"
-        if key not in self.paths:
-            if self.plan.scripts is None:
-                self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
-            make_folder(self.plan.scripts)
-            path = self.plan.scripts / f"{len(self.paths)}-{_safe(file.id)}"
-            descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(_with_shell(file.content(), shell))
-            os.chmod(fresh, 0o700)
-            os.replace(fresh, path)     # that of an earlier plan may be running
-            self.paths[key] = str(path)
-        if isinstance(self.backend, Brings) and not (
-                isinstance(self.backend, BatchSchedulerExecutor) and self.backend.host.is_here):
-            return self.backend.brings(Path(self.paths[key]))
-        return self.paths[key]
 
 
 def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
@@ -477,40 +456,11 @@ def _hook(backend: JobExecutor | None, name: str) -> Mapping[str, object]:
     return (hook() if hook is not None else None) or {}
 
 
-def _with_shell(content: bytes, shell: str | None) -> bytes:
-    """The script with the interpreter that is to run it: Shell, else its own ``#!``, else /bin/sh."""
-    has_own = content.startswith(b"#!")
-    if has_own and shell is None:
-        return content
-    chosen = shell or "/bin/sh"
-    line = f"#!{chosen if chosen.startswith('/') else '/usr/bin/env ' + chosen}\n".encode()
-    return line + content.partition(b"\n")[2] if has_own else line + content
-
-
 def _hard_limit(name: str) -> str:
     import resource
 
     hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
     return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
-
-
-def user_name() -> str:
-    """The name of the user of this process; its number where it has none."""
-    return _user_name(os.getuid(), tuple(map(os.environ.get, ("LOGNAME", "USER", "LNAME", "USERNAME"))))
-
-
-@functools.cache
-def _user_name(number: int, stated: tuple[str | None, ...]) -> str:
-    """The same, remembered: the system may have to ask another machine. stated: what getpass looks at before that."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(number)
-
-
-def _safe(text: str) -> str:
-    """The text as part of a file name."""
-    return re.sub(r"[^\w.@%+=,-]", "_", text).lstrip(".-") or "_"
 
 
 def _stated(job: Job) -> dict[str, list[Property]]:

@@ -29,9 +29,9 @@ from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
-from sssjob.run.specs import user_name
 from sssjob.run.staging import Leaving
 from sssjob.run.storage import told
+from sssjob.users import user_name
 
 __all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
 

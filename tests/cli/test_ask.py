@@ -29,7 +29,7 @@ def test_documents_are_asked_in_every_form(sssjob: Command, place: Path, monkeyp
         "../b                      red"]
     assert [json.loads(line) for line in sssjob("ask", question, "--at", "group.xml", "--json").out.splitlines()] == [
         {"Id": "a", "Project": "red"}, {"Id": "../b", "Project": "red"}]
-    monkeypatch.setattr("sssjob.run.specs.user_name", lambda: "amy")
+    monkeypatch.setattr("sssjob.users.user_name", lambda: "amy")
     assert sssjob("ask", "Query Job Where Id=a Get Id,Project", "--at", "group.xml", "--format", "xml").out == (
         '<?xml version="1.0" encoding="UTF-8"?>\n<Envelope><Body><Response actor="amy"><Status><Value>Success</Value>'
         "<Code>000</Code></Status><Count>1</Count><Data><Job><Id>a</Id><Project>red</Project></Job></Data></Response>"

@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ import click
 import pytest
 
 from sssjob.cli import main
-from sssjob.cli._app import COMMANDS, cli
+from sssjob.cli._app import COMMANDS
 from sssjob.version import __version__
+from tests.commands import commands
 
 Command = Any
 UNKNOWN_LINE = "unknown.xml:3:3: SSS301"
@@ -79,22 +79,12 @@ def _sections(page: str) -> dict[str, str]:
     return sections
 
 
-def _commands(command: click.Command, context: click.Context, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Each command below a command, also groups, under its words: ``ledger import gold``."""
-    for word in command.list_commands(context) if isinstance(command, click.Group) else ():
-        inner = command.get_command(context, word) if isinstance(command, click.Group) else None
-        assert inner is not None
-        yield f"{name} {word}".strip(), inner
-        yield from _commands(inner, context, f"{name} {word}".strip())
-
-
 def test_every_option_is_documented() -> None:
     """A command has a heading or a point below that of its group, and there, or among what all share, its options."""
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     sections, shared = _sections(page), page.partition("\n## Commands")[0]
-    context = cli.make_context("sssjob", ["--help"], resilient_parsing=True)
     missing = []
-    for name, command in _commands(cli, context):
+    for name, command in commands():
         group, _, inner = name.partition(" ")
         section = sections[group]
         if not re.search(rf"`(sssjob {group} )?{inner}\b", section):

@@ -1,14 +1,20 @@
-"""Links between the pages lead to a file that is there, and to a heading that it has."""
+"""What pages refer to is there: files, their headings, options of commands."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import click
 import pytest
+
+from tests.commands import commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: Pages that name options of sssjob's commands alone; the others name those of resource managers and benchmarks too.
+OF_COMMANDS = ("account", "centre", "charging", "cli", "config", "decisions", "exchange", "facts", "failures",
+               "flux-exec", "journal", "ledger", "mjf", "sites")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -29,3 +35,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             wrong.append(f"{name}#{anchor}" if anchor else name)
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", OF_COMMANDS)
+def test_options_are_there(page: str) -> None:
+    options = {spelling for _, command in commands() for option in command.params if isinstance(option, click.Option)
+               for spelling in (*option.opts, *option.secondary_opts)} | {"--help", "--version"}
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    assert [option for option in re.findall(r"`(--[a-z][a-z0-9-]+)", text) if option not in options] == []

@@ -419,7 +419,7 @@ def test_readers_see_what_is_announced(tmp_path: Path) -> None:
     assert isinstance(inside, Inside)
     reader = Reader.from_environment(inside.variables)
     assert reader.read()["shutdowntime_job"].state == "absent"
-    when = inside.made.announce("shutdowntime_job", time.time() + 10)
+    when = inside.directories.announce("shutdowntime_job", time.time() + 10)
     assert when >= time.time() + 55 and reader.read(force=True)["shutdowntime_job"].value == when
     inside.leave()
     assert list(tmp_path.iterdir()) == []

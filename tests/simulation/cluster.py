@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from psij.executors.batch._identity import COMMON
-from sssjob.run.specs import user_name
+from sssjob.users import user_name
 from tests.fakes.lab import _virtual, numbers
 from tests.fakes.slurm import _after, directives
 from tests.simulation.kernel import EPOCH, Kernel

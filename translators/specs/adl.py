@@ -97,9 +97,9 @@ class ActivityReader(ElementReader):
         self.sorted_items()
         return self.reading.job
 
-    def others(self, part: Any, known: frozenset[str]) -> list[Any]:
-        """The elements of a part that it has something of its own for; places and what is kept are read here, what is
-        unknown is told, and so is a second one of what there is one of."""
+    def others(self, part: Any, own_names: frozenset[str]) -> list[Any]:
+        """The elements of a part that its own handler reads, by their names. Places and what is kept are read here; an
+        element that is unknown, or stands twice where one may stand, is a finding."""
         name, rest, seen = local(part), [], set[str]()
         places, kept = PLACES.get(name, {}), KEPT[name]
         self.attributes(part)
@@ -109,13 +109,13 @@ class ActivityReader(ElementReader):
                 space = ARC         # ARC takes it from either
             again = tag in seen and tag not in _MANY
             seen.add(tag)
-            if space == kept.get(tag) and (again or tag not in known):
+            if space == kept.get(tag) and (again or tag not in own_names):
                 self.keep(node)
-            elif (tag not in known and tag not in places) or space != (ARC if tag == "StartTime" else ADL):
+            elif (tag not in own_names and tag not in places) or space != (ARC if tag == "StartTime" else ADL):
                 self.unknown(node)
             elif again:
                 self.unknown(node, "is said already")
-            elif tag in known:
+            elif tag in own_names:
                 rest.append(node)
             else:
                 self.attributes(node)

@@ -7,7 +7,6 @@ Nothing is run here.
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 from abc import abstractmethod
@@ -33,6 +32,7 @@ from psij.job_launcher import Launcher
 from psij.job_spec import JobSpec
 from psij.job_status import JobStatus
 from sssjob.lrm.clocks import clock
+from sssjob.users import user_name
 
 _LONGEST_WORD = 128 * 1024 - 1      # bytes of an argument or a variable that Linux can hand to a program
 
@@ -120,7 +120,7 @@ class BatchHooks(JobExecutor):
 
     def _current_user(self) -> str:
         """The name of the user that jobs belong to."""
-        return getpass.getuser() if self.host.is_here else self.host.user or str(self.host.uid)
+        return user_name() if self.host.is_here else self.host.user or str(self.host.uid)
 
     def native_name(self, job: Job) -> str | None:
         """The name under which accounting tells a job from others of its native id, where it does not have the tag;
