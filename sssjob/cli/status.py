@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_LEAST_S = 0.1      # for the resource manager where accounting has taken all of the time
+
 
 @click.command("status")
 @click.argument("ids", metavar="ID...", nargs=-1)
@@ -49,13 +51,15 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
     from sssjob.run.evidence import annotate as write_sources
     from sssjob.run.returning import text_of
 
-    silent = refresh and _refreshed(client, as_json, ids, since)
+    begun = time.monotonic()
+    silent = refresh and _refreshed(client, as_json, ids, since, timeout)
     if not ids:
         return 4 if silent else 0
     rows_by_name = [client.journal.find(name) for name in ids]
     numbers = dict.fromkeys(row.submission for rows in rows_by_name for row in rows)
     entries = [client.journal.entry(number) for number in numbers]
-    submissions, answered = client.look(entries, timeout)
+    rest = None if timeout is None else max(timeout - (time.monotonic() - begun), _LEAST_S)
+    submissions, answered = client.look(entries, rest)
     standing = dict(zip(numbers, submissions, strict=True))
     jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in rows_by_name]
     for job in {id(job): job for several in jobs for job in several}.values():
@@ -76,11 +80,11 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
     return 4 if unheard or silent or elsewhere else 0
 
 
-def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str | None) -> bool:
+def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str | None, timeout: float | None) -> bool:
     """Ask accounting; of the whole journal print what it told. Whether some of it gave no answer."""
     from sssjob.cli._ledger import moment_of
 
-    refreshed_jobs = client.refresh(ids, moment_of(since, "UTC", "--since"))
+    refreshed_jobs = client.refresh(ids, moment_of(since, "UTC", "--since"), timeout)
     if not ids:
         told(client, as_json)
         if as_json:

@@ -391,15 +391,15 @@ class Client:
                 submissions.append(submission)
         return submissions
 
-    def refresh(self, names: Sequence[str], since: float | None = None) -> Refreshed:
+    def refresh(self, names: Sequence[str], since: float | None = None, seconds: float | None = None) -> Refreshed:
         """Ask accounting for what it had not told of jobs when they ended; of all jobs where there are no names.
 
-        since: seconds since the epoch; ends that were learnt before it are left alone.
+        since: seconds since the epoch; ends that were learnt before it are left alone. seconds: as of ``look``.
         """
         from sssjob.run.refreshing import refresh
 
         rows = [row for name in names for row in self.journal.find(name)] if names else self.journal.ended_since(since)
-        return refresh(self, rows, since, every=bool(names))
+        return refresh(self, rows, since, every=bool(names), seconds=seconds)
 
     def key(self, entry: Entry) -> str:
         """Names the executor of a submission: that of another one with the same key is the same."""

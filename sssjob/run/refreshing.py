@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij.executors.batch._budget import answer_by
 from psij.executors.batch._late import EndedJob
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import UsageError
@@ -41,10 +42,12 @@ class Refreshed:
     silent: list[str] = field(default_factory=list)
 
 
-def refresh(client: Client, rows: Iterable[Row], since: float | None = None, every: bool = False) -> Refreshed:
+def refresh(client: Client, rows: Iterable[Row], since: float | None = None, every: bool = False,
+            seconds: float | None = None) -> Refreshed:
     """Ask accounting for jobs that have ended. every: those too of which it has told the end already.
 
-    since: seconds since the epoch; ends that were learnt before it are left alone. Raises AccessError.
+    since: seconds since the epoch; ends that were learnt before it are left alone. seconds: the longest to wait for the
+    answers of all together, None for as long as each command may take. Raises AccessError.
     """
     result = Refreshed()
     by_executor: dict[str, list[tuple[Running, int]]] = {}
@@ -60,8 +63,12 @@ def refresh(client: Client, rows: Iterable[Row], since: float | None = None, eve
                     by_executor.setdefault(client.key(entry), []).append((job, part))
                 elif entry.number in client.whereabouts.silent and entry.executor not in result.silent:
                     result.silent.append(entry.executor)
-    for parts in by_executor.values():
-        _ask(client, parts, result)
+    before = answer_by.set(None if seconds is None else time.monotonic() + seconds)
+    try:
+        for parts in by_executor.values():
+            _ask(client, parts, result)
+    finally:
+        answer_by.reset(before)
     return result
 
 

@@ -99,11 +99,13 @@ def test_a_cancel_of_many_jobs(desk: Desk) -> None:
 
 
 def test_jobs_that_keep_ending_share_questions(desk: Desk) -> None:
-    """With the settings that a user has; Grid Engine is asked for the record of each job by a qacct of its own."""
+    """With the settings that a user has; Grid Engine is asked for the record of each job by a qacct of its own. The
+    ceiling is one of each client: what was asked while the jobs were submitted is not the second one's."""
     desk.config = BatchSchedulerExecutorConfig(work_directory=desk.folder / "work", lost_after=60)
     desk.submit(group(*(shell(f"sleep {n % 6}", name=f"j{n}") for n in range(150))))
+    before = len(desk.text("calls").splitlines())
     assert set(desk.wait("g", seconds=300).values()) == {("done", 0)}
-    times = [int(line.split()[1]) for line in desk.text("calls").splitlines()
+    times = [int(line.split()[1]) for line in desk.text("calls").splitlines()[before:]
              if line.split()[0] in ("squeue", "sacct", "qstat")]
     assert max(sum(begin <= when < begin + 60 for when in times) for begin in times) <= 20 + 3    # and of other kinds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,17 @@ def test_what_was_missing_is_added_once(desk: Desk) -> None:
     named = desk.client().refresh(["g"])
     assert (named.asked, named.facts) == (3, {})
     assert document(desk, "j0") == whole and len(desk.events("j0", "late")) == 1
+
+
+def test_accounting_that_hangs_is_waited_for_no_longer_than_asked(desk: Desk) -> None:
+    """All commands together: Grid Engine has one for each job."""
+    assert desk.lab is not None
+    desk.submit(group(*(shell("exit 0", name=f"j{n}") for n in range(3))))
+    desk.wait("g")
+    desk.lab.fault(ACCOUNTING[desk.executor], times=-1, sleep=30)
+    count, begun = asked(desk), time.monotonic()
+    assert desk.client().refresh(["g"], seconds=0.5).silent == [desk.executor]
+    assert time.monotonic() - begun < 10 and asked(desk) - count <= 1
 
 
 def test_jobs_that_ended_before_are_left_alone(desk: Desk) -> None:

@@ -7,13 +7,14 @@ import logging
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psij.exceptions import SubmitException
-from psij.executors.batch._budget import spending
+from psij.executors.batch._budget import answer_by, spending
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._hooks import BatchHooks
 from psij.executors.batch._host import Host
@@ -46,7 +47,12 @@ class BatchAsking(BatchHooks):
 
     def _run_command(self, cmd: _Words) -> str:
         """Standard output of a command. Raises CalledProcessError with all its output, TimeoutExpired, OSError."""
-        return _output_of(self.host, cmd, self.config.command_timeout)
+        most_s, until = self.config.command_timeout, answer_by.get()
+        if until is not None:
+            most_s = min(most_s, until - time.monotonic())
+            if most_s <= 0:
+                raise subprocess.TimeoutExpired(list(cmd), 0)
+        return _output_of(self.host, cmd, most_s)
 
     def _run_submit(self, command: _Words) -> str:
         """The same for a submit command, in our own locale: the job may inherit it."""

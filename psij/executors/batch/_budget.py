@@ -40,3 +40,5 @@ class Budget:
 
 #: The budget of the thread that asks; None where questions are not counted.
 spending: ContextVar[Budget | None] = ContextVar("spending", default=None)
+#: Monotonic time by which the thread that asks wants its answers; None where each command has all of its time.
+answer_by: ContextVar[float | None] = ContextVar("answer_by", default=None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("psij")
 _AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
 #: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there.
-_KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? +\( ?exec -- .*$", re.MULTILINE)
+_KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? *\( ?exec -- .*$", re.MULTILINE)
 #: What bash says where a node does not have the locale of the submitter, which has nothing to do with the job.
 _LOCALE = re.compile(r"^\S+: (?:line \d+: )?warning: setlocale: LC_\w+: cannot change locale \([^)\n]*\).*\n?",
                      re.MULTILINE)
