@@ -8,6 +8,12 @@ from sssjob.lrm.acceptance import judge_of
 
 Options = list[tuple[str, str | None]]
 
+
+def alone(option: str, value: str) -> Options:
+    """The options of a script with this one."""
+    return [(option, value)]
+
+
 REFUSED: list[tuple[str, Options, list[str]]] = [
     ("pbspro", [("-J", "3-3")], ["-J the end of a range is above its start"]),
     ("pbspro", [("-J", "3-1")], ["-J the end of a range is above its start"]),
@@ -33,7 +39,7 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("slurm", [("--mem-per-gpu", "1G")], ["--mem-per-gpu --mem-per-gpu wants an option that asks for GPUs"]),
     ("slurm", [("--priority", "-3")], ["--priority is not from 0 to 4294967293"]),
     ("slurm", [("--priority", "4294967294")], ["--priority is not from 0 to 4294967293"]),
-    *(("slurm", [(option, value)], [f"{option} {why}"]) for option, value, why in (
+    *(("slurm", alone(option, value), [f"{option} {why}"]) for option, value, why in (
         ("--open-mode", "x", "is neither append nor truncate"),
         ("--kill-on-invalid-dep", "maybe", "is neither yes nor no"),
         ("--wait-all-nodes", "2", "is neither 0 nor 1"), ("--hint", "foo",
@@ -58,6 +64,9 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("sge", [("-t", "0-3")], ["-t tasks are counted from 1"]),
     ("sge", [("-t", "1-3:0")], ["-t a step is at least 1"]),
     ("sge", [("-tc", "4")], ["-tc -tc wants -t"]),
+    ("sge", [("-hold_jid_ad", "1")], ["-hold_jid_ad -hold_jid_ad wants -t"]),
+    ("sge", [("-masterq", "all.q")], ["-masterq -masterq wants -pe"]),
+    ("sge", [("-ac", "=x"), ("-v", "A=1,=2")], ["-ac names no variable before =", "-v names no variable before ="]),
     ("sge", [("-N", "1a"), ("-A", "x/y"), ("-P", "x y")],
      ["-N begins with a digit", "-A contains '/'", "-P contains ' '"]),
     ("sge", [("-N", "n" * 600)], ["-N has more than 511 characters"]),
@@ -84,7 +93,7 @@ TAKEN: list[tuple[str, Options]] = [
     ("torque", [("-t", "1,3-5%2"), ("-l nodes", "2"), ("-l mem", "4gb")]),
     ("slurm", [("--array", "0-9:3,12%0"), ("--partition", "a,b"), ("--gpus-per-task", "1"), ("--ntasks", "2")]),
     ("slurm", [("--array", ""), ("--nodes", "1"), ("--mem", "0"), ("--gpus", "0")]),
-    *(("slurm", [(option, value)]) for option, value in (
+    *(("slurm", alone(option, value)) for option, value in (
         ("--open-mode", "A"), ("--kill-on-invalid-dep", "YES"), ("--wait-all-nodes", "1"), ("--hint", "nomultithread"),
         ("--signal", "B:SIGUSR1@60"), ("--signal", "rb:10"), ("--signal", "usr2"), ("--distribution", "plane=4"),
         ("--distribution", "cyclic:fcyclic,Pack"), ("--distribution", "*:block"), ("--exclusive", "user"),
