@@ -45,11 +45,13 @@ class Facts:
     variables: name -> meaning, the first of a meaning is the one to use; with an empty meaning it is the dialect's
     alone. prefixes: any other name that begins so is the dialect's alone. gives: what is said otherwise than by a
     variable. absent: what a variable holds where there is nothing to say. constants: variables that are the same in
-    every job. asked: meanings that are set only where the job asks for them. commands: command, or its first two
-    words -> what it does; words: what is done -> command. hosts, slots: a command that prints a line a node, and one
-    a task or slot. counts: what a line of slots is. unique: whether each element of an array has an id of its own.
-    phrases: what is said to other programs, and holds only here -> what it does. codes: exit codes of a script that say
-    more than that it failed -> what they do. passes: the submit command passes words behind the script on to it.
+    every job. values: words that they hold and that look like names. no_index: what it fills in for the index of an
+    array in the file names of a job that is none, where no call can make it one. asked: meanings that are set only
+    where the job asks for them. commands: command, or its first two words -> what it does; words: what is done ->
+    command. hosts, slots: a command that prints a line a node, and one a task or slot. counts: what a line of slots
+    is. unique: whether each element of an array has an id of its own. phrases: what is said to other programs, and
+    holds only here -> what it does. codes: exit codes of a script that say more than that it failed -> what they do.
+    passes: the submit command passes words behind the script on to it.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Facts:
     gives: Mapping[str, Given] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, str] = field(default_factory=dict)
+    values: tuple[str, ...] = ()
+    no_index: str = ""
     asked: tuple[str, ...] = ()
     hosts: str = ""
     slots: str = ""
@@ -162,6 +166,9 @@ _PBS_NUMBER: Final = "${PBS_JOBID%%[!0-9]*}"    # of 123.server, 123[4].server
 _PBS_ID: Final = Given(_PBS_NUMBER, "PBS_JOBID")
 _PBS_HOSTS: Final = "awk '!seen[$0]++' \"$PBS_NODEFILE\""
 
+#: What PBS_ENVIRONMENT holds in a job with a script, and in one with a terminal.
+_PBS_VALUES: Final = "PBS_BATCH", "PBS_INTERACTIVE"
+
 #: qsub(1B) of PBS Pro, section ENVIRONMENT VARIABLES; pbs_mom of OpenPBS 23.06.
 _PBSPRO: Final = Facts(
     "pbspro", "PBS Pro", ("PBS_",),
@@ -170,7 +177,7 @@ _PBSPRO: Final = Facts(
                       "TMPDIR": "scratch"},
     _PBS_COMMANDS, _Q_WORDS,
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAY_INDEX"), "scratch": _SCRATCH},
-    constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
+    constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, values=_PBS_VALUES, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE", counts="tasks", phrases=_phrases("pbs", "tm"))
 
 #: qsub(1B) of Torque 6.1, its server and its pbs_mom. The name of an element of an array carries its index.
@@ -183,7 +190,7 @@ _TORQUE: Final = Facts(
     {"job_id": _PBS_ID, "user": _USER, "array_id": Given(_PBS_NUMBER, "PBS_ARRAYID"), "scratch": _SCRATCH,
      "array_job_name": Given("${PBS_JOBNAME%-$PBS_ARRAYID}", "PBS_ARRAYID"),
      "cpus_on_node": Given("${PBS_NUM_PPN}", "PBS_NUM_PPN")},
-    constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
+    constants={"PBS_ENVIRONMENT": "PBS_BATCH"}, values=_PBS_VALUES, hosts=_PBS_HOSTS, slots='cat "$PBS_NODEFILE"',
     hosts_need="PBS_NODEFILE", phrases=_phrases("pbs", "tm"))
 
 #: LSF reference, Environment variables set for job execution. Jobs that are no element have index 0; the name of an
@@ -206,11 +213,12 @@ _LSF: Final = Facts(
           "awk '{ for (i = 1; i < NF; i += 2) for (j = 0; j < $(i + 1); j++) print $i }'",
     hosts_need="LSB_MCPU_HOSTS", counts="tasks", phrases=_phrases("lsf", "lsf"))
 
-#: qsub(1) of Grid Engine 8.1.9, section ENVIRONMENTAL VARIABLES; PE_HOSTFILE is there in parallel jobs only.
+#: qsub(1) of Grid Engine 8.1.9, section ENVIRONMENTAL VARIABLES; PE_HOSTFILE is there in parallel jobs only, and
+#: SGE_ACCOUNT holds the word of -A, not the project.
 _SGE: Final = Facts(
     "sge", "Grid Engine", ("SGE_",),
     {"JOB_ID": "job_id", "JOB_NAME": "job_name", "SGE_O_WORKDIR": "submit_dir", "SGE_O_HOST": "submit_host",
-     "SGE_O_HOME": "home", "SGE_O_LOGNAME": "user", "QUEUE": "queue", "SGE_ACCOUNT": "account",
+     "SGE_O_HOME": "home", "SGE_O_LOGNAME": "user", "QUEUE": "queue", "SGE_ACCOUNT": "",
      "PE_HOSTFILE": "pe_file", "NHOSTS": "nodes", "NSLOTS": "tasks", "SGE_TASK_ID": "array_index",
      "SGE_TASK_FIRST": "array_first", "SGE_TASK_LAST": "array_last", "SGE_TASK_STEPSIZE": "array_step",
      "REQUEST": "job_name", "NQUEUES": "", "RESTARTED": "restarts", "PE": "", "TMPDIR": "scratch", "TMP": "scratch"},
@@ -258,7 +266,7 @@ _HTCONDOR: Final = Facts(
      "array_index": Given(_AD.format("ProcId"), "_CONDOR_JOB_AD", array=True, close="it counts from 0"),
      "gpu_list": Given("${CUDA_VISIBLE_DEVICES}", "CUDA_VISIBLE_DEVICES", close="it names devices as CUDA does"),
      "submit_dir": Given("$(sed -n 's/^Iwd = \"\\(.*\\)\"$/\\1/p' \"$_CONDOR_JOB_AD\")", "_CONDOR_JOB_AD"),
-     "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")}, passes=True)
+     "cpus_on_node": Given(_AD.format("RequestCpus"), "_CONDOR_JOB_AD")}, no_index="0", passes=True)
 
 #: flux-environment(7): the batch script is the initial program of an instance of its own; FLUX_JOB_ID and the like are
 #: unset there, and commands tell; it has a broker on each node (flux-broker-attributes(7), size). The id is given as

@@ -8,6 +8,12 @@ from sssjob.lrm.acceptance import judge_of
 
 Options = list[tuple[str, str | None]]
 
+
+def alone(option: str, value: str) -> Options:
+    """The options of a script with this one."""
+    return [(option, value)]
+
+
 REFUSED: list[tuple[str, Options, list[str]]] = [
     ("pbspro", [("-J", "3-3")], ["-J the end of a range is above its start"]),
     ("pbspro", [("-J", "3-1")], ["-J the end of a range is above its start"]),
@@ -33,12 +39,34 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("slurm", [("--mem-per-gpu", "1G")], ["--mem-per-gpu --mem-per-gpu wants an option that asks for GPUs"]),
     ("slurm", [("--priority", "-3")], ["--priority is not from 0 to 4294967293"]),
     ("slurm", [("--priority", "4294967294")], ["--priority is not from 0 to 4294967293"]),
+    *(("slurm", alone(option, value), [f"{option} {why}"]) for option, value, why in (
+        ("--open-mode", "x", "is neither append nor truncate"),
+        ("--kill-on-invalid-dep", "maybe", "is neither yes nor no"),
+        ("--wait-all-nodes", "2", "is neither 0 nor 1"), ("--hint", "foo",
+         "is none of compute_bound, memory_bound, multithread, nomultithread"),
+        *(("--signal", value, "is no signal with the seconds before the end, as B:USR1@60")
+          for value in ("USR9@60", "B:USR1@999999", "X:USR1", "USR1@x", "0")),
+        *(("--distribution", value, "is no distribution of tasks, as block:cyclic")
+          for value in ("foo", "block:foo", "plane")),
+        ("--exclusive", "foo", "is neither user nor mcs"), ("--propagate", "FOO", "names no limit that Slurm knows"),
+        ("--profile", "x", "is none of all, none, energy, task, filesystem, network"),
+        *(("--dependency", value, "begins with no kind of dependency, as afterok:123")
+          for value in ("foo:1", "afterok", "singleton:1", "x12")),
+        ("--switches", "x", "begins with no number of switches"), ("--acctg-freq", "x", "is no number of seconds"),
+        *(("--licenses", value, "has no whole number behind the name of a license") for value in ("a:x", "a:0")),
+        ("--mincpus", "0", "is below 1"), ("--thread-spec", "x", "is no whole number"),
+        ("--exclude", "n[1-", "has a bracket without the other one"))),
+    ("slurm", [("--core-spec", "1"), ("--thread-spec", "1")],
+     ["--thread-spec --core-spec and --thread-spec exclude each other"]),
     ("lsf", [("-sp", "0")], ["-sp is not from 1 to 2147483647"]),
     ("htcondor", [("executable", "a"), ("priority", "-2147483649")],
      ["priority is not from -2147483648 to 2147483647"]),
     ("sge", [("-t", "0-3")], ["-t tasks are counted from 1"]),
     ("sge", [("-t", "1-3:0")], ["-t a step is at least 1"]),
     ("sge", [("-tc", "4")], ["-tc -tc wants -t"]),
+    ("sge", [("-hold_jid_ad", "1")], ["-hold_jid_ad -hold_jid_ad wants -t"]),
+    ("sge", [("-masterq", "all.q")], ["-masterq -masterq wants -pe"]),
+    ("sge", [("-ac", "=x"), ("-v", "A=1,=2")], ["-ac names no variable before =", "-v names no variable before ="]),
     ("sge", [("-N", "1a"), ("-A", "x/y"), ("-P", "x y")],
      ["-N begins with a digit", "-A contains '/'", "-P contains ' '"]),
     ("sge", [("-N", "n" * 600)], ["-N has more than 511 characters"]),
@@ -65,6 +93,13 @@ TAKEN: list[tuple[str, Options]] = [
     ("torque", [("-t", "1,3-5%2"), ("-l nodes", "2"), ("-l mem", "4gb")]),
     ("slurm", [("--array", "0-9:3,12%0"), ("--partition", "a,b"), ("--gpus-per-task", "1"), ("--ntasks", "2")]),
     ("slurm", [("--array", ""), ("--nodes", "1"), ("--mem", "0"), ("--gpus", "0")]),
+    *(("slurm", alone(option, value)) for option, value in (
+        ("--open-mode", "A"), ("--kill-on-invalid-dep", "YES"), ("--wait-all-nodes", "1"), ("--hint", "nomultithread"),
+        ("--signal", "B:SIGUSR1@60"), ("--signal", "rb:10"), ("--signal", "usr2"), ("--distribution", "plane=4"),
+        ("--distribution", "cyclic:fcyclic,Pack"), ("--distribution", "*:block"), ("--exclusive", "user"),
+        ("--profile", "task,energy"), ("--propagate", "NONE"), ("--propagate", "CORE,RLIMIT_STACK"),
+        ("--dependency", "singleton"), ("--dependency", "12"), ("--signal", "USR1@"),
+        ("--switches", "1@10:00"), ("--mincpus", "1"))),
     ("sge", [("-t", "5-3"), ("-tc", "0"), ("-q", "all.q,short.q"), ("-N", "a,b"), ("-pe", "smp 4-2")]),
     ("lsf", [("-J", "my job[1-10:2,20]%4"), ("-n", "4,8"), ("-q", "a b")]),
     ("flux", [("--nodes", "2"), ("--nslots", "4"), ("--exclusive", None), ("--gpus-per-slot", "0")]),

@@ -98,7 +98,7 @@ class Machine:
                     "LSB_BATCH_JID": "4242[4]" if array else "4242", "LSB_JOBINDEX": "4" if array else "0"},
             "sge": {"JOB_ID": "4242", "JOB_NAME": "fit", "REQUEST": "fit", "SGE_O_WORKDIR": work,
                     "SGE_O_HOST": "login", "SGE_O_HOME": home, "SGE_O_LOGNAME": user,
-                    "QUEUE": "long", "SGE_ACCOUNT": "physics", "PE_HOSTFILE": f"{at}/pe",
+                    "QUEUE": "long", "SGE_ACCOUNT": "sge", "PE_HOSTFILE": f"{at}/pe",
                     "NHOSTS": "2", "NSLOTS": "4", "RESTARTED": "0", "ENVIRONMENT": "BATCH", "TMP": at} | dict.fromkeys(
                         ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"), "undefined"),
             "cobalt": {"COBALT_JOBID": "4242", "COBALT_NODEFILE": f"{at}/nodes", "COBALT_JOBSIZE": "2",

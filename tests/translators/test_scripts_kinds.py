@@ -415,3 +415,44 @@ def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: st
     assert written.endswith(body)
     assert [line for line in told if "processors" in line] == []
 
+
+
+@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+    # one job of a queue has number 0; Slurm calls its file o.4294967294, PBS Pro o.^array_index^
+    ("htcondor", "slurm", "executable = /bin/a\noutput = o.$(Process)\nqueue\n",
+     "#SBATCH --output=o.0\n/bin/a\n", ["SSS502 output o.$(Process): the job is no array; its index is 0"]),
+    ("htcondor", "pbspro", "executable = /bin/a\nerror = $(Cluster).$(ProcId)\nqueue 1\n",
+     '#PBS -e "^jobid^.0"\ncd "$PBS_O_WORKDIR"\n/bin/a\n', None),
+    # an array may be asked for by who calls qsub
+    ("sge", "slurm", "#$ -cwd -o o.$TASK_ID -j y\n", "#SBATCH --output=o.%a\n#SBATCH --open-mode=append\n", []),
+    # what has a job run again, in the text that a signal runs; other text only shows it
+    ("sge", "slurm", "#$ -cwd -notify\ntrap 'save; exit 99' USR2\n",
+     "#SBATCH --signal=B:USR2@60\ntrap 'save; exit 99' USR2\n", [
+         "SSS511 exit 99 has the job run again under Grid Engine and not under Slurm; the line is kept"]),
+    ("sge", "slurm", "#$ -cwd\necho 'exit 99'; x=\"exit 99\"\n", "echo 'exit 99'; x=\"exit 99\"\n", []),
+    # a word that a variable holds is no variable
+    ("torque", "slurm", '#PBS -d .\n[ "$PBS_ENVIRONMENT" = PBS_BATCH ] || sleep 9\n',
+     '[ "PBS_BATCH" = PBS_BATCH ] || sleep 9\n', []),
+    # SGE_ACCOUNT is the word of -A, here none
+    ("slurm", "sge", "#SBATCH -A p1\necho $SLURM_JOB_ACCOUNT\n", "#$ -P p1\n#$ -cwd\n"
+     "# >>> sssjob shim: slurm on sge, d9115c38\nexport SLURM_JOB_ACCOUNT=p1\n# <<< sssjob shim\n"
+     "echo $SLURM_JOB_ACCOUNT\n",
+     ["SSS512 the shim gives SLURM_JOB_ACCOUNT of Slurm as p1, which is only close: it is what the job asks for"]),
+    ("sge", "slurm", "#$ -cwd -P p1\necho $SGE_ACCOUNT\n", "#SBATCH --account=p1\necho $SGE_ACCOUNT\n", [
+        "SSS510 the script uses SGE_ACCOUNT of Grid Engine, for which Slurm has nothing; the name is kept"]),
+])
+def test_what_holds_in_one_manager_alone(source: str, target: str, text: str, written: str,
+                                         told: list[str] | None) -> None:
+    script, messages = convert(source, target, text if source == "htcondor" else FIRST + text, "translate")
+    assert script == written
+    assert told is None or [m for m in messages if m.startswith("SSS51") or "array" in m] == told
+
+
+def test_the_shell_of_a_script_beside_a_description_is_its_first_line() -> None:
+    findings = Findings("s")
+    document = get("sge").read(b"#$ -S /bin/csh\n#$ -cwd\n./a\n", ReadContext("s", findings))
+    files = get("htcondor").files
+    assert files is not None
+    assert list(files(document, WriteContext(findings, policy=Policy.WARN)).values())[1] == "#!/bin/csh\n./a\n"
+    assert [f.message for f in findings if f.subject == "Shell"] == [
+        "-S /bin/csh: the first line of the script says it"]

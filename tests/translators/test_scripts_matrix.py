@@ -120,7 +120,8 @@ def lost_without_a_word(name: str, document: Document, elsewhere: Document, find
     subjects = {f.subject for f in findings}
     subjects |= {f"Extension {f.subject.lstrip('-')}" for f in document.findings or ()
                  if f.rule in ("SSS504", "SSS505")}
-    subjects |= {f.subject for f in on_the_way_back if "of root alone" in f.message or "-j oe says" in f.message}
+    subjects |= {f.subject for f in on_the_way_back if "of root alone" in f.message or "-j oe says" in f.message
+                 or "the job is no array; its index" in f.message}
     before, after = leaves(document), leaves(back)
     return [label for label, value in before.items() if after.get(label) != value
             and not {label, label.split()[0]} & subjects]

@@ -89,7 +89,7 @@ def pattern(facts: Facts, before: str = r"(?<!\w)", after: str = r"(?!\w)") -> r
 #: In a word of a call a piece of a file's name (``step1.sbatch``) is none of it.
 _IN_WORD: Final = r"(?<![\w.-])", r"(?!\w|[.-]\w)"
 #: An exit with a code, at the beginning of a command.
-_EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}]|\Z)")
+_EXIT: Final = re.compile(rb"(?<!\w)exit (\d{1,3})(?=[\s;&|)}\"']|\Z)")
 #: A variable as it stands in a word of a call.
 _EXPANSION: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 #: The beginning of a command that takes variables away; one that is not there cannot be missed.
@@ -179,7 +179,7 @@ class _Work:
         before, unseen = dict(self.claimed), False
         for use in uses:
             named = use.name in source.variables or use.name in source.constants or source.own(use.name)
-            if use.name in own or use.kind == "assigned" or use.name in before:
+            if use.name in own or use.kind == "assigned" or use.name in before or use.name in source.values:
                 continue
             if self.gone and any(begin <= use.start < end for begin, end in self.gone) and (
                     self.mode == "translate" or self._given_by(source, use.name) is None):
@@ -223,7 +223,10 @@ class _Work:
         seen: set[str] = set()
         for hit in _EXIT.finditer(self.data):
             code = hit[1].decode()
-            if code in codes and code not in seen and self.shell.use(hit.start(1) - 5, hit.start(1) - 1).kind in _RUN:
+            if code not in codes or code in seen:
+                continue
+            use = self.shell.use(hit.start(1) - 5, hit.start(1) - 1)
+            if use.kind in _RUN or (use.kind == "held" and use.before):        # trap 'save; exit 99' USR2
                 seen.add(code)
                 owner, other = (source, self.target) if code in source.codes else (self.target, source)
                 self.tell(LEFT_COMMAND, Use(f"exit {code}", "text", *hit.span()), f"exit {code} {codes[code]} under "

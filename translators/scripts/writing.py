@@ -340,8 +340,9 @@ def _says_what_holds(e: Entry) -> bool:
 def script_of(asking: Asking) -> str:
     """The whole script of a job, carried over, for a target that keeps its directives in another file."""
     shebang, asking.body = _body([asking])
+    shebang, old = interpreted(asking, shebang)
     _defaults(asking)
-    return shebang + asking.body
+    return shebang + old + asking.body
 
 
 def words_of(asking: Asking, arguments: Entry | None) -> list[str]:

@@ -36,12 +36,18 @@ def _slots(value: str) -> str:
     return "asks for no slots" if asked is not None and asked[1] is not None and not int(asked[1]) else ""
 
 
+def _variables(value: str) -> str:
+    return "names no variable before =" if re.search(r"(?:\A|,)=", value) else ""
+
+
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
-    if "-tc" in options and "-t" not in options:
-        yield Refusal("-tc", "-tc wants -t")
+    for name, wanted in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
+        if name in options and wanted not in options:
+            yield Refusal(name, f"{name} wants {wanted}")
 
 
 JUDGE: Final = Judge("qsub", {
     "-t": _tasks, "-tc": bounded(0, 2**31 - 1), "-N": JOB_NAMES["sge"].fault, "-A": _account, "-P": _account,
+    "-ac": _variables, "-v": _variables,
     "-pe": _slots, "-p": bounded(-1023, 1024),
 }, _together)

@@ -4,7 +4,7 @@ Heterogeneous Job Support of the Slurm documentation."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from sssjob.lrm.acceptance import Judge, Refusal, at_least, bounded
@@ -19,10 +19,39 @@ _ONE_OF: Final = (
     ("--cpus-per-task", "--cpus-per-gpu"),
     ("--ntasks-per-node", "--ntasks-per-gpu"),
     ("--gpus-per-task", "--ntasks-per-gpu"),
+    ("--core-spec", "--thread-spec"),
 )
 _COUNTS: Final = ("--ntasks", "--cpus-per-task", "--ntasks-per-node", "--threads-per-core", "--ntasks-per-core",
                   "--ntasks-per-socket", "--ntasks-per-gpu", "--cpus-per-gpu", "--sockets-per-node",
-                  "--cores-per-socket")
+                  "--cores-per-socket", "--mincpus")
+#: Options of few words: the form of all values that are taken, in any case, and what is refused of another one.
+#: Source: the ``arg_set_`` functions of src/common/slurm_opt.c, and what they call in src/common/proc_args.c.
+_LIMITS: Final = "AS|CORE|CPU|DATA|FSIZE|MEMLOCK|NOFILE|NPROC|RSS|STACK"
+_SIGNALS: Final = "HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|CHLD|USR[12]|PIPE|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU"
+_WITHIN: Final = r"(?:block|cyclic|fcyclic|\*)"
+_EVERY: Final = r"(?:(?:energy|task|filesystem|network)=)?\d+"
+_LICENSE: Final = r"[^:=,;|]+(?:[:=][1-9]\d*)?"
+_FORMS: Final = {
+    "--open-mode": (r"[at].*", "is neither append nor truncate"),
+    "--kill-on-invalid-dep": ("yes|no", "is neither yes nor no"),
+    "--wait-all-nodes": ("[01]", "is neither 0 nor 1"),
+    "--signal": (rf"R?B?R?:?(?:(?:SIG)?(?:{_SIGNALS})|[1-9]\d{{0,4}})(?:@\d{{0,5}})?",
+                 "is no signal with the seconds before the end, as B:USR1@60"),
+    "--hint": (r"(?:,?(?:compute_bound|memory_bound|multithread|nomultithread|help))+",
+               "is none of compute_bound, memory_bound, multithread, nomultithread"),
+    "--distribution": (rf"plane=\d+|arbitrary|(?:block|cyclic|\*)(?::{_WITHIN}){{0,2}}(?:,(?:no)?pack)?|(?:no)?pack",
+                       "is no distribution of tasks, as block:cyclic"),
+    "--exclusive": ("|user|mcs|topo|exclusive|allocation|oversubscribe", "is neither user nor mcs"),
+    "--profile": (".*(?:none|energy|task|lustre|filesystem|network|all).*", "is none of all, none, energy, task, "
+                  "filesystem, network"),
+    "--propagate": (rf"|ALL|NONE|(?:,?(?:RLIMIT_)?(?:{_LIMITS}))+", "names no limit that Slurm knows"),
+    "--dependency": (r"\d.*|(?:after(?:any|burstbuffer|corr|notok|ok)?|expand):.+|singleton(?:[,?].*)?",
+                     "begins with no kind of dependency, as afterok:123"),
+    "--switches": (r"\d+(?:@.*)?", "begins with no number of switches"),
+    "--acctg-freq": (rf"{_EVERY}(?:,{_EVERY})*", "is no number of seconds"),
+    "--licenses": (rf"{_LICENSE}(?:[,;|]{_LICENSE})*|.*\(.*", "has no whole number behind the name of a license"),
+    **dict.fromkeys(("--core-spec", "--thread-spec"), (r"\d+", "is no whole number")),
+}
 
 
 def _indices(value: str) -> str:
@@ -39,6 +68,21 @@ def _indices(value: str) -> str:
 
 def _name(value: str) -> str:
     return f"has more than {_LONGEST} characters" if len(value) > _LONGEST else ""
+
+
+def _of_form(form: str, why: str) -> Callable[[str], str]:
+    """The check of an option of few words. form: an expression of those that are taken; why: what another one is."""
+    taken = re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
+
+    def refused(value: str) -> str:
+        """Why a value is refused; empty if it is not."""
+        return "" if taken.fullmatch(value) else why
+
+    return refused
+
+
+def _hosts(value: str) -> str:
+    return "" if value.count("[") == value.count("]") else "has a bracket without the other one"
 
 
 def _owner(value: str) -> str:
@@ -61,6 +105,7 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
 
 JUDGE: Final = Judge("sbatch", {
     **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name,
-    "--uid": _owner, "--gid": _owner,
+    "--uid": _owner, "--gid": _owner, "--nodelist": _hosts, "--exclude": _hosts,
+    **{name: _of_form(*form) for name, form in _FORMS.items()},
     "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
 }, _together, whole={"--array": "a heterogeneous job is no array"})
