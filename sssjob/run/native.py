@@ -312,7 +312,7 @@ def bearable(kind: str, name: str) -> bool:
     when or how fast it runs, that only people notice, or that tells the submit command what to do."""
     if kind == "Scheduler" and PROPERTIES.get(f"Extension {name}", OTHER)[0] != "breaks":
         return True
-    return of_command(kind, name) or fate_of(kind, name) not in ("", "breaks")
+    return of_command(kind, name) or fate_of(kind, name) not in (None, "breaks")
 
 
 def of_command(kind: str, name: str) -> bool:
