@@ -76,8 +76,8 @@ class Unremarkable:
         key: tuple[object, ...]
         unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what is said of all that it reads
         for name in last.keys() & dialect.alone.keys():
-            if (key := last[name][:2]) not in seen:
-                unread.append((dialect.alone[name], key))
+            if (said := last[name][:2]) not in seen:
+                unread.append((dialect.alone[name], said))
         for name in last.keys() & dialect.of_any_text.keys():
             if not last[name].value:
                 unread.append((dialect.of_any_text[name], last[name][:2]))
