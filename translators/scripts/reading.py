@@ -78,8 +78,8 @@ class Unremarkable:
         last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=True))
         unread: list[tuple[int, _Said]] = []         # place of a row, and what is said of all that it reads
         for name in last.keys() & dialect.alone.keys():
-            if (said := last[name][:2]) not in seen:
-                unread.append((dialect.alone[name], said))
+            if (option_said := last[name][:2]) not in seen:
+                unread.append((dialect.alone[name], option_said))
         for name in last.keys() & dialect.of_any_text.keys():
             if not last[name].value:
                 unread.append((dialect.of_any_text[name], last[name][:2]))
