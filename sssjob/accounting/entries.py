@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
@@ -143,6 +143,10 @@ class Entry(NamedTuple):
                   "document": {k: dict(v) if isinstance(v, Encoded) else v for k, v in self.document.items()},
                   "hash": self.hash}
         return {k: v for k, v in record.items() if v is not None}
+
+
+#: An entry of its members: as the class makes it, in a third of the time.
+_entry: Final[Callable[[tuple[Any, ...]], Entry]] = partial(tuple.__new__, Entry)
 
 
 @dataclass(slots=True)
@@ -417,12 +421,10 @@ def sealed(draft: Entry, number: int, now: int, document: Mapping[str, Any],
            previous: str) -> tuple[Entry, tuple[Any, ...]]:
     """An entry with its number, time, document and its hash behind the one with that hash, and its values of
     COLUMNS."""
-    values = (number, now, draft.kind, draft.account, draft.currency, str(draft.amount), draft.machine, draft.job,
-              draft.start, draft.refers, draft.token, draft.user_name)
+    values = (number, now, *draft[2:5], str(draft.amount), *draft[6:12])
     text = _text_of(document)
-    row = (*values, text, _digest(values, previous, text))
-    return Entry(number, now, draft.kind, draft.account, draft.currency, draft.amount, draft.machine, draft.job,
-                 draft.start, draft.refers, draft.token, draft.user_name, document, row[13]), row
+    digest = _digest(values, previous, text)
+    return _entry((number, now, *draft[2:12], document, digest)), (*values, text, digest)
 
 
 def entry_of(row: Any) -> Entry:

@@ -193,8 +193,12 @@ class Rows(Reading):
             raise Rejected("id", f"JobID {escape(ident, 40)!r} is none")
         fields.append("")
         before, plans = self.runs, self.plans
-        planned = None if plans is None or self.has_steps or "." in ident or "+" in ident else plans.of(
-            fields, ident, line.number)
+        planned = None
+        if plans is not None and not self.has_steps and "." not in ident and "+" not in ident:
+            try:
+                planned = plans.of(fields, ident, line.number)
+            except Rejected:
+                planned = None          # the reader tells why
         done = self._folded(self.rows, ident, fields, line.number) if planned is None else self._begun(planned)
         if self.keeping:
             if self.runs > before:

@@ -48,6 +48,9 @@ from sssjob.translators.scripts.rows import (
 __all__ = ["Reading", "Unremarkable", "read", "understand"]
 
 
+#: What is said of the options that a row looks at, behind its name or that of its option.
+_Said = tuple[str | None, ...]
+_UNSAID: Final = "\0"       # no script has it
 _LONGEST: Final = 300       # characters of options that are kept in mind
 
 
@@ -62,7 +65,7 @@ class Unremarkable:
 
     def __init__(self, matters: Callable[[Finding], bool], most: int = 20_000) -> None:
         self._matters, self._most = matters, most
-        self._seen: dict[Dialect, set[tuple[object, ...]]] = {}
+        self._seen: dict[Dialect, set[_Said]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -73,20 +76,19 @@ class Unremarkable:
         dialect = reading.dialect
         seen = self._seen.setdefault(dialect, set())
         last: dict[str, Option] = dict(zip(map(_NAME, options), options, strict=True))
-        key: tuple[object, ...]
-        unread: list[tuple[int, tuple[object, ...]]] = []       # place of a row, and what is said of all that it reads
+        unread: list[tuple[int, _Said]] = []         # place of a row, and what is said of all that it reads
         for name in last.keys() & dialect.alone.keys():
-            if (key := last[name][:2]) not in seen:
-                unread.append((dialect.alone[name], key))
+            if (option_said := last[name][:2]) not in seen:
+                unread.append((dialect.alone[name], option_said))
         for name in last.keys() & dialect.of_any_text.keys():
             if not last[name].value:
                 unread.append((dialect.of_any_text[name], last[name][:2]))
-        values: dict[str, object] = dict(map(_SAID, options))
+        values: dict[str, str | None] = dict(map(_SAID, options))
         if len(values) < len(options):
             values = _all_values(options)
         together = dialect.together
         for at in set(chain.from_iterable(map(together.__getitem__, together.keys() & last.keys()))):
-            if (key := (at, *map(values.get, dialect.looked_at[at], repeat(0)))) not in seen:
+            if (key := (dialect.rows[at].name, *map(values.get, dialect.looked_at[at], repeat(_UNSAID)))) not in seen:
                 unread.append((at, key))
         for at, key in sorted(unread, key=_NUMBER):
             if self._unremarkable(reading, dialect.rows[at], last):
@@ -104,8 +106,8 @@ class Unremarkable:
         return findings.told == told_before or not (
             findings.is_full or any(map(self._matters, findings.after(first))))
 
-    def _keep(self, dialect: Dialect, key: tuple[object, ...]) -> None:
-        if len(str(key)) <= _LONGEST:
+    def _keep(self, dialect: Dialect, key: _Said) -> None:
+        if sum(map(len, filter(None, key))) <= _LONGEST:
             if self._count >= self._most:
                 self._seen.clear()
                 self._count = 0
@@ -113,12 +115,12 @@ class Unremarkable:
             self._count += 1
 
 
-def _all_values(options: Iterable[Option]) -> dict[str, object]:
-    """Option -> its values, in their order."""
-    values: dict[str, tuple[str | None, ...]] = {}
-    for option in options:
-        values[option.name] = (*values.get(option.name, ()), option.value)
-    return dict(values)
+def _all_values(options: Iterable[Option]) -> dict[str, str | None]:
+    """Option -> its values, in their order, as one text."""
+    values: dict[str, str | None] = {}
+    for name, value, *_ in options:
+        values[name] = f"{values.get(name, '')}\n{_UNSAID if value is None else value}"
+    return values
 
 
 class Reading:
