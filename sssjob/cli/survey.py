@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
 from sssjob.cli._walking import script_of
 from sssjob.conversion.converting import AUTO
-from sssjob.conversion.drafting import draft
+from sssjob.conversion.drafting import draft, is_untouched
 from sssjob.conversion.survey import KINDS, Survey, Use, surveyed
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import escape
@@ -41,7 +42,8 @@ _SHOWN: Final = 5           # files of each reason that are named
               help="Dialect of the scripts (default: auto, the one that is recognised of each).")
 @click.option("--top", type=click.IntRange(1), default=20, metavar="N", help="Names of each kind (default: 20).")
 @click.option("--draft", "draft_file", metavar="FILE", shell_complete=file_names,
-              help="Write a draft of the site profile to FILE (- prints it in place of the tables).")
+              help="Write a draft of the site profile to FILE, which has no answers yet (- prints it in place of the "
+                   "tables).")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes (default: cores).")
 @site_option
 @common
@@ -53,6 +55,10 @@ def command(session: Session, trees: tuple[str, ...], source: str, top: int, dra
         from sssjob.translators.lint import lint
 
         lint(source, b"")                   # a format that is none of scripts is told first
+    if draft_file is not None and os.path.isfile(draft_file) and not is_untouched(
+            read_bytes(draft_file).decode("utf-8", "replace")):
+        raise UsageError(f"--draft {escape(draft_file)}: there is a file already, which may have answers in it; name "
+                         "another one, and compare")
     how = _Surveying(source, load_site(site_file)[0])
     survey, omitted = Survey(), _Left()
     files = list(named(trees, skip_others=True))

@@ -11,17 +11,27 @@ from typing import Final
 from sssjob.conversion.site import OPTION
 from sssjob.conversion.survey import KINDS, Answer, Question, Survey
 
-__all__ = ["draft"]
+__all__ = ["draft", "is_untouched"]
 
 #: Names of parallel environments that put all slots on one host, at many sites.
 _ONE_HOST: Final = re.compile(r"smp|thread|openmp|omp|shm|shared|single|serial|multicore|local", re.IGNORECASE)
 _MOST: Final = 200              # names of one kind
 
 
+_BEGIN: Final = "# A site profile, drafted from"
+#: Lines of a draft that nobody has touched: blank, a comment, its name, the head of a table.
+_UNTOUCHED: Final = re.compile(r'\s*|#.*|name = ".*"|\[[^]]*\]')
+
+
+def is_untouched(text: str) -> bool:
+    """Whether a text is a draft in which no guess has become an answer."""
+    return text.startswith(_BEGIN) and all(map(_UNTOUCHED.fullmatch, text.splitlines()))
+
+
 def draft(survey: Survey, name: str = "draft") -> str:
     """The text of the profile, in TOML."""
     number = sum(survey.formats.values())
-    lines = [f"# A site profile, drafted from {number} {'script' if number == 1 else 'scripts'}. Lines of the form",
+    lines = [f"{_BEGIN} {number} {'script' if number == 1 else 'scripts'}. Lines of the form",
              "# \"#key = value\" are guesses: take the sign away from those that hold, with the right value.",
              f"name = {json.dumps(name)}", ""]
     for block in (_plain(survey, "clock", '#timezone = "UTC"'), *(_map(survey, k) for k in KINDS if KINDS[k].property),

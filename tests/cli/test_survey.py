@@ -144,6 +144,20 @@ name = "draft"
     assert [json.loads(line)["type"] for line in capsys.readouterr().out.splitlines()] == ["summary"]
 
 
+def test_answers_are_not_written_over(tree: Path, capsys: Output) -> None:
+    """A draft is edited by hand; a later survey wrote a new one over it."""
+    words = ["survey", "t", "--draft", "site.toml", "-q"]
+    assert main(words) == 0
+    untouched = Path("site.toml").read_text()
+    assert main(words) == 0 and Path("site.toml").read_text() == untouched
+    for answers in (untouched.replace('#"long"', '"long"'), "hostname\n", ""):
+        Path("site.toml").write_text(answers)
+        capsys.readouterr()
+        assert main(words) == 2 and Path("site.toml").read_text() == answers
+        assert capsys.readouterr() == ("", "sssjob: --draft site.toml: there is a file already, which may have answers "
+                                           "in it; name another one, and compare\n")
+
+
 def _uncommented(text: str) -> str:
     return re.sub(r"(?m)^#(?=[\[\"a-z])", "", text)
 
