@@ -70,6 +70,8 @@ def command(client: Client, as_json: bool, ended: bool, states: tuple[str, ...],
         raise UsageError("--watch is for people: it goes without --json")
     if executor is not None:
         _check_executor(client, executor)
+    if group is not None:
+        _check_group(client, group)
     site = None if site_of is None else _site_named(client, site_of)
     chosen = choosing(ended, states, executor, site, name, since, group, sort)
     status = _listed(client, as_json, chosen, offline, timeout)
@@ -117,6 +119,15 @@ def _check_executor(client: Client, name: str) -> None:
         names = sorted(JobExecutor.get_executor_names())
         if name.lower() not in names:
             raise UsageError(f"there is no executor {escape(name)!r} (known: {', '.join(names)})")
+
+
+def _check_group(client: Client, group: str) -> None:
+    """Raises UsageError for a group, or a submission, that the journal does not have."""
+    from sssjob.run.listing import knows_group
+
+    if not knows_group(client.journal, group):
+        kind = "submission" if group.startswith("@") else "group"
+        raise UsageError(f"there is no {kind} {escape(group, 80)!r} in the journal")
 
 
 def moment(text: str) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sssjob.run.journal import Journal
     from sssjob.run.standing import Running
 
-__all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "listed", "submitted_to",
+__all__ = ["COLUMNS", "SCHEMA", "Details", "Filter", "Listed", "details_of", "knows_group", "listed", "submitted_to",
            "totals", "write_details"]
 
 #: What the list needs in the journal.
@@ -133,10 +133,9 @@ class Filter:
             parts.append("coalesce(d.submitted, s.time) >= :since")
             values["since"] = self.since
         if self.group is not None:
-            key = KEY.fullmatch(self.group)
-            by_number = key is not None and key[2] is None
-            parts.append("s.number = :group" if by_number else "s.name = :group")
-            values["group"] = int(self.group[1:]) if by_number else self.group
+            condition, group = _of_group(self.group)
+            parts.append(condition)
+            values |= group
         return " AND ".join(parts) or "1", values
 
 
@@ -162,6 +161,19 @@ def submitted_to(journal: Journal, column: Literal["site", "executor"]) -> list[
     """The names of the sites, or of the executors, that jobs were submitted to, sorted. Raises AccessError."""
     return [name for (name,) in journal.ask(
         f"SELECT DISTINCT {column} FROM submissions WHERE {column} IS NOT NULL ORDER BY 1", {})]
+
+
+def knows_group(journal: Journal, group: str) -> bool:
+    """Whether a submission is called so, or has that number (``@3``), and is still there. Raises AccessError."""
+    condition, values = _of_group(group)
+    return bool(list(journal.ask(f"SELECT 1 FROM submissions s WHERE {condition} LIMIT 1", values)))
+
+
+def _of_group(group: str) -> tuple[str, dict[str, Any]]:
+    """The condition for the jobs of a group, and its values."""
+    key = KEY.fullmatch(group)
+    by_number = key is not None and key[2] is None
+    return "s.number = :group" if by_number else "s.name = :group", {"group": int(group[1:]) if by_number else group}
 
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:

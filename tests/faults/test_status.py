@@ -117,6 +117,15 @@ def test_missing_from_one_answer(each: Stand, kind: Manager) -> None:
     assert ended(job).exit_code == 3
 
 
+def test_notices_of_the_site(each: Stand, kind: Manager) -> None:
+    """E23: lines that a site's wrapper prints before an answer are no part of it."""
+    for command in (kind.queue, *kind.ends):
+        each.lab.fault(command, **EVER, edit=[[r"\A(?=.)", "*** {closed} on [Tue] ***\n[WARN] < 1 h left\n"]])
+    job = runs(each)
+    each.lab.end(job.native_id or "", 3)
+    assert ended(job).exit_code == 3
+
+
 def test_lost(each: Stand, kind: Manager) -> None:
     """E19: a job that is known nowhere is FAILED with reason lost, after lost_after and not before."""
     each.executor.config.lost_after = 0.8

@@ -1008,13 +1008,24 @@ def test_a_job_ends_when_its_cancel_was_accepted_where_nothing_else_tells() -> N
     assert status is not None and (status.state, status.time) == (X, 1_760_000_145.0)
 
 
+@pytest.mark.parametrize(("known", "native"), [
+    ({"canceled": True, "missed": 2, "waited_s": 60}, None),
+    ({"exit": ExitFile(0, "j", 2.0, 8.0), "waited_s": 60}, None),
+    ({"queue": DONE, "waited_s": 60}, "DONE"), ({"waited_s": 90}, "RUN")])
+def test_the_native_state_of_an_end(known: dict[str, Any], native: str | None) -> None:
+    """An element that was cancelled while it waited stayed PENDING for its manager. Of a job that is lost the last
+    state is the last that was heard."""
+    status = decide(replace(NOTHING, **known), 10, 60)
+    assert status is not None and status.final and (status.metadata or {}).get("native_state") == native
+
+
 def test_decide_joins_sources() -> None:
     record = JobStatus(C, metadata={"end_time": 9.0, "cpu_seconds": 2.0})
     status = decide(replace(NOTHING, records={"acct": record}, exit=ExitFile(0, "j", 2.0, 8.0)), 10, 60)
     assert status is not None and status.time == 9.0
     assert status.metadata == {
-        "end_time": 9.0, "cpu_seconds": 2.0, "native_state": "RUN", "start_time": 2.0, "sources": {
-            "state": "acct", "end_time": "acct", "cpu_seconds": "acct", "native_state": "queue",
+        "end_time": 9.0, "cpu_seconds": 2.0, "start_time": 2.0, "sources": {
+            "state": "acct", "end_time": "acct", "cpu_seconds": "acct",
             "start_time": "exit-file", "exit_code": "exit-file"},
         "others": {"end_time": {"exit-file": 8.0}, "start_time": {"queue": 1.0}}}
 

@@ -112,11 +112,12 @@ def _complete(status: JobStatus, source: str, evidence: Evidence) -> JobStatus:
     metadata: dict[str, Any] = {}
     sources: dict[str, str] = {}
     others: dict[str, dict[str, Any]] = {}
-    for name, values in _values(status, source, evidence):
+    unknown = bool((status.metadata or {}).get("end_unknown"))
+    for name, over, values in _values(status, source, evidence):
         comparable = _COMPARED if _is_about_the_end(name, values, metadata) else frozenset[str]()
         for key, value in values.items():
-            if key == "waits":          # nothing waits any more
-                continue
+            if key == "waits" or (key == "native_state" and not (over or unknown)):
+                continue                # it does not wait or run any more
             if value is not None and key not in metadata:
                 metadata[key] = value
                 if key not in _NOT_SOURCED:
@@ -136,16 +137,16 @@ def _complete(status: JobStatus, source: str, evidence: Evidence) -> JobStatus:
                      exit_code=code, metadata=metadata)
 
 
-def _values(status: JobStatus, source: str, evidence: Evidence) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """What each source says, the most trusted first; records from before the end last."""
+def _values(status: JobStatus, source: str, evidence: Evidence) -> Iterable[tuple[str, bool, Mapping[str, Any]]]:
+    """What each source says, and whether of the end, the most trusted first; records from before the end last."""
     others = [(name, record) for name, record in evidence.records.items() if record is not status]
-    yield source, status.metadata or {}
-    yield from ((name, record.metadata or {}) for name, record in others if record.state.final)
+    yield source, True, status.metadata or {}
+    yield from ((name, True, record.metadata or {}) for name, record in others if record.state.final)
     if evidence.exit is not None:
-        yield "exit-file", {"start_time": evidence.exit.start_time, "end_time": evidence.exit.end_time}
+        yield "exit-file", True, {"start_time": evidence.exit.start_time, "end_time": evidence.exit.end_time}
     if evidence.queue is not None and evidence.queue is not status:
-        yield "queue", evidence.queue.metadata or {}
-    yield from ((name, record.metadata or {}) for name, record in others if not record.state.final)
+        yield "queue", evidence.queue.state.final, evidence.queue.metadata or {}
+    yield from ((name, False, record.metadata or {}) for name, record in others if not record.state.final)
 
 
 def _is_about_the_end(name: str, values: Mapping[str, Any], values_before: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from psij.executors.batch._identity import Claim, RunRecord, Whose
 from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.answers import behind_notices
 from sssjob.lrm.sge import RAN, RUN_AGAIN, average, limit_passed, moment, numbers, records_of, runs_of, used_in
 from sssjob.lrm.usage import of_runs
 
@@ -32,7 +33,7 @@ def job_lists(out: str) -> Iterator[dict[str, str]]:
     from lxml import etree
 
     try:
-        root = etree.fromstring(out.encode("utf-8", "surrogateescape"), _parser())
+        root = etree.fromstring(behind_notices(out, "<?xml").encode("utf-8", "surrogateescape"), _parser())
     except etree.XMLSyntaxError as e:
         raise ValueError(f"qstat gave no XML: {e}") from e
     if root.tag != "job_info":

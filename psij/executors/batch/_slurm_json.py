@@ -11,7 +11,6 @@ output of 22.05.8. Text in, objects out.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -19,6 +18,7 @@ from psij.executors.batch._identity import Claim, Whose, tags_in
 from psij.executors.batch._slurm_records import native_state
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.job_status import JobStatus
+from sssjob.lrm.answers import json_answer
 from sssjob.lrm.slurm import job_id, member, number
 
 FIRST_GOOD = (23, 2)        # the first release with the data_parser plugins
@@ -38,7 +38,7 @@ def parse_codes(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     if exit_code != 0 and _NO_JSON.search(out):
         raise SourceOffError(out.strip()[:200])
     check_status_exit_code("sacct --json", exit_code, out)
-    document = json.loads(out)
+    document = json_answer("sacct --json", out)
     jobs = member(document, "jobs")
     if not isinstance(jobs, list):
         raise ValueError("sacct --json gave no jobs")

@@ -17,6 +17,7 @@ from psij.executors.batch._terms import SourceOffError, check_status_exit_code
 from psij.executors.batch.lrm import job_state, waiting, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
+from sssjob.lrm.answers import behind_notices
 from sssjob.lrm.slurm import NEVER, recorded, shown, state_of, waits_for
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import of_runs, quantity
@@ -92,6 +93,7 @@ def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
         if is_off(out):
             raise SourceOffError(out.strip())
         check_status_exit_code("sacct", exit_code, out)
+    out = behind_notices(out, "JobID|")
     if not out.startswith("JobID|"):
         raise ValueError(f"sacct gave no header: {out[:200]!r}")
     runs: dict[str, list[RunRecord[_Record]]] = {}

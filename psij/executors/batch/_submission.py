@@ -43,6 +43,7 @@ class Submissions:
         self._cleared: set[Path] = set()            # work directories that were cleared of old files
         self._brought: set[str] = set()             # programs that were written on the host
         self._ready: dict[str, Path] = {}           # by id of the job: scripts that were written ahead
+        self._doubts: set[str] = set()              # why jobs are looked for, as far as that was logged
 
     def prepare(self, job: Job) -> None:
         """Write the script of a job ahead of its submission."""
@@ -189,6 +190,10 @@ class Submissions:
             seconds_left = until - time.monotonic()
             if seconds_left <= 0:
                 break
+            if why not in self._doubts:
+                self._doubts.add(why)
+                _log.warning("%s: %s; whether there is a job all the same is found out for %.0f s", executor.name,
+                             "; ".join(why.splitlines()), seconds_left)
             time.sleep(min(pause, seconds_left))
             pause = min(pause * 2, _LOOKUP_S[1])
         if answered:

@@ -44,6 +44,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.answers import json_answer
 from sssjob.lrm.flux import ANSWERS, EXCEPTIONS, STATES, recorded, waits_for
 from sssjob.lrm.flux.ids import read_id
 from sssjob.lrm.states import Stage
@@ -137,6 +138,8 @@ class FluxJobExecutor(LrmExecutor):
         pairs = []
         for line in out.splitlines():
             native_id, _, text = line.partition(" ")
+            if not _DECIMAL.fullmatch(native_id):
+                continue
             user = json.loads(text).get("attributes", {}).get("user", {})
             if isinstance(tag := user.get("sssjob", {}).get("id"), str):
                 pairs.append((tag, native_id))
@@ -191,7 +194,7 @@ class FluxJobExecutor(LrmExecutor):
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("flux jobs", exit_code, out)
-        return _rows(json.loads(out)["jobs"])
+        return _rows(json_answer("flux jobs", out)["jobs"])
 
     def _stands(self, state: str, row: Any) -> str:
         return f"{state} {waits_for(row)}"
@@ -276,8 +279,8 @@ def _claim(job: Mapping[str, Any]) -> Claim:
 
 def parse_jobs(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from ``flux jobs --json id ...``: of one id the job itself, else a list; none of an id not known."""
-    if out.startswith("{"):
-        answer, _ = json.JSONDecoder().raw_decode(out)
+    if re.search(r"^\{", out, re.MULTILINE):
+        answer = json_answer("flux jobs", out)
         statuses = ((native_id, _status(state, job)) for native_id, state, job in _rows(answer.get("jobs", [answer]))
                     if whose is None or whose.takes(native_id, _claim(job)))
         return {native_id: status for native_id, status in statuses if status is not None}

@@ -41,6 +41,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
+from sssjob.lrm.answers import json_answer
 from sssjob.lrm.htcondor import ANSWERS, CPU, NUMBERS, STATES, recorded, state_of
 from sssjob.lrm.states import Stage
 from sssjob.lrm.usage import present
@@ -203,7 +204,7 @@ class HTCondorJobExecutor(LrmExecutor):
 
     def _cluster(self, out: str) -> Cluster | None:
         """The schedd: that of the url, else the one that the commands use, which has the name of the host by itself."""
-        name = self.url or out.strip()
+        name = self.url or out.strip().rpartition("\n")[2]
         return Cluster(name) if name else None
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
@@ -270,7 +271,7 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
 
 def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Ids and ads of an answer in JSON, which is empty when there is none. Raises ValueError for anything else."""
-    ads = json.loads(out) if out.strip() else []
+    ads = json_answer("HTCondor", out) if out.strip() else []
     if not isinstance(ads, list):
         raise ValueError(f"no list of ads: {out[:200]!r}")
     for ad in ads:

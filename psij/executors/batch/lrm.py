@@ -51,7 +51,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
-from sssjob.lrm.answers import SubmitAnswers
+from sssjob.lrm.answers import SubmitAnswers, behind_notices
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
@@ -110,6 +110,7 @@ class LrmExecutor(BatchSchedulerExecutor):
     _TEMPLATE: ClassVar[str]        # file name in sssjob.templates; extends job.sh.j2
     _PREFIX: ClassVar[str]          # of custom attributes
     _SEPARATOR: ClassVar[str | None] = None     # set where answers are a header and lines that begin with id, separator
+    _HEADER: ClassVar[str] = ""                 # what that header begins with
     _RECORDS_TELL = True
     _TELLS_WHOSE = True
     _OUTPUT_IS_TROUBLE = True       # the program's output goes elsewhere
@@ -199,6 +200,7 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _ask_queue(self, command: list[str], last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         code, out = self._ask(command)
         if self._SEPARATOR is not None and code == 0:
+            out = behind_notices(out, self._HEADER)
             return self._changed_lines(out, last_answer, self._SEPARATOR)
         return self._changed_rows(code, out, last_answer)
 

@@ -11,7 +11,6 @@ pbs_job.h of Torque.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from abc import abstractmethod
@@ -45,6 +44,7 @@ from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
+from sssjob.lrm.answers import json_answer
 from sssjob.lrm.names import NameRule
 from sssjob.lrm.pbs import STATES, ended, moment, recorded, waits_for
 from sssjob.lrm.usage import present
@@ -87,6 +87,9 @@ _ASKED = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)\s*=")     # the names in a value 
 _LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; options have one letter
 
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
+# Behind notices of the site.
+_STRUCTURED = re.compile(r"\A(?:(?!Job Id:|[ \t]*(?:\{|<[\w?])).*\n)*[ \t]*(?=\{|<[\w?])")
+_SERVER_TABLE = re.compile(r"^Server\s+Max\s", re.MULTILINE)
 _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
 _SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
 _FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
@@ -230,20 +233,22 @@ class GenericPBSJobExecutor(LrmExecutor):
 
     def _seen(self, exit_code: int, out: str, last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         """Statuses. Where no jobs are no words, the server is asked whether it is there."""
-        if exit_code == 0 and not out.strip():
+        if exit_code == 0 and not _has_jobs(out):
             if "json" in self._FORMS[self._form]:
                 raise ValueError("qstat said nothing")
-            code, out = self._ask(["qstat", "-B"])
-            if code != _USAGE and not out.strip():      # the commands of Slurm do not know the option
+            code, server = self._ask(["qstat", "-B"])
+            if out.strip() and not (code == 0 and _SERVER_TABLE.search(server)):    # an error, rather than a notice
+                raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
+            if code != _USAGE and not server.strip():       # the commands of Slurm do not know the option
                 raise ValueError("qstat says nothing, and nothing about the server either")
-            check_status_exit_code("qstat", 0 if code == _USAGE else code, out)
+            check_status_exit_code("qstat", 0 if code == _USAGE else code, server)
             return {}
         return self._changed_rows(exit_code, out, last_answer)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         _answered(exit_code, out)
-        if out.lstrip()[:1] in ("{", "<"):
-            for native_id, fields in _structured(out):
+        if (begin := _STRUCTURED.match(out)) is not None:
+            for native_id, fields in _structured(out[begin.end():]):
                 letter = str(fields.get("job_state", ""))
                 yield native_id, _native(letter, str(fields.get("substate", ""))), fields
             return
@@ -305,13 +310,18 @@ class GenericPBSJobExecutor(LrmExecutor):
 
 
 
+def _has_jobs(out: str) -> bool:
+    """Whether there are jobs in an answer of qstat, or at least the frame around them."""
+    return _STRUCTURED.match(out) is not None or _BLOCK.search(out) is not None
+
+
 def _answered(exit_code: int, out: str) -> None:
     """Raise an exception when qstat did not answer: ValueError when it does not know the form."""
     if exit_code == _USAGE and re.search(r"usage|option", out, re.IGNORECASE):
         raise ValueError(f"qstat does not know the form: {out.strip()[:200]}")
     if exit_code != UNKNOWN_ID:
         check_status_exit_code("qstat", exit_code, out)
-    if out.strip() and not (out.lstrip()[0] in "{<" or _BLOCK.search(out) or exit_code == UNKNOWN_ID):
+    if out.strip() and not (_has_jobs(out) or exit_code == UNKNOWN_ID):
         raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
 
 
@@ -337,10 +347,10 @@ def _blocks(out: str) -> Iterator[tuple[str, str]]:
 
 def _structured(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Ids and fields in JSON or XML. Raises ValueError when it is neither."""
-    if out.lstrip()[0] == "<":
+    if out[0] == "<":
         yield from _xml(out)
         return
-    answer, _ = json.JSONDecoder(strict=False).raw_decode(out.lstrip())
+    answer = json_answer("qstat", out)
     if "pbs_server" not in answer:
         raise ValueError(f"qstat gave JSON without a server: {out[:200]!r}")
     yield from ((native_id, fields) for native_id, fields in answer.get("Jobs", {}).items() if isinstance(fields, dict))

@@ -169,6 +169,7 @@ class SlurmJobExecutor(LrmExecutor):
                             "sed -n 's/.* CPUTot=\\([0-9]*\\).*/\\1/p')", 1)},
         _EACH_NODE)
     _SEPARATOR = "|"
+    _HEADER = "JOBID|"
     _ELEMENT = "SLURM_ARRAY_TASK_ID"
     TOGETHER = True
     _REMEMBERS = True       # the controller for MinJobAge, and sacct
@@ -328,7 +329,7 @@ class SlurmJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("squeue", exit_code, out)
         lines = whole_lines(out)
-        if not lines or not lines[0].startswith("JOBID|"):
+        if not lines or not lines[0].startswith(self._HEADER):
             raise ValueError(f"squeue gave no header: {out[:200]!r}")
         for line in lines[1:]:
             parts = line.split("|", 2)
