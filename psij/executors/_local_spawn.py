@@ -28,6 +28,7 @@ from psij.executors._local_engine import engine
 from psij.executors._local_plan import Plan
 from psij.executors._local_records import by_us
 
+_OUTPUTS = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")     # names of a process's own standard output
 _Streams = tuple[int | None, int | None, int | None]       # descriptors of stdin, stdout, stderr; None for /dev/null
 _WRITTEN = os.O_WRONLY | os.O_CREAT
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
@@ -140,13 +141,14 @@ def _unlink_on_error(path: str, error: type[BaseException] | None, *_: object) -
 
 
 def _open_streams(plan: Plan, stack: ExitStack) -> _Streams:
-    """The standard streams; one file named twice is opened once, so that neither overwrites."""
+    """The standard streams; one file named twice is opened once, so that neither overwrites. Standard error named
+    ``/dev/stdout`` goes where the job's own standard output goes, as in the script of a launcher."""
     stdin = None if plan.stdin is None else _open(plan.stdin, os.O_RDONLY, stack, "standard input")
     stdout = None if plan.stdout is None else _open(plan.stdout, _WRITTEN | plan.options.stdout_flags, stack,
                                                     "standard output")
     if plan.stderr is None:
         return stdin, stdout, None
-    if plan.stdout is not None and _same(plan.stderr, plan.stdout):
+    if plan.stdout is not None and (plan.stderr in _OUTPUTS or _same(plan.stderr, plan.stdout)):
         return stdin, stdout, stdout
     return stdin, stdout, _open(plan.stderr, _WRITTEN | plan.options.stderr_flags, stack, "standard error")
 

@@ -27,7 +27,7 @@ from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
-from sssjob.document.states import job_state
+from sssjob.document.states import has_not_begun, job_state
 from sssjob.lrm.slurm import STATES
 from sssjob.lrm.states import Stage
 
@@ -38,7 +38,6 @@ __all__ = ["Charge", "Item", "Quotation", "Uncharged", "additive", "charge", "pr
 
 #: Amounts of which each job has some, so that one which does not say how much is charged less than it had.
 _OF_EACH: Final = ("Processors", "NodeCount", "Memory")
-_WAITING: Final = ("Idle", "Hold", "NotQueued")
 #: Beginnings of StatusMessage (decisions 33), and states of Slurm, that say that the system failed, or that an attempt
 #: was in vain.
 SYSTEM_FAULTS: Final = ("node-failure", "boot")
@@ -175,8 +174,9 @@ class _Pricing:
 
     def _ended(self) -> None:
         """Refuse a job that is not over."""
-        state = job_state(self.facts.value("State")).state
-        if state in _WAITING:
+        stated = self.facts.value("State")
+        state = job_state(stated).state
+        if has_not_begun(stated):
             raise NotChargeable(Reason.NOT_STARTED, f"State is {state}")
         if state in ("Running", "Suspended") and not (self.running and self.facts.named("Duration")):
             raise NotChargeable(Reason.NOT_ENDED, f"State is {state}")

@@ -264,7 +264,8 @@ def _group(group: JobGroup, jobs: Iterable[Job], *, origins: bool, secrets: bool
 def _job(job: Job, defaults: JobDefaults | None, *, origins: bool, secrets: bool, inherited: bool) -> dict[str, Any]:
     record = _record(job, secrets, "job")
     if job.reference is None and inherited:
-        record["requested"], record["delivered"] = _asked_in_all(job, defaults), _held_in_all(job)
+        asks = _only_asks(job)
+        record["requested"], record["delivered"] = _asked_in_all(job, defaults, asks), _held_in_all(job, not asks)
     if job.reference is None and origins:
         record["effective"] = list(_effective(job, defaults, secrets))
     return record
@@ -388,33 +389,47 @@ def _around(root: Raw, secrets: bool) -> Values:
 
 # --- effective values ---------------------------------------------------------------------------------------------
 
-def _asked_in_all(job: Job, defaults: JobDefaults | None) -> Values:
-    """What a job with its defaults requests, by name; amounts are those of the whole job, as ``explain`` has them."""
+def _only_asks(job: Job) -> bool:
+    """Whether bare amounts are what a job asks for: its State says that it waits, or nothing says that it has run."""
+    from sssjob.document.states import has_not_begun, waits
+
+    state = job.value("State")
+    ran = bool(job.delivered or any(group.delivered for group in job.task_groups) or any(
+        job.first(tag) for tag in ("StartTime", "EndTime", "ExitCode")))
+    return has_not_begun(state) or (waits(state) and not ran)
+
+
+def _asked_in_all(job: Job, defaults: JobDefaults | None, bare: bool) -> Values:
+    """What a job with its defaults requests, by name; amounts are those of the whole job, as ``explain`` has them.
+    bare: it asks for what stands beside Requested, too."""
     from sssjob.document.held import per_of
     from sssjob.document.inherit import effective
 
     values: Values = {}
     view = effective(job, defaults)
     stated = view.properties("Requested")
-    for item in stated:
+    beside = [p for p in view.properties() if all(p.tag != other.tag for other in stated)] if bare else []
+    for item in (*stated, *beside):
         values.setdefault(item.tag, []).append(shown(item))
     if job.task_groups or (defaults is not None and any(defaults.containers())) or any(
-            per_of(item.attributes.get("metric")) for item in stated):
+            per_of(item.attributes.get("metric")) for item in (*stated, *beside)):
         from sssjob.request.explaining import in_all
         from sssjob.request.levels import request_in
 
-        request = request_in(view, bare=False)
+        request = request_in(view, bare=bare)
         values |= {total.name: [" ".join(filter(None, (total.value, total.units)))] for total in in_all(request)}
         if request.totals.seconds is not None:
             values["Duration"] = [str(request.totals.seconds)]
     return values
 
 
-def _held_in_all(job: Job) -> Values:
-    """How long a job ran, and what it held in all of processors and memory, as far as it says so."""
+def _held_in_all(job: Job, bare: bool) -> Values:
+    """How long a job ran, and what it held in all of processors and memory, as far as it says so, bare too."""
     from sssjob.document.held import as_decimal, delivered, held, in_all, ran
 
-    memory = delivered(job, "Memory")
+    if not bare and not job.delivered:
+        return {}
+    memory = delivered(job, "Memory", held_by=job)
     size = None if memory is None else in_all(job, memory)
     units = f" {memory.attributes['units']}" if memory is not None and "units" in memory.attributes else ""
     amounts = (("Duration", ran(job), ""), ("Processors", held(job, "Processors"), ""), ("Memory", size, units))

@@ -1,4 +1,5 @@
-"""How much a job held in all: of what was delivered to it, else of what stands bare.
+"""How much a job held in all: of what was delivered to it, else of what stands bare, unless its State says that it has
+not begun: then bare amounts are what it asks for.
 
 An amount may be one of each node, processor, GPU or chunk (``metric="PerNode"``), and the job itself may say nothing
 where its task groups or their tasks do; charges, sums, tables and usage records all take amounts of the whole job from
@@ -14,9 +15,10 @@ from typing import Final
 
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job
+from sssjob.document.states import has_not_begun
 
-__all__ = ["COUNTED_BY", "PER", "as_decimal", "delivered", "held", "held_for", "in_all", "number", "per_of", "ran",
-           "seconds"]
+__all__ = ["COUNTED_BY", "PER", "as_decimal", "bare_is_held", "delivered", "held", "held_for", "in_all", "number",
+           "per_of", "ran", "seconds"]
 
 #: No epoch time in seconds is as large; in milliseconds all since 1973 are.
 _MILLISECONDS: Final = 10**11
@@ -34,10 +36,19 @@ def per_of(metric: str | None) -> str | None:
     return PER.get(metric or "")
 
 
-def delivered(job: Container, tag: str) -> Property | None:
-    """What was delivered to a job of a property, else what stands bare."""
-    scopes = (*job.containers("Delivered"), job)
-    return next((p for scope in scopes if (p := scope.first(tag)) is not None), None)
+def delivered(job: Container, tag: str, *, held_by: Container | None = None) -> Property | None:
+    """What was delivered to a job of a property, else what stands bare. held_by: of an amount the whole job, in which a
+    bare one counts only where it ``bare_is_held``."""
+    for scope in job.containers("Delivered"):
+        if (p := scope.first(tag)) is not None:
+            return p
+    bare = job.first(tag)
+    return bare if bare is None or held_by is None or bare_is_held(held_by) else None
+
+
+def bare_is_held(job: Container) -> bool:
+    """Whether amounts that stand bare in a job are what it held: not in one whose State says that it has not begun."""
+    return not has_not_begun(job.value("State"))
 
 
 def number(amount: Property | None) -> Fraction | None:
@@ -60,7 +71,7 @@ def seconds(epoch: int) -> int:
 def ran(job: Container) -> Fraction | None:
     """Seconds that a job ran: Duration, else what lies between StartTime and EndTime and was not spent suspended; None
     where it does not say."""
-    duration = number(delivered(job, "Duration"))
+    duration = number(delivered(job, "Duration", held_by=job))
     if duration is not None:
         return duration
     start, end, suspended = (job.value(tag) for tag in ("StartTime", "EndTime", "SuspendDuration"))
@@ -91,23 +102,23 @@ def held_for(job: Job, tag: str, wall: Fraction, name: str | None = None) -> Fra
 
 def _holders(job: Job, tag: str, name: str | None) -> Iterator[tuple[Container, Fraction]]:
     """What holds some, and how much: the job, else its task groups, of one that says nothing its tasks."""
-    own = _held_by(job, tag, name)
+    own = _held_by(job, tag, name, job)
     if own is not None:
         yield job, own
         return
     for group in job.task_groups:
-        of_group = _held_by(group, tag, name)
-        parts = [(group, of_group)] if of_group is not None else [(t, _held_by(t, tag, name)) for t in group.tasks]
+        of_group = _held_by(group, tag, name, job)
+        parts = [(group, of_group)] if of_group is not None else [(t, _held_by(t, tag, name, job)) for t in group.tasks]
         yield from ((part, amount) for part, amount in parts if amount is not None)
 
 
-def _held_by(holder: Container, tag: str, name: str | None) -> Fraction | None:
+def _held_by(holder: Container, tag: str, name: str | None, job: Container) -> Fraction | None:
     if name is None:
-        return in_all(holder, delivered(holder, tag))
+        return in_all(holder, delivered(holder, tag, held_by=job))
     for scope in (*holder.containers("Delivered"), holder):
         amounts = [in_all(holder, p) or Fraction(0) for p in scope.all(tag) if p.get("name") == name]
         if amounts:
-            return sum(amounts, Fraction(0))
+            return sum(amounts, Fraction(0)) if scope is not holder or bare_is_held(job) else None
     return None
 
 
@@ -120,7 +131,7 @@ def in_all(job: Container, amount: Property | None) -> Fraction | None:
         return value
     if what == "GPUs":
         is_gpu = amount is not None and amount.get("name") == COUNTED_BY[what]
-        count = None if is_gpu else _held_by(job, "Resource", COUNTED_BY[what])
+        count = None if is_gpu else _held_by(job, "Resource", COUNTED_BY[what], job)
         return None if count is None else value * count
     counted = delivered(job, COUNTED_BY[what])
     if counted is None or counted is amount:

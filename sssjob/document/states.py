@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["STATES", "JobState", "Word", "job_state", "waits"]
+__all__ = ["STATES", "JobState", "Word", "has_not_begun", "job_state", "waits"]
 
 #: The words of Table 2, and NotQueued for a job that no resource manager has yet.
 Word = Literal["NotQueued", "Idle", "Hold", "Running", "Suspended", "Completed"]
@@ -55,3 +55,9 @@ def job_state(text: object) -> JobState:
 def waits(text: object) -> bool:
     """Whether a job with this State has not started: then its bare properties are what it asks for (section 10)."""
     return job_state(text).state not in ("Running", "Suspended", "Completed")
+
+
+def has_not_begun(text: object) -> bool:
+    """Whether this State says that a job has not started, so that nothing was delivered to it; one that is absent or
+    not known does not say so: the job may be a record."""
+    return job_state(text).state in ("NotQueued", "Idle", "Hold")

@@ -73,9 +73,9 @@ class Target:
 JSON: Final = Target()
 
 
-def _said_alike(group: TaskGroup) -> list[Property]:
-    """What a task group says but for its count and names, by which alike ones differ."""
-    return [p for p in group.leaves() if p.tag not in ("TaskCount", "Id", "Name")]
+def _said_alike(group: TaskGroup, like: object) -> list[Property]:
+    """What a task group says just as another one does; of its limit, count and names alike ones may have others."""
+    return [p for p in group.leaves() if p == like]
 
 
 def _name_of(entry: Entry) -> str | None:
@@ -189,8 +189,9 @@ class Asked:
             if len(self.groups) > 1:
                 yield from [e for e in self.entries if e.above == above and e.item == entry.item][:1]
             elif isinstance(entry.item, Property):      # they were made one
-                same = next((p for own, p in zip(*map(_said_alike, (self.alike[0], group)), strict=False)
-                             if own is self._about(entry, "")[1]), entry.item.replace())
+                about = self._about(entry, "")[1]
+                same = next((p for own, p in zip(*(_said_alike(g, about) for g in (self.alike[0], group)), strict=False)
+                             if own is about), entry.item.replace())
                 yield Entry(same, entry.level, entry.slot, above, entry.policy)
 
     def _about(self, entry: Entry | None, subject: str) -> tuple[str, Property | Raw | Container | None]:

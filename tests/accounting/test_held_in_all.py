@@ -143,3 +143,20 @@ def test_of_each_of_how_many_is_told(sssjob: Command, tmp_path: Path, monkeypatc
     answer = sssjob("convert", "-t", format, *([] if format == "ur1" else ["--option", "site=S"]), "job.xml")
     assert "no place for Delivered/Processors" in answer.err
     assert "Processors>4" not in answer.out and "Processors: 4" not in answer.out
+
+
+@pytest.mark.parametrize("state", ["Idle", "Deferred"])
+def test_a_job_that_waits_holds_nothing(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+                                        ) -> None:
+    """Its bare amounts, those of task groups too, are what it asks for; sums and records took them for delivered."""
+    monkeypatch.chdir(tmp_path)
+    Path("job.xml").write_text(f"<Job><Id>1</Id><State>{state}</State><Executable>/bin/true</Executable><Duration>600"
+                               "</Duration><NodeCount>2</NodeCount><TaskGroup><Processors>8</Processors></TaskGroup></Job>")
+    row = json.loads(sssjob("convert", "-q", "-t", "jsonl", "job.xml").out)
+    assert row == {"id": "1", "state": state, "requested_wall_s": 600, "requested_processors": 8, "requested_nodes": 2}
+    code, out, told = sssjob("account", "job.xml")
+    assert (code, out) == (0, "") and "1 job left out: did not run" in told
+    fields = sssjob("convert", "-q", "-t", "swf", "--policy", "warn", "job.xml").out.splitlines()[-1].split()
+    assert (fields[3:5], fields[7:9]) == (["-1", "-1"], ["8", "600"])
+    record = sssjob("convert", "-q", "-t", "ur1", "--policy", "warn", "job.xml").out
+    assert "WallDuration" not in record and "Processors" not in record and "NodeCount" not in record

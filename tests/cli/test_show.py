@@ -44,13 +44,18 @@ def test_show(sssjob: Command, place: Path) -> None:
     ("<TaskGroup><TaskCount>2</TaskCount><Requested><Duration>60</Duration></Requested></TaskGroup>"
      "<TaskGroup><TaskCount>1</TaskCount></TaskGroup><StartTime>1767607200</StartTime><EndTime>1767607230</EndTime>",
      ["60 → 30", "3", "·"]),
+    *((f'{state}<Duration>600</Duration><NodeCount>2</NodeCount><Requested><Processors preference="1">4</Processors>'
+       '<Processors preference="9">32</Processors><Memory metric="PerNode" units="GB">8</Memory></Requested>',
+       ["600", "32", "16 GB"]) for state in ("", "<State>Hold</State>")),
     ('<Requested><Processors op="GE">4</Processors></Requested><Delivered><Processors>4</Processors></Delivered>',
      ["·", "≥ 4 → 4", "·"])])
 def test_brief_amounts_are_those_of_the_whole_job(sssjob: Command, place: Path, inner: str, cells: list[str]) -> None:
-    """As ``explain`` and a charge have them: those of each node are multiplied out, those of task groups added up."""
+    """As ``explain`` and a charge have them: those of each node are multiplied out, those of task groups added up; what
+    stands bare in a job that waits is asked for."""
     Path("one.xml").write_text(f"<Job><Id>1</Id>{inner}</Job>")
     row = sssjob("show", "-q", "--brief", "one.xml").out.splitlines()[2]
-    assert [cell.strip() for cell in row.split("  ") if cell.strip()] == ["1", "·", "·", *cells]
+    assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
+        "1", "Hold" if "Hold" in inner else "·", "·", *cells]
 
 
 def test_show_everything_that_stands_there(sssjob: Command, place: Path) -> None:

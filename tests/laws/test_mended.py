@@ -286,6 +286,14 @@ CASES = {
     "features of the defaults of groups, of which one says its own": document(
         defaults(in_requested("<Feature op='NE'>slow</Feature>")), group(TASKS.format(4)),
         group(TASKS.format(3), in_requested("<Feature>fast</Feature>"))),
+    "a limit of one of two groups, and that of the defaults of the group of jobs": "\n".join((
+        "<JobGroup>", "<Id>g</Id>", "<JobDefaults>", defaults(in_requested("<Duration>65535</Duration>")),
+        "</JobDefaults>", "<Job>", "<Id>a</Id>", "<Executable>/bin/step</Executable>",
+        group(in_requested("<Duration>30300</Duration>", "<Node>n1</Node>")), group(in_requested("<Node>n1</Node>")),
+        "</Job>", "</JobGroup>")),
+    "a launcher named first, and a group that does not count its tasks": document(
+        '<Extension name="Launcher" type="Scheduler">mpirun</Extension>', group(TASKS.format(3)),
+        group('<TaskDistribution type="ProcessorsPerTask">3</TaskDistribution>', each("<Processors>3</Processors>"))),
     "several conditions on hosts, of which some name the same": document(
         in_requested("<Node aggregation='Range'>n[1-3]</Node>"), group(in_requested("<Node>n1</Node>"))),
 }

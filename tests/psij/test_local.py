@@ -139,6 +139,10 @@ def test_streams_and_directory(executor: LocalJobExecutor, tmp_path: Path, monke
     assert (tmp_path / "err").read_text() == "a\na\n"
     finish(executor, make("echo a; echo b >&2", stdout_path=tmp_path / "same", stderr_path=tmp_path / "same"))
     assert (tmp_path / "same").read_text() == "a\nb\n"
+    for launcher in ("single", "multiple"):     # its own standard output, as in psij-python, and not the program's
+        finish(executor, make("echo a; echo b >&2", launcher=launcher, stdout_path=tmp_path / "own",
+                              stderr_path="/dev/stdout"))
+        assert (tmp_path / "own").read_text() == "a\nb\n"
 
 
 @pytest.mark.parametrize(("members", "message"), [

@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.document.element import Item, Property
 from sssjob.document.endings import FAILURE, NO_FAILURE, failed, reason_word, why_word
-from sssjob.document.held import as_decimal, held, in_all, per_of
+from sssjob.document.held import as_decimal, bare_is_held, held, in_all, per_of
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import NodeSet
@@ -130,7 +130,8 @@ class Taking:
         """What was delivered, else what stands bare in a job, which is told: both are read as delivered. One of each
         node is that of the whole job; of counts that only task groups say the sum is written, which is told."""
         item = own = None if self.delivered is None else self.delivered.first(tag)
-        if item is None and (item := self.job.first(tag)) is not None and isinstance(item.value, int):
+        if item is None and bare_is_held(self.job) and (item := self.job.first(tag)) is not None and isinstance(
+                item.value, int):
             self.lost("SSS502", tag, f"{tag} that stands bare in the job is written as what was delivered")
         if item is None and tag in _COUNTS and (total := held(self.job, tag)) is not None:
             self.lost("SSS502", tag, f"{tag} of the task groups is added up")

@@ -16,7 +16,7 @@ from io import StringIO
 from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.document.element import Container, Property, Value
-from sssjob.document.held import as_decimal, held, in_all, per_of, ran
+from sssjob.document.held import as_decimal, bare_is_held, held, in_all, per_of, ran
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
 from sssjob.document.units import to_bytes
@@ -135,7 +135,7 @@ def _asked(tag: Literal["Processors", "NodeCount", "Duration"]) -> Callable[[_Sc
         """What is asked for in all, of a component what stands in it."""
         p = None if s.asked is None else s.asked.first(tag)
         if s.part is None:
-            if not s.job.task_groups and (p is None or not p.attributes):
+            if not s.job.task_groups and (p is None or not p.attributes) and s.amounts is s.names:
                 return None if p is None else p.value
             count = asked_in_all(s.job, tag)
             return None if count is None else as_decimal(count)
@@ -249,7 +249,7 @@ def _scopes(job: Job) -> Iterator[_Scope]:
     parts = [g for g in job.task_groups if g.delivered]
     names = (*map(_by_tag, job.containers("Delivered")), _by_tag(job))
     if not parts:
-        yield _Scope(job, None, names, names, job.requested)
+        yield _Scope(job, None, names, names if bare_is_held(job) else names[:-1], job.requested)
     for part in parts:
         delivered = part.delivered
         assert delivered is not None

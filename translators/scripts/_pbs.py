@@ -128,7 +128,8 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name) or (options["-j"] if more else None)
         if option is not None:
             path = read(option.value or "") if option.name == name else ""
-            reading.put(tag, path + added if path and not path.endswith("/") else path, option, **more)
+            whole = not path or path.endswith("/") or path == "/dev/null"       # which nobody means a file by
+            reading.put(tag, path if whole else path + added, option, **more)
     if join == "n":
         reading.keep(options["-j"])
 

@@ -179,7 +179,7 @@ def _filled(asking: Asking, entry: Entry, text: str) -> str:
 def _of_element(asking: Asking, entry: Entry, text: str) -> str:
     """A file name of an array without what the manager adds to it for each element by itself."""
     added = asking.dialect.element
-    if text.endswith(("/", added)) or asking.source == asking.dialect.name:
+    if text.endswith(("/", added)) or text == "/dev/null" or asking.source == asking.dialect.name:
         return text.removesuffix(added)
     rest = _without(_PADDED.sub(r"\1}", text), "{index}")
     asking.note(APPROXIMATED, entry, f"{entry.tag}: {asking.dialect.title} adds the index of each element to the name: "

@@ -140,8 +140,9 @@ def _nodes(asking: Asking, part: Part) -> str:
         ppn = kind.processors or kind.tasks
         launcher = next((e for e in asking.under(("Launcher", "Scheduler")) if e.text != "single"), None)
         if (kind.tasks is not None and ppn != kind.tasks) or (launcher is not None and part.cpus not in (None, 1)):
-            asking.note(APPROXIMATED, part.sources.get("tasks") or launcher, f"TaskCount: ppn={ppn} slots a node for "
-                        f"{kind.tasks or 1} tasks", subject="TaskCount")
+            source = next(filter(None, map(part.sources.get, ("tasks", "distribution"))), launcher)
+            asking.note(APPROXIMATED, source, f"TaskCount: ppn={ppn} slots a node for {kind.tasks or 1} tasks",
+                        subject="TaskCount")
         words = ([f"ppn={ppn}"] if ppn is not None else []) + _more(asking, part, kind)
         named, hosts = hosts[:kind.count], hosts[kind.count:]
         rest = [str(kind.count - len(named))] if len(named) < kind.count else []
