@@ -42,6 +42,15 @@ CASES = [
      ["--account: is empty, which sbatch takes as if it was not given"]),
     ("slurm", "pbspro", "#SBATCH --partition= --qos= -n 2\n", ["-l select=2:ncpus=1:mpiprocs=1"],
      [f"--{name}: is empty, which sbatch takes as if it was not given" for name in ("partition", "qos")]),
+    *(("slurm", "torque", f"#SBATCH --array='{listed}'\n", ["-t 1-12,20%3"], [])      # as squeue prints them
+      for listed in ("[1-12,20]%3", "[1-12,20%3]")),
+    ("slurm", "slurm", "#SBATCH --array=[4-9]\n", ["--array=4-9"], []),
+    ("slurm", "torque", "#SBATCH --time=2-\n", ["-l walltime=48:00:00"], []),
+    ("slurm", "slurm", "#SBATCH --nice=7x\n", ["--nice=7"],
+     ["--nice 7x: sbatch reads the number before the first other sign: 7"]),
+    ("slurm", "slurm", "#SBATCH --nice=low\n", ["--nice=0"],
+     ["--nice low: sbatch reads the number before the first other sign: 0"]),
+    ("slurm", "slurm", "#SBATCH -koff -n2\n", ["--ntasks=2", "--no-kill=off"], []),
 ]
 
 
