@@ -137,6 +137,7 @@ TAKEN: list[tuple[str, Options]] = [
         *(("--mem-bind", value) for value in ("verbose,local", "map_mem:0,1", "mask_mem:0x3", "none,sort", "P")))),
     ("slurm", [("--time", "10"), ("--time-min", "10")]), ("slurm", [("--time", "0"), ("--time-min", "5")]),
     ("sge", [("-t", "5-3"), ("-tc", "0"), ("-q", "all.q,short.q"), ("-N", "a,b"), ("-pe", "smp 4-2")]),
+    ("sge", alone("-tc", "0")),
     ("lsf", [("-J", "my job[1-10:2,20]%4"), ("-n", "4,8"), ("-q", "a b")]),
     ("flux", [("--nodes", "2"), ("--nslots", "4"), ("--exclusive", None), ("--gpus-per-slot", "0")]),
     ("cobalt", [("--nodecount", "1"), ("--time", "10")]),

@@ -59,7 +59,7 @@ from sssjob.translators.scripts.grammars import (
     unstamped,
 )
 from sssjob.translators.scripts.layout import in_all
-from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.raw import TEMPLATE, Option, split_outside
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -180,7 +180,9 @@ _NUMBER_BEFORE: Final = re.compile(r"\s*([+-]?\d{1,15})|", re.ASCII)
 def _read_nice(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["--nice"]
     number = _NUMBER_BEFORE.match(option.value or "100")[1] or "0"  # type: ignore[index]     # it matches nothing, too
-    if option.value and number != option.value:
+    if option.value and TEMPLATE.search(option.value, 0, 4096):
+        number = option.value
+    elif option.value and number != option.value:
         reading.tell(APPROXIMATED, option, f"sbatch reads the number before the first other sign: {int(number)}")
     reading.row(Row("--nice", "Extension[name=Nice,type=Scheduler]", INTEGER), option._replace(value=number))
 
