@@ -175,10 +175,11 @@ _OF_JOBS: Final[tuple[tuple[str, Kind, Column, str, str], ...]] = (
      "LSF takes the number in the unit that LSF_UNIT_FOR_LIMITS says; where the site says nothing that is KB for `-M` "
      "and MB for `rusage[mem=]`. Since 10.1.0.2 a unit may be written: `-M 6GB`. PBS and Grid Engine take a number "
      "without a unit as bytes: `-l mem=384` is no memory at all."),
-    ("SSS538", "contradictory", "breaks", "output goes elsewhere",
+    ("SSS538", "contradictory", "breaks", "output or directory is elsewhere",
      "A stream does not go where it seems: `-oe` of PBS is a file named `e` (`-j oe` joins); the file of `-e` is "
      "unused where `-j` joins; a name that ends in / is no file for Slurm, Flux and Cobalt; elements of an array of "
-     "Slurm that share one name write over each other (`%A_%a`)."),
+     "Slurm that share one name write over each other (`%A_%a`). A directory of Grid Engine that is not absolute "
+     "(`-wd sub`) is one below that of its daemon: the job waits in an error."),
     ("SSS539", "contradictory", "breaks", "sign taken as part of a value",
      "`-J=foo` names the job `=foo`: only long options take a =. A # in the value of a command of HTCondor begins no "
      "comment. Grid Engine ends a line at its first #, even inside quotes."),

@@ -170,5 +170,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("SSS536", lint_lines.unset),
     Check("SSS537", lint_options.unitless, ("lsf", "pbspro", "torque", "sge")),
     Check("SSS538", lint_options.streams, options=frozenset((*lint_options.OUTPUTS, "-j"))),
+    Check("SSS538", lint_options.nowhere, ("sge",), frozenset(("-wd",))),
     Check("SSS539", lint_options.signs),
 )

@@ -14,8 +14,8 @@ from sssjob.translators.lint_base import Hit, Script
 from sssjob.translators.scripts.base import Dialect
 from sssjob.translators.scripts.raw import TEMPLATE, Option
 
-__all__ = ["FILES", "OUTPUTS", "TIMES", "TOKENS", "no_limit", "patterns", "refused", "resources", "short", "signs",
-           "streams", "twice", "two_fields", "unexpanded", "unitless"]
+__all__ = ["FILES", "OUTPUTS", "TIMES", "TOKENS", "no_limit", "nowhere", "patterns", "refused", "resources", "short",
+           "signs", "streams", "twice", "two_fields", "unexpanded", "unitless"]
 
 
 def refused(script: Script) -> Iterator[Hit]:
@@ -228,6 +228,15 @@ def streams(script: Script) -> Iterator[Hit]:
         if joins and join is not None and unused is not None and join.value in ("oe", "y", "yes"):
             yield Hit(unused.line, unused.column, "-e", f"{unused.shown} is unused: {join.shown} sends both streams "
                       "to the file of standard output")
+
+
+def nowhere(script: Script) -> Iterator[Hit]:
+    """A directory of Grid Engine that its daemons take from their own: the job waits in an error (seen with 8.1.9)."""
+    option = script.last.get("-wd")
+    if option is not None and option.value and not option.value.startswith(("/", "~")) and not TEMPLATE.match(
+            option.value, 0, 4096):
+        yield Hit(option.line, option.column, option.name, f"{option.shown}: no absolute directory; the job waits in "
+                  "an error (Eqw), for the daemon takes it from its own. -cwd and a cd in the script go there")
 
 
 def _astray(dialect: Dialect, option: Option, last: Mapping[str, Option]) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:       # what tells of runs is needed by those who ask for them
     from sssjob.lrm.usage import Usage
 
 __all__ = ["ANSWERS", "CODED", "HELD", "NEVER", "NOWHERE", "SIZE", "STATES", "UNSET", "WAITS", "exit_of", "gpus",
-           "job_id", "limit", "member", "number", "recorded", "shown", "state_of", "stated", "tres", "waits_for"]
+           "job_id", "limit", "member", "number", "recorded", "shown", "state_of", "stated", "tres", "unbracketed",
+           "waits_for"]
 
 #: Base states, then the flags that squeue shows instead of them.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -187,22 +188,32 @@ def _gpus(text: str) -> dict[str, Any]:
 
 
 # -- values of options
-_LIMIT: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}", re.ASCII)
+_LIMIT: Final = re.compile(r"(?:\d{1,9}-)?\d{1,9}(?::\d{1,9}){0,2}|\d{1,9}-", re.ASCII)
 #: MiB where no suffix stands.
 SIZE: Final = Size({"": POWERS["M"]} | suffixes("kmgt"))
 
 
 def limit(text: str) -> int:
-    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-H[:M[:S]]``; Slurm keeps whole minutes, rounded up. ValueError."""
+    """Seconds of ``M``, ``M:S``, ``H:M:S``, ``D-[H[:M[:S]]]``; Slurm keeps whole minutes, rounded up. ValueError."""
     if not _LIMIT.fullmatch(text):
         raise ValueError("is no time of Slurm")
     days, dash, rest = text.rpartition("-")
-    fields = [int(field) for field in rest.split(":")]
+    fields = [int(field or 0) for field in rest.split(":")]
     if dash:
         fields = [int(days), *fields, 0, 0][:4]
     elif len(fields) < 3:
         fields = [*fields, 0][:2]
     return -(-total(fields) // 60) * 60
+
+
+#: Where brackets of an array are taken off: before the first number of a part, and behind every number.
+_BRACKETS: Final = re.compile(r"(?<![^,])\[(?=\d)|(?<=\d)\]")
+
+
+def unbracketed(text: str) -> str:
+    """``1-12,20%4`` of ``[1-12,20%4]``, as squeue prints the indices of an array and sbatch takes them. Source:
+    slurm_parse_array_tok of src/common/slurm_protocol_defs.c."""
+    return _BRACKETS.sub("", text)
 
 
 # -- JSON

@@ -30,7 +30,8 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("torque", [("-q", "a,b")], ["-q names several; there is one destination"]),
     ("slurm", [("--array", "5-3")], ["--array a range runs backwards"]),
     ("slurm", [("--array", "1-3:0")], ["--array a step is at least 1"]),
-    ("slurm", [("--ntasks", "0"), ("--cpus-per-task", "0")], ["--ntasks is below 1", "--cpus-per-task is below 1"]),
+    ("slurm", [("--ntasks", "0"), ("--cpus-per-task", "0")],
+     [f"{name} is no whole number of at least 1" for name in ("--ntasks", "--cpus-per-task")]),
     ("slurm", [("--job-name", "n" * 1025)], ["--job-name has more than 1024 characters"]),
     ("slurm", [("--mem", "1G"), ("--mem-per-cpu", "1G")],
      ["--mem-per-cpu --mem and --mem-per-cpu exclude each other"]),
@@ -54,8 +55,29 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
           for value in ("foo:1", "afterok", "singleton:1", "x12")),
         ("--switches", "x", "begins with no number of switches"), ("--acctg-freq", "x", "is no number of seconds"),
         *(("--licenses", value, "has no whole number behind the name of a license") for value in ("a:x", "a:0")),
-        ("--mincpus", "0", "is below 1"), ("--thread-spec", "x", "is no whole number"),
-        ("--exclude", "n[1-", "has a bracket without the other one"))),
+        ("--thread-spec", "x", "is no whole number"),
+        ("--exclude", "n[1-", "has a bracket without the other one"),
+        *((name, value, "is no whole number of at least 1") for name in ("--sockets-per-node", "--mincpus")
+          for value in ("x", "2-4", "2k", "0", "-1")),
+        *(("--extra-node-info", value, "is no number of sockets, cores and threads, as 2:4:1")
+          for value in ("x", "2:x", "1:1:y", "-2")),
+        *((name, value, "is no time that sbatch reads, as 2030-01-31T16:00, 16:00 or now+2hours")
+          for name in ("--begin", "--deadline")
+          for value in ("monday", "16", "16:00AM", "2030-1-1", "2030-13-01", "01/02/2030", "2030-01-01T10", "Tomorrow",
+                        "2030-01-01T25:00", "12:60", "now+", "now+2min", "1:2:3:4", "2030-01-01T10:00:00Z")),
+        *(("--delay-boot", value, "is no time") for value in ("x", "10min", "1:", "1-2:3:")),
+        *(("--get-user-env", value, "is no number of seconds with S or L behind it") for value in ("99X", "X")),
+        ("--no-kill", "on", "takes no value but off"),
+        *(("--gpu-bind", value, "binds tasks to no GPU, as closest or single:2")
+          for value in ("foo", "map_gpu:0,x", "map_gpu:0*x", "mask_gpu:zz", "single:-1", "v,closest", "verbose", "")),
+        *(("--gpu-freq", value, "is no frequency of GPUs, as medium,memory=high")
+          for value in ("foo", "memory=x", "High", "1x", "")),
+        *(("--cpu-freq", value, "is no frequency and no governor of CPUs, as low-high:OnDemand")
+          for value in ("foo", "high:ondemand", "ondemand:performance", "verbose", "", "p", "ond", "0", "m1",
+                        "low-:ondemand", "1000-2000:foo")),
+        *(("--mem-bind", value, "binds tasks to no memory, as local") for value in ("foo", "v,foo", "map_mem:x", "")))),
+    *(("slurm", alone("--time", time) + alone("--time-min", least), [f"--time-min is more than --time {time}"])
+      for time, least in (("5", "10"), ("1:0:0", "61:0"), ("1:0:0", "1-"), ("5", "0"))),
     ("slurm", [("--core-spec", "1"), ("--thread-spec", "1")],
      ["--thread-spec --core-spec and --thread-spec exclude each other"]),
     ("lsf", [("-sp", "0")], ["-sp is not from 1 to 2147483647"]),
@@ -99,8 +121,23 @@ TAKEN: list[tuple[str, Options]] = [
         ("--distribution", "cyclic:fcyclic,Pack"), ("--distribution", "*:block"), ("--exclusive", "user"),
         ("--profile", "task,energy"), ("--propagate", "NONE"), ("--propagate", "CORE,RLIMIT_STACK"),
         ("--dependency", "singleton"), ("--dependency", "12"), ("--signal", "USR1@"),
-        ("--switches", "1@10:00"), ("--mincpus", "1"))),
+        ("--switches", "1@10:00"), ("--mincpus", "1"), ("--sockets-per-node", "2"), ("--no-kill", "OFF"),
+        *(("--array", value) for value in ("[1-12,20]", "[1-4]%2", "[1-4%2]", "[1-4", "1-4]", "[1]-4", "[1-3],[5-6]")),
+        *(("--begin", value) for value in (
+            "16:00", "4:00PM", "1/2/30", "01.02.30", "010230", "0102", "tomorrow-16:00", "2030-01-01-10:00", "teatime",
+            "10:00-2030-01-01", "16:00T2030-01-01", "now+1", "now-1hour", "now+2Days", "NOON", "uts1900000000")),
+        *(("--delay-boot", value) for value in ("10", "1:2:3", "1-", "INFINITE")),
+        *(("--get-user-env", value) for value in ("9", "9L", "S")),
+        *(("--extra-node-info", value) for value in ("1", "1:1:1", "1-2:1", "1:1:1:1")),
+        *(("--gpu-bind", value) for value in (
+            "closest", "verbose,Closest", "map_gpu:0,1", "map_gpu:0*4,1", "mask_gpu:0x3,3", "single:2", "per_task:1")),
+        *(("--gpu-freq", value) for value in ("450", "medium,memory=high,verbose", "verbose", "low,,high")),
+        *(("--cpu-freq", value) for value in ("high", "2400000", "performance", "low-high:ondemand", "low-high", "perf",
+                                              "user", "lo")),
+        *(("--mem-bind", value) for value in ("verbose,local", "map_mem:0,1", "mask_mem:0x3", "none,sort", "P")))),
+    ("slurm", [("--time", "10"), ("--time-min", "10")]), ("slurm", [("--time", "0"), ("--time-min", "5")]),
     ("sge", [("-t", "5-3"), ("-tc", "0"), ("-q", "all.q,short.q"), ("-N", "a,b"), ("-pe", "smp 4-2")]),
+    ("sge", alone("-tc", "0")),
     ("lsf", [("-J", "my job[1-10:2,20]%4"), ("-n", "4,8"), ("-q", "a b")]),
     ("flux", [("--nodes", "2"), ("--nslots", "4"), ("--exclusive", None), ("--gpus-per-slot", "0")]),
     ("cobalt", [("--nodecount", "1"), ("--time", "10")]),

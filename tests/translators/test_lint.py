@@ -121,6 +121,10 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
     ("torque", P + "-j oe -o x.out\n", []), ("sge", "#!/bin/sh\n#$ -j y -e x\n", [("SSS538", "warning", 2, 9)]),
     ("sge", "#!/bin/sh\n#$ -j n -e x -o logs/\n", []), ("lsf", "#!/bin/sh\n#BSUB -o logs/\n", []),
     ("slurm", S + "-o logs/\n", [("SSS538", "warning", 2, 9)]),
+    ("sge", "#!/bin/sh\n#$ -wd runs/a\n", [("SSS538", "warning", 2, 4)]),        # Eqw, seen with 8.1.9
+    *(("sge", f"#!/bin/sh\n#$ -wd {place} -tc 0\n", []) for place in ("/runs", "$HOME", "~")),
+    ("slurm", S + "--time={resources.runtime} --mem={res[mem]} -n {n:d}\n",
+     [("SSS507", "warning", 2, at) for at in (9, 36, 53)]),
     ("slurm", S + "-a 1-4 -o %A.log -e %x.%3a\n", [("SSS538", "warning", 2, 16)]),
     ("slurm", S + "-a 1-4 -o /dev/null -e %j\n", []), ("slurm", S + "-o x.log\n", []),
     ("slurm", S + "-a 1-4 -o /dev/shm/x -e %j\n", [("SSS538", "warning", 2, 16)]),        # a file, not a device

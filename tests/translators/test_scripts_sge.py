@@ -255,7 +255,7 @@ def test_the_allocation_rule_says_the_hosts() -> None:
     assert convert(text, "sge", "slurm", one)[0] == ["--nodes=1", "--ntasks=1", "--cpus-per-task=16"]
     assert convert(text, "sge", "slurm", eight)[0] == ["--nodes=2", "--ntasks=16"]
     assert convert(text, "sge", "torque", eight)[0] == ["-l nodes=2:ppn=8"]
-    assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=1", "-l place=scatter"]
+    assert convert(text, "sge", "pbspro", one)[0] == ["-l select=1:ncpus=16:mpiprocs=1"]
     assert convert(text, "sge", "sge", one) == (["-pe smp 16"], [])
     assert convert(text, "sge", "slurm")[0] == ["--nodes=1", "--ntasks=1", "--cpus-per-task=16"]
     assert [(f.kind, f.subject) for f in read(SH + text)[1]] == [("site-dependent", "-pe")]
@@ -280,7 +280,7 @@ def test_slots_of_one_host_are_tasks_where_the_commands_start_some(launcher: str
 
 @pytest.mark.parametrize(("target", "options", "slots"), [
     ("slurm", ["--nodes=1", "--ntasks=1", "--cpus-per-task=4"], "$SLURM_CPUS_PER_TASK"),
-    ("pbspro", ["-l select=1:ncpus=4:mpiprocs=1", "-l place=scatter"], "$NCPUS"),
+    ("pbspro", ["-l select=1:ncpus=4:mpiprocs=1"], "$NCPUS"),
     ("flux", ["--nodes=1", "--nslots=1", "--cores-per-slot=4"], "4"),
     ("torque", ["-l nodes=1:ppn=4"], "$PBS_NP"),
     ("lsf", ["-n 4", '-R "span[hosts=1]"'], "$LSB_DJOB_NUMPROC"),       # affinity[] would have to be set up by the site

@@ -54,7 +54,7 @@ def test_spare_processors_of_a_chunk_are_told_and_none_are_added() -> None:
 
 
 @pytest.mark.parametrize(("target", "directives"), [
-    ("pbspro", ["-l select=1:ncpus=39:mpiprocs=39:mem=117000mb:ngpus=4", "-l place=scatter"]),
+    ("pbspro", ["-l select=1:ncpus=39:mpiprocs=39:mem=117000mb:ngpus=4"]),
     ("torque", ["-l nodes=1:ppn=39:gpus=4", "-l pmem=3000mb"]),
 ])
 def test_gpus_of_a_node_are_not_multiplied_where_nodes_are_not_said(target: str, directives: list[str]) -> None:

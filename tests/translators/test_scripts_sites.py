@@ -13,7 +13,7 @@ from sssjob.xml.reader import read_document
 CASES = [
     # resources that an administrator has to define
     ("slurm", "pbspro", "#SBATCH -N 1 -C 'gpu&hbm80g' --gres=gpu:v100:2\n",
-     ["-l select=1:ngpus=2:gpu_type=v100:gpu=true:hbm80g=true", "-l place=scatter"],
+     ["-l select=1:ngpus=2:gpu_type=v100:gpu=true:hbm80g=true"],
      ["asked for as the resource gpu_type, a name that the site has to know",
       "asked for as the resource gpu, a name that the site has to know",
       "asked for as the resource hbm80g, a name that the site has to know"]),

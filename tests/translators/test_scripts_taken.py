@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sssjob.conversion.converting import Conversion
 from sssjob.findings import Findings, Policy
 from sssjob.translators import ReadContext, WriteContext, get
 
@@ -42,6 +43,25 @@ CASES = [
      ["--account: is empty, which sbatch takes as if it was not given"]),
     ("slurm", "pbspro", "#SBATCH --partition= --qos= -n 2\n", ["-l select=2:ncpus=1:mpiprocs=1"],
      [f"--{name}: is empty, which sbatch takes as if it was not given" for name in ("partition", "qos")]),
+    *(("slurm", "torque", f"#SBATCH --array='{listed}'\n", ["-t 1-12,20%3"], [])      # as squeue prints them
+      for listed in ("[1-12,20]%3", "[1-12,20%3]")),
+    ("slurm", "slurm", "#SBATCH --array=[4-9]\n", ["--array=4-9"], []),
+    ("slurm", "torque", "#SBATCH --time=2-\n", ["-l walltime=48:00:00"], []),
+    ("slurm", "slurm", "#SBATCH --nice=7x\n", ["--nice=7"],
+     ["--nice 7x: sbatch reads the number before the first other sign: 7"]),
+    ("slurm", "slurm", "#SBATCH --nice=low\n", ["--nice=0"],
+     ["--nice low: sbatch reads the number before the first other sign: 0"]),
+    ("slurm", "slurm", "#SBATCH -koff -n2\n", ["--ntasks=2", "--no-kill=off"], []),
+    ("slurm", "sge", "#SBATCH -J map-{rule}-{wildcards.unit} -q {resources.qos}\n",
+     ["-N map-{rule}-{wildcards.unit}", "-cwd"],
+     ["--qos {resources.qos}: QualityOfService: dropped, Grid Engine has no place for it"]),
+    ("slurm", "pbspro", "#SBATCH -N1 --ntasks-per-node=6\n", ["-l select=1:ncpus=6:mpiprocs=6"], []),
+    ("slurm", "pbspro", "#SBATCH -N2 -n6\n", ["-l select=2:ncpus=3:mpiprocs=3", "-l place=scatter"], []),
+    ("slurm", "pbspro", "#SBATCH -o r-%N/o.%j\n", ["-j oe", '-o "r/o.^jobid^"'],
+     ["--output r-%N/o.%j: OutputFile: PBS Pro has no {host} in file names; the rest of the name is written, and its "
+      "directory r has to be made"]),
+    ("slurm", "pbspro", "#SBATCH -o logs/%N/o.%j\n", ["-j oe", '-o "logs/o.^jobid^"'],
+     ["--output logs/%N/o.%j: OutputFile: PBS Pro has no {host} in file names; the rest of the name is written"]),
 ]
 
 
@@ -103,3 +123,42 @@ def test_every_node_that_is_named_is_a_part_of_its_own(options: str, pbspro: str
         directives, messages = carried("slurm", target, f"#SBATCH {options}\n")
         assert directives[0] == f"-l {expected}"
         assert [m for m in messages if "Node:" in m] == []
+
+
+NUMBERED = [
+    ("o.$INT(Process,%03d)", 1, "o.000"), ("o.$INT(ProcId,%02d)", 3, "o.%2a"), ("o.$INT(Process)", 3, "o.%a"),
+    ("o.$INT(Cluster,%d).$(Process)", 3, "o.%A.%a"), ("o.$INT(Process,%3d)", 3, None), ("o.$INT(n,%03d)", 3, None),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "slurm"), NUMBERED)
+def test_a_number_with_zeros_in_a_file_name_of_htcondor(name: str, count: int, slurm: str | None) -> None:
+    """What is no number of the job stays as text, and is told."""
+    findings = Findings("s")
+    document = get("htcondor").read(f"executable = a\noutput = {name}\nqueue {count}\n".encode(), ReadContext(
+        findings=findings))
+    lines = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
+    assert (f"#SBATCH --output={slurm}" in lines) is (slurm is not None)
+    assert [f.rule for f in findings if "has macros" in f.message] == ([] if slurm else ["SSS504"])
+
+
+def test_zeros_go_to_htcondor_and_come_back() -> None:
+    document = get("slurm").read(b"#!/bin/sh\n#SBATCH -a 1-3 -o o.%4j_%3a\n./a\n", ReadContext())
+    text = get("htcondor").write(document, WriteContext(policy=Policy.WARN))
+    assert "output = o.$INT(Cluster,%04d)_$INT(array_index,%03d)\n" in text
+    back = get("slurm").write(get("htcondor").read(text.encode(), ReadContext()), WriteContext(policy=Policy.WARN))
+    assert "#SBATCH --output=o.%4j_%3a\n" in back
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("sge", "#!/bin/sh\n#$ -pe omp 16\n#$ -l mem_free=2G\n./a\n"),
+    ("htcondor", "executable = a\narguments = --in $ENV(HOME)/b\nqueue 2\n")])
+def test_what_an_option_means_elsewhere_is_not_told_of_a_script_that_stays(name: str, text: str) -> None:
+    conversion = Conversion(name, name)
+    context = conversion.reading(get(name), "-")
+    conversion.read(get(name), text.encode(), context)
+    assert [f.message for f in context.findings] == []
+    other = Conversion(name, "slurm")
+    context = other.reading(get(name), "-")
+    other.read(get(name), text.encode(), context)
+    assert "SSS504" in [f.rule for f in context.findings]

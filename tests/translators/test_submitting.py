@@ -89,7 +89,7 @@ CALLS = [
     ("slurm", "lsf", "sbatch -n ${A} -c 4 -t ${i}:00:00 x.sh",
      "bsub -W ${i}:00 -n ${A} -R 'affinity[core(4)*1]' < x.sh"),
     ("slurm", "pbspro", 'sbatch -N 1 --mem=${B}G -J "run $i" x.sh',
-     'qsub -N "run_$i" -l select=1:mem=${B}gb -l place=scatter x.sh'),
+     'qsub -N "run_$i" -l select=1:mem=${B}gb x.sh'),
     ("sge", "slurm", "qsub -t 1-$A -tc $i x.sh", "sbatch --array=1-$A%$i x.sh"),
     ("torque", "slurm", "qsub -l nodes=$A:ppn=$B:gpus=$i x.sh",
      "sbatch --nodes=$A --ntasks-per-node=$B --gpus-per-node=$i x.sh"),
@@ -320,7 +320,7 @@ def test_the_shell_that_writes_a_script_makes_the_same_of_its_commands(pieces: l
     ("slurm", "torque", "i=7; sbatch <<E\n#!/bin/bash\n#SBATCH -J j$i -o %x.o%j\n./a\nE\n",
      "<>#!/bin/bash\n#PBS -N j7\n#PBS -j oe\n#PBS -o \"j7.o${PBS_JOBID}\"\ncd \"$PBS_O_WORKDIR\"\n./a\n"),
     ("torque", "pbspro", "qsub <<'E'\n#!/bin/sh\n#PBS -l nodes=1:ppn=4\n#PBS -t 1-3\n./a $PBS_ARRAYID \\$x\nE\n",
-     "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l place=scatter\n#PBS -J 1-3\n"
+     "<>#!/bin/sh\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -J 1-3\n"
      "./a $PBS_ARRAY_INDEX \\$x\n"),
     # numbers, and what is guarded for the job
     ("pbspro", "slurm", "i=7; N=2; X='a b'; qsub <<E\n#!/bin/bash\n#PBS -N run$i\n#PBS -l nodes=${N}:ppn=8\n"

@@ -76,14 +76,18 @@ TOKENS: Final = {"{jobid}": "$(Cluster)", "{index}": "$(Process)", "{node_rank}"
 _NATIVE: Final = {"cluster": "{jobid}", "clusterid": "{jobid}", "process": "{index}", "procid": "{index}",
                   "node": "{node_rank}"}
 _INDEX: Final = "$INT(array_index)"
-_SHIFTED: Final = re.compile(re.escape(_INDEX), re.IGNORECASE)
+#: The number of a job, with zeros before it or without.
+_NUMBER: Final = re.compile(r"\$INT\((array_index|process|procid|cluster|clusterid)(?:,%(?:0(\d{1,3}))?d)?\)",
+                            re.IGNORECASE | re.ASCII)
+_INTEGER: Final = re.compile(r"\$INT(?=\()", re.IGNORECASE)
 _MACRO: Final = re.compile(r"\$\((?:Cluster|ClusterId|Process|ProcId|Node)\)", re.IGNORECASE)
-_pattern = file_reader({name: token for name, token in _NATIVE.items()}, r"\$\((?P<name>[a-z]+)\)")
+_pattern = file_reader({**_NATIVE, "array_index": "{index}"}, r"\$\((?P<name>[a-z_]+)(?:\0(?P<width>\d+))?\)")
 _STREAMS: Final = (("input", "InputFile"), ("output", "OutputFile"), ("error", "ErrorFile"))
 
 
 def _path(text: str) -> str:
-    return _pattern(_SHIFTED.sub("$(process)", _MACRO.sub(lambda hit: hit[0].lower(), text)))
+    text = _MACRO.sub(lambda hit: hit[0].lower(), text)
+    return _pattern(_NUMBER.sub(lambda hit: f"$({hit[1].lower()}" + (f"\0{int(hit[2])})" if hit[2] else ")"), text))
 
 
 def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -92,7 +96,7 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
         option = options.get(name)
         if option is None or not option.value:
             continue
-        tell_of_macros(reading, option, _MACRO.sub("", option.value))
+        tell_of_macros(reading, option, _INTEGER.sub("$OTHER", _NUMBER.sub("", _MACRO.sub("", option.value))))
         if name == "error" and output is not None and output.value == option.value:
             reading.put(tag, "", option, redirectList="Merge")      # the same file: HTCondor merges the streams
         else:
@@ -148,7 +152,8 @@ def _write_files(asking: Asking) -> Written:
         asking.note(APPROXIMATED, None, "ErrorFile: without a file HTCondor discards the streams", subject="ErrorFile")
     for (name, _), value in zip(_STREAMS, names, strict=True):
         if value is not None:
-            options.append((name, value.replace("$(Process)", _INDEX) if shifted else value))
+            options.append((name, value.replace("$(Process)", _INDEX).replace("$INT(Process,", f"{_INDEX[:-1]},")
+                            if shifted else value))
     return options
 
 

@@ -239,6 +239,8 @@ def write_select(asking: Asking) -> Written:
         options = [("-l select", chunks), *outside]
         hosts = re.findall(r":host=([^:+]+)", chunks) if _ON_HOSTS.fullmatch(chunks) else []
         scattered = scattered and (not hosts or len(set(hosts)) < len(hosts))       # hosts by name are apart anyway
+        if asking.source not in ("", asking.dialect.name) and chunks.startswith("1:") and "+" not in chunks:
+            scattered = False       # a single chunk is on one host
         words = ["scatter" if scattered else "pack" if packed else ""]
     else:
         words = []

@@ -34,10 +34,10 @@ from sssjob.translators.scripts.raw import (
 
 #: Long option -> "" no argument, ":" one, "?" one only after ``=``.
 LONG: Final = dict.fromkeys((
-    "consolidate-segments", "contiguous", "help", "hold", "ignore-pbs", "no-kill", "no-requeue",
+    "consolidate-segments", "contiguous", "help", "hold", "ignore-pbs", "no-requeue",
     "overcommit", "oversubscribe", "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "spread-segments",
     "stepmgr", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait"), "") | \
-    dict.fromkeys(("exclusive", "get-user-env", "nice", "oom-kill-step", "propagate", "resv-ports"), "?") | \
+    dict.fromkeys(("exclusive", "get-user-env", "nice", "no-kill", "oom-kill-step", "propagate", "resv-ports"), "?") | \
     dict.fromkeys((
         "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
         "clusters", "comment", "constraint", "container", "container-id", "core-spec", "cores-per-socket",
@@ -229,6 +229,9 @@ def _short(at: Word, queue: list[Word | Option], add: Callable[[str, str | None,
                 refuse(f"{at.text} wants a value", at)
                 return
             add(name, letters or _text(queue.pop()), at)
+            return
+        if LONG[name] == "?" and letters:
+            add(name, letters, at)
             return
         add(name, None, at)
 

@@ -12,7 +12,7 @@ from sssjob.lrm.usage import whole
 from sssjob.request.asked import JOB, Entry
 from sssjob.translators.scripts.asking import Asking
 from sssjob.translators.scripts.grammars import Grammar, unstamped
-from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.raw import TEMPLATE, Option, split_outside
 from sssjob.translators.scripts.reading import Reading
 from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS, Row, Special
 
@@ -314,7 +314,8 @@ def named(row: Row) -> Special:
         if entry is None:
             return []
         name, rule = name_alone(asking, entry), JOB_NAMES.get(asking.dialect.name)
-        if asking.source == asking.dialect.name or rule is None or not (fault := rule.fault(name)):
+        if asking.source == asking.dialect.name or rule is None or not (fault := rule.fault(name)) or \
+                not rule.fault(TEMPLATE.sub(lambda hit: hit[0] if hit[0][0] in "$!" else "P", name)):
             return [(row.name, name)] if name else []
         fit = rule.fitted(name)
         asking.note(APPROXIMATED, entry, f"a name that {fault} is not taken there; it is {fit}")

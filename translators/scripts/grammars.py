@@ -217,6 +217,15 @@ def literal_name(text: str) -> str:
 FILE_TOKEN: Final = re.compile(r"\{\{|\}\}|\{(?P<token>[a-z_]+)(?::(?P<width>\d+))?\}", re.ASCII)
 
 
+def _padded(native: str, hit: re.Match[str]) -> str:
+    """A token of Slurm or HTCondor that fills in a number of a least width: ``%4j``, ``$INT(Process,%04d)``."""
+    if native.startswith("%"):
+        return f"%{hit['width']}{native[1:]}"
+    if native in ("$(Process)", "$(Cluster)"):
+        return f"$INT({native[2:-1]},%0{hit['width']}d)"
+    raise LookupError(hit[0])
+
+
 def file_writer(text: str, tokens: Mapping[str, str], literal: Callable[[str], str] = str) -> str:
     """Write a file name with canonical tokens. tokens: ``{jobid}`` -> native text; LookupError for one not there."""
     pieces, at = [], 0
@@ -227,7 +236,5 @@ def file_writer(text: str, tokens: Mapping[str, str], literal: Callable[[str], s
             pieces.append(literal(hit[0][0]))
         else:
             native = tokens["{" + hit["token"] + "}"]
-            if hit["width"] and not native.startswith("%"):
-                raise LookupError(hit[0])
-            pieces.append(f"%{hit['width']}{native[1:]}" if hit["width"] else native)
+            pieces.append(_padded(native, hit) if hit["width"] else native)
     return "".join(pieces) + literal(text[at:])

@@ -72,7 +72,7 @@ _HARMLESS: Final = harmless(
 DIALECT: Final = Dialect(
     "htcondor", "HTCondor", "", ROWS, _nowhere, _directive, lambda reading, text: [], TOKENS, ("_CONDOR_",),
     lambda lines: [], (".sub", ".submit", ".condor", ".jdf"), starts_in="scratch", exports=False, merges=False,
-    unfiled="in no file", consequences=_HARMLESS, spellings=("limit",),
+    unfiled="in no file", pads=True, consequences=_HARMLESS, spellings=("limit",),
     open=("",), index=index, macros={
         "process": "array_index", "procid": "array_index", "cluster": "job_id", "clusterid": "job_id"}, launcher="")
 

@@ -17,10 +17,11 @@ __all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "
            "numbers_of", "option_of", "parted", "pbs_words", "quoted_words", "shell_words", "slurm_words",
            "split_outside", "texts_of"]
 
-#: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``,
-#: ``!TBG_x``.
+#: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``{x.y}``, ``{x[y]}``, ``{x:d}``,
+#: ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``, ``!TBG_x``.
 TEMPLATE: Final = re.compile(
-    r"\{\{.{0,200}?\}\}|\{\w{1,99}\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
+    r"\{\{.{0,200}?\}\}|\{\w{1,99}(?:[.:\[][\w.:\[\]]{0,99})?\}|%\(\w{1,99}\)[sd]|\$\$?\{?\w|"
+    r"<\w{1,99}>|@\w[^@]{0,200}@|!\w", re.ASCII)
 
 _SHOWN: Final = 80          # characters of a value in messages
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sssjob.lrm.idset import one_range
+from sssjob.lrm.slurm import unbracketed
 from sssjob.request.asked import AMOUNTS
 from sssjob.translators.scripts._slurm_layout import NAMES, SIZE, read_layout, write_layout
 from sssjob.translators.scripts._slurm_lines import LONG, PREFIXES, SAME, arguments, directive, live, scan
@@ -58,7 +59,7 @@ from sssjob.translators.scripts.grammars import (
     unstamped,
 )
 from sssjob.translators.scripts.layout import in_all
-from sssjob.translators.scripts.raw import Option, split_outside
+from sssjob.translators.scripts.raw import TEMPLATE, Option, split_outside
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -172,10 +173,18 @@ def _write_licenses(asking: Asking) -> Written:
 
 
 # -- priority
+#: What strtoll reads of a text.
+_NUMBER_BEFORE: Final = re.compile(r"\s*([+-]?\d{1,15})|", re.ASCII)
+
+
 def _read_nice(reading: Reading, options: Mapping[str, Option]) -> None:
     option = options["--nice"]
-    reading.row(Row("--nice", "Extension[name=Nice,type=Scheduler]", INTEGER),
-                option if option.value else Option(option.name, "100", option.line, option.column, option.text))
+    number = _NUMBER_BEFORE.match(option.value or "100")[1] or "0"  # type: ignore[index]     # it matches nothing, too
+    if option.value and TEMPLATE.search(option.value, 0, 4096):
+        number = option.value
+    elif option.value and number != option.value:
+        reading.tell(APPROXIMATED, option, f"sbatch reads the number before the first other sign: {int(number)}")
+    reading.row(Row("--nice", "Extension[name=Nice,type=Scheduler]", INTEGER), option._replace(value=number))
 
 
 def _write_nice(asking: Asking) -> Written:
@@ -454,7 +463,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
             of=(SCHEDULER.format("ExclusiveNodeUse"),)),
     Special(("--licenses",), _read_licenses, _write_licenses, of=("Resource",)),
     Row("--switches", SCHEDULER.format("Switches")),
-    rowed(Row("--array", SCHEDULER.format("Array")), _write_array),
+    rowed(Row("--array", SCHEDULER.format("Array"), Grammar(unbracketed, str, "a list of indices")), _write_array),
     Special(("--dependency",), lambda reading, options: read_dependencies(reading, options["--dependency"]),
             _write_dependency, of=OF_DEPENDENCIES),
     Special(("--begin", "--deadline"), _read_deadline, _write_deadline,

@@ -123,8 +123,12 @@ def _with_tokens(asking: Asking, entry: Entry, text: str, tokens: Mapping[str, s
             if rest == text or not rest.strip("/._-") or (_APART.match(error.args[0]) and not named):
                 asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
                 return None
+            folder = rest.rpartition("/")[0]
+            elsewhere = folder and not text.startswith(f"{folder}/")
             asking.note(DROPPED, entry, f"{entry.tag}: {asking.dialect.title} has no {error.args[0]} in file names; "
-                        "the rest of the name is written")
+                        "the rest of the name is written" + (f", and its directory {folder} has to be made" if elsewhere
+                                                             else ""),
+                        subject=f"{entry.tag} directory" if elsewhere else "")
             text = rest
 
 

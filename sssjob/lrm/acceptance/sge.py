@@ -42,7 +42,7 @@ def _variables(value: str) -> str:
 
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
     for name, wanted in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
-        if name in options and wanted not in options:
+        if name in options and wanted not in options and (name, options[name]) != ("-tc", "0"):
             yield Refusal(name, f"{name} wants {wanted}")
 
 

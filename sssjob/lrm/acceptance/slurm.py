@@ -3,12 +3,14 @@ Heterogeneous Job Support of the Slurm documentation."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from sssjob.lrm.acceptance import Judge, Refusal, at_least, bounded
+from sssjob.lrm.acceptance import Judge, Refusal, bounded
 from sssjob.lrm.idset import one_range
+from sssjob.lrm.slurm import limit, unbracketed
 
 __all__ = ["JUDGE"]
 
@@ -31,6 +33,20 @@ _SIGNALS: Final = "HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|CHLD|USR[12]|PIPE|URG|CONT|S
 _WITHIN: Final = r"(?:block|cyclic|fcyclic|\*)"
 _EVERY: Final = r"(?:(?:energy|task|filesystem|network)=)?\d+"
 _LICENSE: Final = r"[^:=,;|]+(?:[:=][1-9]\d*)?"
+_COUNTED: Final = r"(?:\*[^:]*|\d+[km]?(?:-[1-9]\d*[km]?)?|)"
+_GPU_FREQUENCY: Final = r"(?-i:\d+|low|medium|high|highm1)"
+_CPU_FREQUENCY: Final = r"(?:(?:lo|hi|med)[^:-]*|[1-9]\d*)"
+_GOVERNOR: Final = r"(?:co|perf|pow|onde|sche)"
+#: src/common/parse_time.c. A T that stands alone parts a date from a clock, and so no word begins with a capital one.
+_DAY: Final = r"(?:0[1-9]|[12]\d|3[01]|[1-9](?!\d))"
+_DATE: Final = (rf"(?:\d{{4}}-(?:0[1-9]|1[0-2])-{_DAY}|"
+                rf"(?:0[1-9]|1[0-2]|[1-9](?!\d))[./]?{_DAY}[./]?(?:\d\d|(?!\d)))")
+_CLOCK: Final = (r"(?:(?:0?\d|1[0-2]):[0-5]\d(?::[0-5]\d)?\s*+[ap]m|"
+                 r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?!\s*[ap]m))")
+_WORD_OF_TIME: Final = "(?-i:t)(?:oday|omorrow|eatime)|midnight|noon|elevenses|fika"
+_NOW: Final = r"now[ \t]*+(?:[+-]\s*+\d[\d\s]*+(?:second|minute|hour|day|week)?s?)?"
+_MOMENT: Final = (rf"uts\d+|(?:[ \t-]|(?-i:T)|{_WORD_OF_TIME}|{_NOW}|{_CLOCK}|{_DATE})*+",
+                  "is no time that sbatch reads, as 2030-01-31T16:00, 16:00 or now+2hours")
 _FORMS: Final = {
     "--open-mode": (r"[at].*", "is neither append nor truncate"),
     "--kill-on-invalid-dep": ("yes|no", "is neither yes nor no"),
@@ -51,11 +67,30 @@ _FORMS: Final = {
     "--acctg-freq": (rf"{_EVERY}(?:,{_EVERY})*", "is no number of seconds"),
     "--licenses": (rf"{_LICENSE}(?:[,;|]{_LICENSE})*|.*\(.*", "has no whole number behind the name of a license"),
     **dict.fromkeys(("--core-spec", "--thread-spec"), (r"\d+", "is no whole number")),
+    **dict.fromkeys(_COUNTS, (r"\s*\+?0*[1-9]\d*", "is no whole number of at least 1")),
+    **dict.fromkeys(("--begin", "--deadline"), _MOMENT),
+    "--extra-node-info": (rf"{_COUNTED}(?::{_COUNTED}(?::{_COUNTED}(?::.*)?)?)?",
+                          "is no number of sockets, cores and threads, as 2:4:1"),
+    "--no-kill": ("|off", "takes no value but off"),
+    "--delay-boot": (r"-1|infinite|unlimited|\d+-?|(?:\d+-)?\d+(?::\d+)?|\d+(?:-\d+)?(?::\d+){2}", "is no time"),
+    "--get-user-env": (r"|-?\d+[sl]?|[sl]", "is no number of seconds with S or L behind it"),
+    "--gpu-bind": (r"(?:verbose,)?(?:closest.*|none.*|map(?:_gpu)?:(?:,?\d+(?:\*\d+)?)*|"
+                   r"mask(?:_gpu)?:(?:,?(?:0x)?[\da-f]+(?:\*\d+)?)*|(?:single|per_task):(?!-).*)",
+                   "binds tasks to no GPU, as closest or single:2"),
+    "--gpu-freq": (rf"(?:,*(?:(?-i:memory=)?{_GPU_FREQUENCY}|(?-i:verbose))(?=,|\Z))+,*",
+                   "is no frequency of GPUs, as medium,memory=high"),
+    "--cpu-freq": (rf"(?:{_GOVERNOR}|user)[^:]*|{_CPU_FREQUENCY}(?::user.*)?|"
+                   rf"{_CPU_FREQUENCY}-{_CPU_FREQUENCY}(?::{_GOVERNOR}.*)?",
+                   "is no frequency and no governor of CPUs, as low-high:OnDemand"),
+    "--mem-bind": (r"(?:,?(?:q|quiet|v|verbose|no|none|rank|local|p|prefer|sort|nosort|help|"
+                   r"map_?mem[:=](?:,?(?:0x)?\d+(?:\*\d+)?)+|mask_?mem[:=](?:,?(?:0x)?[\da-f]+(?:\*\d+)?)+))+",
+                   "binds tasks to no memory, as local"),
 }
 
 
 def _indices(value: str) -> str:
-    for part in re.sub(r"%\d{1,9}\Z", "", value).split(",") if value else ():
+    indices = re.sub(r"%\d{1,9}\Z", "", unbracketed(value))
+    for part in indices.split(",") if indices else ():
         span = one_range(part)
         if span is None:
             return "is no list of indices"
@@ -101,10 +136,20 @@ def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
         yield Refusal("--gpus-per-socket", "--gpus-per-socket wants --sockets-per-node")
     if "--mem-per-gpu" in options and not any(name.startswith("--gpus") or name == "--gres" for name in options):
         yield Refusal("--mem-per-gpu", "--mem-per-gpu wants an option that asks for GPUs")
+    if "--time-min" in options and _duration(options["--time-min"]) > _duration(options.get("--time", "0")):
+        yield Refusal("--time-min", f"is more than --time {options['--time']}")
+
+
+def _duration(value: str) -> float:
+    """Seconds of a limit; without end for none, and for what is no limit, of which its grammar tells."""
+    try:
+        return limit(value) or math.inf
+    except ValueError:
+        return math.inf
 
 
 JUDGE: Final = Judge("sbatch", {
-    **dict.fromkeys(_COUNTS, at_least(1)), "--array": _indices, "--job-name": _name,
+    "--array": _indices, "--job-name": _name,
     "--uid": _owner, "--gid": _owner, "--nodelist": _hosts, "--exclude": _hosts,
     **{name: _of_form(*form) for name, form in _FORMS.items()},
     "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
