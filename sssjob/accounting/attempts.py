@@ -1,5 +1,6 @@
 """Runs that have no charge because of another record: of a requeued job of which rates charge only the last run, Jobs
 of one Machine, Id and User that started at different times; and of a run of which several records tell, all but one.
+As in a ledger only a run that is charged makes an earlier one free: not one that still runs.
 
 A later run may stand anywhere behind an earlier one, so nothing is settled before all jobs are known. ``earlier_runs``
 is for a document, which is; ``LastRuns`` is for totals; ``settled`` and ``settle`` are for charge tables, of which a
@@ -13,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from sssjob.accounting.amounts import Reason
 from sssjob.accounting.parquet import batches_of, parquet_table
-from sssjob.accounting.pricing import Uncharged
+from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch, shown
 from sssjob.document.ended import Ended
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["EARLIER", "LastRuns", "earlier_runs", "last_runs", "settle", "settled"]
 
 #: Why a run is not charged.
-EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is there")
+EARLIER: Final = Uncharged(Reason.EARLIER_ATTEMPT, "a later attempt of the job is charged")
 _MACHINE, _ID, _USER, _START, _CHARGE, _REASON = map(
     list(COLUMNS).index, ("machine", "id", "user", "start", "charge", "reason"))
 #: The same of jobs.
@@ -40,35 +41,36 @@ _RUN: Final = ("Machine", "Id", "User", "StartTime")
 
 
 class _Runs:
-    """Runs in their order. earlier: the numbers of those of which a later one is there; of runs that start at one time
-    the one that comes last counts, as in a ledger, where it takes the place of the others."""
+    """Runs in their order. earlier: the numbers of those of which a later one is charged; several records of a run, all
+    with its StartTime, are not earlier than each other."""
 
     def __init__(self) -> None:
         self.earlier: set[int] = set()
-        self._last: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._last: dict[tuple[str, str, str], tuple[int, ...]] = {}    # start, and the numbers of its records
         self._seen = self._settled = 0
 
-    def add(self, machine: object, ident: object, user: object, start: object) -> None:
+    def add(self, is_charged: bool, machine: object, ident: object, user: object, start: object) -> None:
         """Take the next run; one without Id or StartTime is no run of another one's job, nor is one of another user,
         whose Id has come round. Blanks at the ends of texts do not count, as in a document."""
         number, self._seen = self._seen, self._seen + 1
-        if not isinstance(ident, str) or not ident.strip() or not isinstance(start, int):
+        if not is_charged or not isinstance(ident, str) or not ident.strip() or not isinstance(start, int):
             return
-        run = seconds(start), number
         key = str(machine or "").strip(), ident.strip(), str(user or "").strip()
-        other = self._last.setdefault(key, run)
-        if other is not run:
-            first, self._last[key] = sorted((run, other))
-            self.earlier.add(first[1])
+        start_s = seconds(start)
+        last = self._last.setdefault(key, (start_s,))
+        if start_s < last[0]:
+            self.earlier.add(number)
+        elif start_s == last[0]:
+            self._last[key] = *last, number
+        else:
+            self.earlier.update(last[1:])
+            self._last[key] = start_s, number
 
     # -- of tables
     def look(self, some: Batch) -> None:
         """Take the rows of a batch."""
-        places = _MACHINE, _ID, _USER, _START
-        columns = (zip(*([row[at] for at in places] for row in some.rows), strict=True)
-                   if isinstance(some, RowBatch) else (some.column(at).to_pylist() for at in places))
-        for run in zip(*columns, strict=True):
-            self.add(*run)
+        for *run, is_charged in zip(*_columns(some, _MACHINE, _ID, _USER, _START), strict=True):
+            self.add(is_charged, *run)
 
     def settled(self, some: Batch, rates: RateSet, tally: Tally) -> Batch:
         """The same rows, in the order in which they were looked at, none of an earlier run with a charge; the tally
@@ -87,10 +89,7 @@ class _Charged:
 
     def again(self, some: Batch) -> set[int]:
         """Which rows of a batch are charged for a run that was charged before."""
-        columns = (zip(*((row[_MACHINE], row[_ID], row[_START], row[_CHARGE] is not None) for row in some.rows),
-                       strict=True) if isinstance(some, RowBatch) else (
-            *(some.column(at).to_pylist() for at in (_MACHINE, _ID, _START)),
-            some.column(_CHARGE).is_valid().to_pylist()))
+        columns = _columns(some, _MACHINE, _ID, _START)
         runs = {number: ((machine or "").strip(), ident.strip(), seconds(start))
                 for number, (machine, ident, start, is_charged) in enumerate(zip(*columns, strict=True))
                 if is_charged and ident is not None and start is not None}
@@ -99,6 +98,13 @@ class _Charged:
     def settled(self, some: Batch, rates: RateSet, tally: Tally) -> Batch:
         """The same rows, none with a charge for a run that was charged before; the tally follows."""
         return _given_up(some, self.again(some), Reason.REPEATED, rates, tally)
+
+
+def _columns(some: Batch, *places: int) -> list[Sequence[Any]]:
+    """Columns of a batch, and whether each row has a charge."""
+    if isinstance(some, RowBatch):
+        return [*([row[at] for row in some.rows] for at in places), [row[_CHARGE] is not None for row in some.rows]]
+    return [*(some.column(at).to_pylist() for at in places), some.column(_CHARGE).is_valid().to_pylist()]
 
 
 def _given_up(some: Batch, numbers: Collection[int], reason: Reason, rates: RateSet, tally: Tally) -> Batch:
@@ -114,21 +120,21 @@ def _given_up(some: Batch, numbers: Collection[int], reason: Reason, rates: Rate
 
 class LastRuns:
     """Jobs of which only the last run is charged. They wait in a file until all are there; of each its Id and last
-    start are held in memory."""
+    start are held in memory. charges: whether a job would be charged."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._runs, self._count, self._file = _Runs(), 0, file
+    def __init__(self, file: IO[bytes], charges: Callable[[Job, JobDefaults | None], bool]) -> None:
+        self._runs, self._count, self._file, self._charges = _Runs(), 0, file, charges
 
     def add(self, pair: tuple[Job, JobDefaults | None]) -> None:
         """Take the next job with the defaults beside it."""
         job, defaults = pair
         view = effective(job, defaults)
-        self._runs.add(*map(view.value, _RUN))
+        self._runs.add(self._charges(job, defaults), *map(view.value, _RUN))
         pickle.dump((job, defaults), self._file, pickle.HIGHEST_PROTOCOL)
         self._count += 1
 
     def __iter__(self) -> Iterator[tuple[Job, JobDefaults | None, bool]]:
-        """The jobs in their order, and whether a later run of each is there."""
+        """The jobs in their order, and whether a later run of each is charged."""
         self._file.seek(0)
         for number in range(self._count):
             job, defaults = pickle.load(self._file)
@@ -136,19 +142,19 @@ class LastRuns:
 
 
 @contextmanager
-def last_runs() -> Iterator[LastRuns]:
-    """A place for jobs to wait in."""
+def last_runs(charges: Callable[[Job, JobDefaults | None], bool]) -> Iterator[LastRuns]:
+    """A place for jobs to wait in. charges: whether a job would be charged."""
     with TemporaryFile(prefix=".sssjob-") as file:
-        yield LastRuns(file)
+        yield LastRuns(file, charges)
 
 
 def earlier_runs(document: Document | Large, rates: RateSet) -> set[int]:
-    """The numbers of the jobs of a document of which a later run is there; none where each run is charged."""
+    """The numbers of the jobs of a document of which a later run is charged; none where each run is."""
     runs = _Runs()
     if rates.attempts == "last":
         for job, defaults in document.jobs():
             view = effective(job, defaults)
-            runs.add(*map(view.value, _RUN))
+            runs.add(isinstance(charge(job, rates, defaults), Charge), *map(view.value, _RUN))
     return runs.earlier
 
 

@@ -23,6 +23,8 @@ __all__ = ["ABSENT", "DERIVED", "Condition", "all_delivered", "dimension", "size
            "wait_class"]
 
 ABSENT: Final = "-"
+#: Properties that components of a job may have of their own, beside that of the whole job, which is the first one's.
+_OF_PARTS: Final = ("Queue", "QualityOfService", "Reservation")
 _NAMES: Final = {name.lower(): e.name for e in ELEMENTS for name in (e.name, *e.aliases)}
 #: Upper borders of the classes of sizes (processors) and of times from submission to start (seconds).
 _SIZES: Final = (1, 4, 16, 64, 256, 1024, 4096)
@@ -45,8 +47,8 @@ def dimension(name: str) -> str:
 
 
 def value_of(job: Job, name: str) -> str:
-    """The text of a property of a job, else of its Delivered or Requested; ``-`` where there is none. name: as
-    ``dimension`` gives it."""
+    """The text of a property of a job, else of its Delivered or Requested; ``-`` where there is none; all queues of a
+    job whose components were in several (``gpu,std``). name: as ``dimension`` gives it."""
     if name in DERIVED:
         return DERIVED[name](job)
     tag, _, subname = name.partition(":")
@@ -54,10 +56,19 @@ def value_of(job: Job, name: str) -> str:
     for container in (job, job.delivered, job.requested):
         for item in () if container is None else container.all(tag):
             if not subname:
-                return item.text.strip() or ABSENT
+                return _with_those_of_parts(job, tag, item.text.strip()) or ABSENT
             if (item.get("name") or "").casefold() == subname:
                 return (item.get("type") or item.text if tag == "Resource" else item.text).strip() or ABSENT
     return ABSENT
+
+
+def _with_those_of_parts(job: Job, tag: str, text: str) -> str:
+    """The text of a property with those that components have, each once, in order."""
+    if tag not in _OF_PARTS or not job.task_groups:
+        return text
+    texts = {item.text.strip() for group in job.task_groups for scope in group.containers("Delivered")
+             for item in scope.all(tag)}
+    return ",".join(sorted({text, *texts} - {""}))
 
 
 def all_delivered(job: Job) -> dict[str, Property]:

@@ -9,7 +9,8 @@ from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from sssjob.accounting.arithmetic import plain
-from sssjob.accounting.entries import EXACT, By, Entry
+from sssjob.accounting.dimensions import Condition
+from sssjob.accounting.entries import EXACT, By, Entry, job_of
 
 __all__ = ["SUMS", "Sum", "Wanted", "change", "summed"]
 
@@ -26,22 +27,34 @@ SUMS: Final[dict[str, Callable[[Entry, By, tzinfo], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries of a statement are wanted; of what is empty, all."""
+    """Which entries of a statement are wanted; of what is empty, all. conditions: of the jobs that they are about."""
 
     users: Collection[str] = ()
     machines: Collection[str] = ()
     kinds: Collection[str] = ()
+    conditions: Sequence[Condition] = ()
 
     @property
     def all(self) -> bool:
         """Whether no entry is left out."""
-        return not (self.users or self.machines or self.kinds)
+        return not (self.users or self.machines or self.kinds or self.conditions)
 
-    def of(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Those of some entries that are wanted."""
+    def of(self, entries: Iterable[Entry], entry_of: Callable[[int], Entry]) -> list[Entry]:
+        """Those of some entries that are wanted. entry_of: the entry of a number, as that of a refund's charge."""
         return [entry for entry in entries if all(
             not some or value in some for some, value in (
-                (self.users, entry.user_name), (self.machines, entry.machine), (self.kinds, entry.kind)))]
+                (self.users, entry.user_name), (self.machines, entry.machine), (self.kinds, entry.kind))
+            ) and self._of_job(entry, entry_of)]
+
+    def _of_job(self, entry: Entry, entry_of: Callable[[int], Entry]) -> bool:
+        """Whether the job that an entry is about meets the conditions; one about no job meets none."""
+        if not self.conditions:
+            return True
+        charge = entry_of(entry.refers) if entry.refers and "job" not in entry.document else entry
+        if "job" not in charge.document:
+            return False
+        job = job_of(charge.document["job"])
+        return all(condition.holds(job) for condition in self.conditions)
 
 
 @dataclass(slots=True)

@@ -34,6 +34,8 @@ owner = click.option("--account-by", "owner", default="Project", metavar="NAME",
 by = click.option("--by", default="posted", type=click.Choice(["posted", "start", "end"]),
                   help="Which time counts: of posting (default), or of the start or end of the job.")
 timezone = click.option("--timezone", metavar="ZONE", help="Zone of times that have none, as Europe/Berlin.")
+where = click.option("--where", multiple=True, metavar="PROPERTY=VALUE", help=(
+    "Only jobs with this value (!=: without); may repeat, values of one property are alternatives."))
 _json = click.option("--json", "as_json", is_flag=True, help="Results as JSON Lines.")
 
 

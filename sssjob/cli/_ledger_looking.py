@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,6 +28,7 @@ from sssjob.cli._ledger import (
     timezone,
     told,
     unit_of,
+    where,
 )
 from sssjob.cli._options import Session, common, format_option, output_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
@@ -35,7 +38,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from sssjob.accounting.ledger import By, Entry, Statement, Usage
+    from sssjob.accounting.ledger import By, Entry, Ledger, Statement, Usage
 
 
 @click.command("statement")
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
               help="Only entries about jobs of this machine (repeatable).")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND",
               help="Only charges, refunds, deposits ...: a kind of entry (repeatable).")
+@where
 @click.option("--summarize", "sums", multiple=True, metavar="NAME",
               help="A line for each month, day, kind, user, machine or job, not for each entry (repeatable).")
 @by
@@ -56,22 +60,24 @@ if TYPE_CHECKING:
 @place
 @plain
 def statement(account: str, currency: str | None, since: str | None, until: str | None, users: tuple[str, ...],
-              machines: tuple[str, ...], kinds: tuple[str, ...], sums: tuple[str, ...], by: By, timezone: str | None,
-              place: str | None, as_json: bool) -> int:
+              machines: tuple[str, ...], kinds: tuple[str, ...], where: tuple[str, ...], sums: tuple[str, ...], by: By,
+              timezone: str | None, place: str | None, as_json: bool) -> int:
     """Print what changed the balance of ACCOUNT, between its opening and its closing; of some of it (--user, --machine,
-    --kind) what it comes to. With --by end charges, and what was given back of them, belong to the time at which their
-    jobs ended, however late their logs came."""
+    --kind, --where) what it comes to. With --by end charges, and what was given back of them, belong to the time at
+    which their jobs ended, however late their logs came."""
+    from sssjob.accounting.dimensions import Condition
     from sssjob.accounting.entries import KINDS
     from sssjob.accounting.statements import SUMS, Wanted
 
     _one_of(kinds, [kind for kind, (of_balance, _) in KINDS.items() if of_balance], "--kind")
     _one_of(sums, list(SUMS), "--summarize")
     first, last = moment_of(since, timezone, "--since"), moment_of(until, timezone, "--until")
+    choice = Wanted(frozenset(users), frozenset(machines), frozenset(kinds), Condition.all_of(where))
     with opened_ledger(place, create=False) as ledger:
         unit = unit_of(ledger, account, currency)
         whole = ledger.statement(account, unit, since=first, until=last, by=by)
-    choice = Wanted(frozenset(users), frozenset(machines), frozenset(kinds))
-    shown = _Shown(whole, choice.of(whole.entries), choice.all, sums, UTC if timezone is None else zone_of(timezone))
+        entries = choice.of(whole.entries, ledger.entry)
+    shown = _Shown(whole, entries, choice.all, sums, UTC if timezone is None else zone_of(timezone))
     emit(json.dumps(shown.record()) + "\n" if as_json else shown.table())
     return 0
 
@@ -197,15 +203,46 @@ def _about(entry: Entry) -> str:
 
 @click.command("show")
 @click.argument("entry", type=int)
+@click.option("--only", type=click.Choice(["job", "rates"]),
+              help="Print just the job, or the rates, as they were kept with the charge, quote or hold.")
 @place
 @plain
-def show(entry: int, place: str | None, as_json: bool) -> int:
+def show(entry: int, only: str | None, place: str | None, as_json: bool) -> int:
     """Print one entry, of a charge or quote with its arithmetic."""
     with opened_ledger(place, create=False) as ledger:
         entry_found = ledger.entry(entry)
+        if only is not None:
+            text = _kept(ledger, entry_found, only)
+            emit(json.dumps({only: text}) + "\n" if as_json else text)
+            return 0
     if as_json:
         return told(entry_found, True)
+    emit("".join(f"{line}\n" for line in _details(entry_found)))
+    return 0
+
+
+_NOT_KEPT: Final = {"job": "no job is kept", "rates": "no rates are kept"}
+
+
+def _kept(ledger: Ledger, entry: Entry, name: str) -> str:
+    """The whole job or rates that an entry was made of. Raises UsageError where it has none."""
+    kept = entry.document.get(name)
+    if kept is None:
+        raise UsageError(f"with entry {entry.number}, of the kind {entry.kind}, {_NOT_KEPT[name]}")
+    return str(kept) if name == "job" else ledger.rates(str(kept)).text
+
+
+def _details(entry_found: Entry) -> list[str]:
+    """An entry in lines: with the run that it is about, and the arithmetic of a charge."""
     lines = [line(entry_found), f"  time: {utc(entry_found.time)}"]
+    if entry_found.user_name:
+        lines.append(f"  user: {escape(entry_found.user_name, 100)}")
+    if entry_found.start > 0:
+        ended = f", until {utc(entry_found.document['end'])}" if "end" in entry_found.document else ""
+        lines.append(f"  ran: from {utc(entry_found.start)}{ended}")
+    if "read" in entry_found.document:
+        log_format, zone = entry_found.document["read"]
+        lines.append(f"  read: {escape(log_format, 40)}" + (f", times in {escape(zone, 60)}" if zone else ""))
     if reason := entry_found.document.get("reason"):
         lines.append(f"  reason: {escape(str(reason), 400)}")
     if charge := entry_found.document.get("charge"):
@@ -214,8 +251,7 @@ def show(entry: int, place: str | None, as_json: bool) -> int:
                   f"{escape(i['arithmetic'], 4000)} = {i['value']}" for i in charge["items"]]
         lines.append(f"  in all: {escape(charge['arithmetic'], 100_000)} = {charge['exact']}, {charge['rounding']}")
     lines.append(f"  hash: {entry_found.hash}")
-    emit("".join(f"{line}\n" for line in lines))
-    return 0
+    return lines
 
 
 @click.command("list")
@@ -274,21 +310,43 @@ def export(session: Session, target: str, since: str | None, until: str | None, 
 
 
 @click.command("verify")
+@click.option("--expect", "expected", metavar="ENTRY:HASH", multiple=True,
+              help="An entry and its hash as somebody noted them outside of the ledger, which has to have it still "
+                   "(repeatable).")
 @place
 @plain
-def verify(place: str | None, as_json: bool) -> int:
+def verify(expected: tuple[str, ...], place: str | None, as_json: bool) -> int:
     """Replay all entries and make every charge again; exit status 1 where something is not as it was."""
     wrong = 0
+    notes = [_noted(text) for text in expected]
     with opened_ledger(place, create=False) as ledger:
-        for message in ledger.verify():
+        for message in chain(ledger.verify(), _unlike(ledger, notes)):
             wrong += 1
             problem(message, as_json=as_json, status=1)
-        entries = ledger.store.one("SELECT number FROM head")[0]
+        entries, head = ledger.store.one("SELECT number, hash FROM head")
     if as_json:
-        emit(json.dumps({"type": "verified", "entries": entries, "wrong": wrong}) + "\n")
+        emit(json.dumps({"type": "verified", "entries": entries, "hash": head, "wrong": wrong}) + "\n")
     elif not wrong:
         emit(f"{entries} entries: hashes, balances, holds and charges are as they follow\n")
     return 1 if wrong else 0
+
+
+def _noted(text: str) -> tuple[int, str]:
+    """(number, hash) of an entry that somebody noted. Raises UsageError."""
+    parts = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-fA-F]{64})", text.strip())
+    if parts is None:
+        raise UsageError(f"--expect: {escape(text, 80)!r} is no entry and its hash, as 12:9f...(64 digits)")
+    return int(parts[1]), parts[2].lower()
+
+
+def _unlike(ledger: Ledger, notes: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """What of notes the ledger does not have: it was written anew, or an older copy of it was put in its place."""
+    for number, digest in notes:
+        row = ledger.store.one("SELECT hash FROM entries WHERE number = ?", (number,))
+        if row is None:
+            yield f"entry {number}, which was noted, is missing"
+        elif row[0] != digest:
+            yield f"entry {number} is not the one that was noted"
 
 
 COMMANDS = (statement, usage, show, list_, export, verify)

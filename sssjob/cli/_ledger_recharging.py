@@ -12,7 +12,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
-from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, plain, rates, reason, timezone
+from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, plain, rates, reason, timezone, where
 from sssjob.cli._ledger_charging import TOLD, Outcomes, posted_row, summary
 from sssjob.cli._options import Session, common
 from sssjob.errors import UsageError
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _since = click.option("--since", metavar="TIME", help="Only jobs that ended from this time on.")
 _until = click.option("--until", metavar="TIME", help="Only jobs that ended before this time.")
-_where = click.option("--where", multiple=True, metavar="PROPERTY=VALUE", help=(
-    "Only jobs with this value (!=: without); may repeat, values of one property are alternatives."))
 
 
 def _choice(since: str | None, until: str | None, zone: str | None, where: tuple[str, ...]
@@ -45,7 +43,7 @@ def _choice(since: str | None, until: str | None, zone: str | None, where: tuple
 @_since
 @_until
 @timezone
-@_where
+@where
 @click.option("--dry-run", is_flag=True, help="Post nothing, say what would become of the charges.")
 @click.option("--itemise", is_flag=True, help="Print every new charge.")
 @place
@@ -83,7 +81,7 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
 @_since
 @_until
 @timezone
-@_where
+@where
 @click.option("--dry-run", is_flag=True, help="Post nothing, print the charges that would be taken back.")
 @reason
 @place

@@ -102,7 +102,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     adding = _Adding(sums, None if rates is None else Plans(rates), privacy, uncharged, unsaid,
                      lambda: _refuse_of_sums(every, spread, rates_file, privacy_file, cube))
     last, unended = rates is not None and rates.attempts == "last", Unended(whole.ended)
-    with last_runs() as waiting:
+    with last_runs(adding.charges) as waiting:
         for name in names:
             with session.tolerant(name), bounded(name), hinted(session, name, source):
                 for job_or_sum in jobs_of(session, source, name, read_options, read, None if last else columns):
@@ -170,8 +170,14 @@ class _Adding:
     unsaid: Counter[str]
     refuse: Callable[[], None]
 
+    def charges(self, job: Job, defaults: JobDefaults | None) -> bool:
+        """Whether a job has a charge by the rates."""
+        from sssjob.accounting import Uncharged
+
+        return self.plans is not None and not isinstance(_priced(job, defaults, self.plans), Uncharged)
+
     def add(self, job_or_sum: Summary | tuple[Job, JobDefaults | None], *, earlier: bool = False) -> None:
-        """Add a job, or a sum over jobs. earlier: a later run of it is there, and only that one is charged."""
+        """Add a job, or a sum over jobs. earlier: a later run of it is charged, and only that one is."""
         from sssjob.accounting import Uncharged
         from sssjob.accounting.attempts import EARLIER
 
@@ -221,23 +227,26 @@ def _refuse_of_sums(every: str | None, spread: bool, rates_file: str | None, pri
 def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None
              ) -> tuple[Job, Decimal | Uncharged | None, tuple[str, ...]]:
     """The job with its defaults and, by rates, its charge and what that leaves out (``Charge.unsaid``)."""
-    from sssjob.accounting import Uncharged, charge
+    from sssjob.accounting import Uncharged
     from sssjob.document.element import new_property
     from sssjob.document.inherit import effective
 
     whole = job if defaults is None else effective(job, defaults).fold()
     if plans is None:
         return whole, None, ()
-    price: Decimal | Uncharged
-    unsaid: tuple[str, ...] = ()
-    priced = plans.amount(job) if defaults is None else charge(job, plans.rates, defaults)
-    if isinstance(priced, Uncharged):
-        price = priced
-    else:
-        price, unsaid = priced if isinstance(priced, tuple) else (priced.amount, priced.unsaid)
+    priced = _priced(job, defaults, plans)
+    price, unsaid = (priced, ()) if isinstance(priced, Uncharged) else priced
     units = {"units": plans.rates.currency} if plans.rates.currency else {}
     whole.set_as_is("Charge", None if isinstance(price, Uncharged) else new_property("Charge", price, units))
     return whole, price, unsaid
+
+
+def _priced(job: Job, defaults: JobDefaults | None, plans: Plans) -> tuple[Decimal, tuple[str, ...]] | Uncharged:
+    """The charge of a job by rates, and what that leaves out (``Charge.unsaid``)."""
+    from sssjob.accounting import Charge, charge
+
+    priced = plans.amount(job) if defaults is None else charge(job, plans.rates, defaults)
+    return (priced.amount, priced.unsaid) if isinstance(priced, Charge) else priced
 
 
 def _print(session: Session, totals: Totals, uncharged: Counter[str], unsaid: Counter[str], files: Sequence[str]

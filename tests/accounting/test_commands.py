@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -164,3 +166,31 @@ def test_attempts(sssjob: Command, tmp_path: Path, policy: str, charged: int) ->
     counts = json.loads(sssjob(*CHARGE, "--json").out.splitlines()[-1])
     assert counts["charged"] == charged
     assert counts["not"] == ({} if policy == "all" else {"earlier-attempt": 1})
+
+
+@pytest.mark.parametrize(("names", "charged"), [
+    (names, charged) for logs, charged in ((("first", "begun"), "2.00"), (("first", "begun", "ended"), "5.00"),
+                                           (("begun", "ended"), "5.00")) for names in itertools.permutations(logs)])
+def test_a_run_that_is_not_charged_makes_no_other_one_free(sssjob: Command, tmp_path: Path, names: tuple[str, ...],
+                                                           charged: str) -> None:
+    """Where the log of the day on which it began was read last, a job had no charge at all; each door, and each order
+    of the logs, comes to what the ledger does."""
+    rows = {"first": "5|c|p|2026-03-30T08:00:00|2026-03-30T10:00:00|2026-03-30T12:00:00|7200|PREEMPTED|cpu=1",
+            "begun": "5|c|p|2026-03-30T08:00:00|2026-03-30T22:00:00|Unknown|7200|RUNNING|cpu=1",
+            "ended": "5|c|p|2026-03-30T08:00:00|2026-03-30T22:00:00|2026-03-31T03:00:00|18000|COMPLETED|cpu=1"}
+    header = "JobID|Cluster|Account|Submit|Start|End|ElapsedRaw|State|AllocTRES\n"
+    for name in names:
+        (tmp_path / name).write_text(f"{header}{rows[name]}\n")
+    (tmp_path / "all").write_text(header + "".join(f"{rows[name]}\n" for name in names))
+    (tmp_path / "rates.toml").write_text(
+        'name = "r"\nversion = "1"\ncurrency = "EUR"\nattempts = "last"\n'
+        'rate = [{ type = "VBR", name = "Processors", rate = 1, per = "hour" }]\n')
+    read = ("-f", "sacct", "--option", "timezone=UTC", "--rates", "rates.toml")
+    assert f"1 charged, {charged} EUR" in sssjob("charge", *read, *names).err
+    whole = json.loads(sssjob("account", *read, "--json", *names).out.splitlines()[-1])
+    assert {unit: Decimal(amount) for unit, amount in whole["charge"].items()} == {"EUR": Decimal(charged)}
+    assert sssjob("convert", "-f", "sacct", "--option", "timezone=UTC", "-t", "sss", "all", "-o", "all.xml").code == 0
+    assert f"1 charged, {charged} EUR" in sssjob("charge", "--rates", "rates.toml", "all.xml").err
+    assert sssjob("ledger", "charge", *read, "--ledger", "l.db", *names).code == 0
+    balance = json.loads(sssjob("ledger", "balance", "p", "--ledger", "l.db", "--json").out)
+    assert balance["balance"] == f"-{charged}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -124,3 +125,16 @@ def test_the_rows_of_a_table(tmp_path: Path, sssjob: Command, seconds: tuple[int
     (job,) = jobs(rows[0], Component("gpu", "n", 8, 0, seconds[0]).row("7+1"))
     assert job.delivered is not None and job.delivered.value("Processors") == 12
     assert [group.delivered is not None and group.delivered.value("Queue") for group in job.task_groups] == [None] * 2
+
+
+def test_a_job_in_several_queues_is_in_no_single_ones_sum(tmp_path: Path, sssjob: Command) -> None:
+    """All of it, GPUs too, was counted in the queue of its first component."""
+    rows = [Component("cpu", "n", 8, 0, 3600).row("7+0"), Component("gpu", "n", 4, 2, 1800).row("7+1"),
+            Component("cpu", "n", 1, 0, 3600).row("8+0"), Component("cpu", "n", 1, 0, 3600).row("8+1")]
+    (tmp_path / "log").write_text("\n".join([HEADER, *rows, ""]))
+    read = ("account", "-f", "sacct", "--option", "timezone=UTC", "--json", "log")
+    sums = [json.loads(line) for line in sssjob(*read, "--by", "Queue").out.splitlines()[1:-1]]
+    assert [(group["key"]["Queue"], group["processor_h"], group["gpu_h"]) for group in sums] == [
+        ("cpu,gpu", 10, 1), ("cpu", 2, 0)]
+    _, of_both, whole = map(json.loads, sssjob(*read, "--by", "Queue", "--where", "Queue=cpu,gpu").out.splitlines())
+    assert of_both["jobs"] == whole["jobs"] == 1

@@ -77,8 +77,10 @@ def test_json(ledger: Command) -> None:
     assert counts == {"type": "counts", "jobs": 1, "charged": 1, "reasons": {}, "totals": {"EUR": "1.00"}}
     assert json.loads(ledger("balance chem --json").out.splitlines()[0])["available"] == "1"
     assert json.loads(ledger("statement chem --currency EUR --json").out)["closing"] == "-1.00"
-    assert json.loads(ledger("show 2 --json").out)["job"] == "1.head"
-    assert json.loads(ledger("verify --json").out) == {"type": "verified", "entries": 2, "wrong": 0}
+    last = json.loads(ledger("show 2 --json").out)
+    assert last["job"] == "1.head"
+    assert json.loads(ledger("verify --json").out) == {
+        "type": "verified", "entries": 2, "hash": last["hash"], "wrong": 0}
 
 
 NO_MACHINE = ("it names no Machine, which is part of what it is charged under; for a script a site profile (--site) "

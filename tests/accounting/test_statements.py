@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.cli import main
 from tests.accounting.conftest import Command
 
 
@@ -32,6 +33,8 @@ def _year(ledger: Command) -> None:
                              "5 1798760100 charge 4 (a) -4.00", "in all -8.00"]),
     ("--user ann --machine b --by start", ["4 1796200000 charge 3 (b) -3.00", "in all -3.00"]),
     ("--user nobody", ["in all +0"]),
+    ("--where User=bob --by end --summarize kind", ["charge 1 -2.00", "refund 1 +0.5", "in all -1.50"]),
+    ("--where Machine=b --where Queue!=x --by end", ["4 1796200100 charge 3 (b) -3.00", "in all -3.00"]),
     ("--kind refund --kind deposit --summarize kind", ["deposit 1 +20", "refund 1 +0.5", "in all +20.5"]),
     ("--summarize user --summarize machine", ["opening 0", "- - 1 +20", "ann a 2 -5.00", "ann b 1 -3.00",
                                               "bob a 2 -1.50", "closing 10.50"]),
@@ -85,9 +88,44 @@ def test_a_refund_by_the_job(ledger: Command) -> None:
     ("refund 2 --machine a", "--machine and --amount are for --job"),
     ("statement chem --kind hold", "--kind: 'hold' is none of deposit, withdrawal, expiry, charge, reversal, refund, "
                                    "adjustment"),
+    ("statement chem --where q", "'q' is no condition, as Queue=batch or User!=root"),
+    ("show 1 --only job", "with entry 1, of the kind deposit, no job is kept"),
+    ("show 6 --only rates", "with entry 6, of the kind refund, no rates are kept"),
+    ("verify --expect 1:ab", "--expect: '1:ab' is no entry and its hash, as 12:9f...(64 digits)"),
     ("statement chem --summarize week", "--summarize: 'week' is none of month, day, kind, user, machine, job"),
 ])
 def test_what_cannot_be_asked(ledger: Command, arguments: str, message: str) -> None:
     _year(ledger)
     answer = ledger(arguments)
     assert (answer.code, answer.out, answer.err) == (2, "", f"sssjob: {message}\n")
+
+
+def test_the_lines_of_an_invoice_are_the_sums_of_statements(ledger: Command,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    """From each line to its entries, and from an entry to the job and the rates, which come to its charge again."""
+    _year(ledger)
+    month = "--timezone UTC --since 2026-11-01 --until 2026-12-01 --by end"
+    bill = json.loads(ledger("invoice chem 2026-11 --by User --by Machine -t json --timezone UTC").out)
+    assert [line["key"] for line in bill["lines"]] == [["bob", "a"], ["ann", "a"]]
+    for line in bill["lines"]:
+        user, machine = line["key"]
+        of_line = json.loads(ledger(f"statement chem {month} --where User={user} --where Machine={machine} --json").out)
+        assert of_line["change"] == f"-{line['amount']}"
+    assert ledger("show 3 --only rates").out == Path("prices").read_text()
+    Path("job").write_text(ledger("show 3 --only job").out)
+    assert main(["charge", "job", "--rates", "prices"]) == 0
+    assert '<Charge units="EUR">2.00</Charge>' in capsys.readouterr().out
+
+
+def test_a_noted_entry_shows_that_an_older_copy_was_put_in_place(ledger: Command) -> None:
+    """Hashes follow from each other in an older copy too: only a note elsewhere tells that entries are missing."""
+    ledger("deposit chem 20")
+    older = Path("ledger.db").read_bytes()
+    ledger("deposit chem 5")
+    note = json.loads(ledger("verify --json").out)
+    assert ledger(f"verify --expect 2:{note['hash']}").code == 0
+    Path("ledger.db").write_bytes(older)
+    assert ledger("verify").code == 0
+    answer = ledger(f"verify --expect 2:{note['hash']} --expect 1:{note['hash'].upper()}")
+    assert (answer.code, answer.out, answer.err) == (
+        1, "", "sssjob: entry 2, which was noted, is missing\nsssjob: entry 1 is not the one that was noted\n")

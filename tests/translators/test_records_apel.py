@@ -61,6 +61,20 @@ ServiceLevel: {hepspec: 11.4, HEPscore23: 15.3}
     assert "ServiceLevelType: hepspec\nServiceLevel: 11.4\n" in text and "Extension ServiceLevel" in named
 
 
+@pytest.mark.parametrize(("duration", "is_more"), [(3600, False), (1800, True)])
+@pytest.mark.parametrize("target", ["apel", "apel-summary", "car", "car-summary"])
+def test_what_components_of_different_times_come_to_is_told(target: str, duration: int, is_more: bool) -> None:
+    """A receiver multiplies the wall time of the longest by the processors of all."""
+    log = ("JobID|Cluster|Account|User|Partition|Start|End|ElapsedRaw|State|AllocTRES\n"
+           "4+0|v|a|u|q|1795251032|1795254632|3600|COMPLETED|cpu=8,node=1\n"
+           f"4+1|v|a|u|gpu|1795251032|{1795251032 + duration}|{duration}|COMPLETED|cpu=2,node=1\n")
+    context = WriteContext(policy=Policy.WARN, options=OPTIONS)
+    get(target).write(get("sacct").read(log.encode(), ReadContext()), context)
+    message, = {f.message for f in context.findings if f.subject == "Processors"}
+    assert message == "Processors of the task groups is added up" + is_more * (
+        "; they ran for different times, and with the Duration of the longest it is more than they used")
+
+
 def test_a_message_holds_a_thousand_records() -> None:
     text, _ = write("apel", *(a_job(str(n)) for n in range(1001)))
     assert text.count("APEL-individual-job-message: v0.3\n") == 2

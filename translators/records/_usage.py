@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.document.element import Item, Property
 from sssjob.document.endings import FAILURE, NO_FAILURE, failed, reason_word, why_word
-from sssjob.document.held import as_decimal, bare_is_held, held, in_all, per_of
+from sssjob.document.held import as_decimal, bare_is_held, held, held_for, in_all, per_of, ran
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Job
 from sssjob.document.nodeset import NodeSet
@@ -134,7 +134,10 @@ class Taking:
                 item.value, int):
             self.lost("SSS502", tag, f"{tag} that stands bare in the job is written as what was delivered")
         if item is None and tag in _COUNTS and (total := held(self.job, tag)) is not None:
-            self.lost("SSS502", tag, f"{tag} of the task groups is added up")
+            lasted = ran(self.job) or Fraction(0)
+            is_more = held_for(self.job, tag, lasted) < total * lasted
+            self.lost("SSS502", tag, f"{tag} of the task groups is added up" + is_more * (
+                "; they ran for different times, and with the Duration of the longest it is more than they used"))
             return _counted(tag, total, least)
         if item is None or not isinstance(item.value, int) or item.value < least:
             return None
