@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["Capacity", "read_capacity"]
@@ -61,9 +62,7 @@ def read_capacity(text: str, path: str, zone: tzinfo) -> Capacity:
     try:
         entries = _File.model_validate(read_toml(text)).capacity
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in problem["loc"]).lstrip(".")
-        raise UsageError(f"{escape(path)}: {where}: {problem['msg']}") from None
+        raise UsageError(f"{escape(path)}: {escape(model_problem(error.errors()[0]), 1000)}") from None
     except TOMLError as error:
         raise UsageError(f"{escape(path)}: {error}") from None
     steps = tuple((_moment(entry.since, zone), entry.processors, entry.gpus) for entry in entries)

@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError, field_validator
 
@@ -30,6 +30,7 @@ from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.findings import escape
+from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["Privacy", "PrivacyError", "read_privacy"]
@@ -151,18 +152,12 @@ def read_privacy(text: bytes, path: str = "-", *, environment: Callable[[str], s
     try:
         privacy = Privacy.model_validate(read_toml(text))
     except ValidationError as error:
-        raise PrivacyError(path, [_problem(e) for e in error.errors()]) from None
+        raise PrivacyError(path, [model_problem(e) for e in error.errors()]) from None
     except TOMLError as error:
         raise PrivacyError(path, [str(error)]) from None
     if "pseudonym" in privacy.properties.values():
         privacy._key = _key(privacy.key_file, path, environment)
     return privacy
-
-
-def _problem(error: Any) -> str:
-    where = ".".join(map(str, error["loc"]))
-    message = "no such key" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
 
 
 def _key(name: str | None, path: str, environment: Callable[[str], str | None]) -> bytes:

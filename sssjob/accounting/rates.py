@@ -43,6 +43,7 @@ from sssjob.accounting.arithmetic import Figure, Rounding, number, plain
 from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import UNITS, time_zone
+from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = [
@@ -440,28 +441,10 @@ def read_rates(data: bytes | str, path: str = "-") -> RateSet:
     try:
         rates = RateSet.model_validate(read_toml(data, parse_float=Decimal))
     except ValidationError as error:
-        raise RatesError(path, [_problem(e) for e in error.errors()]) from None
+        raise RatesError(path, [model_problem(e) for e in error.errors()]) from None
     except TOMLError as error:
         raise RatesError(path, [str(error)]) from None
     text = data.decode("utf-8") if isinstance(data, bytes) else data
     meaning = rates.model_dump_json(exclude_defaults=True)
     rates._text, rates._digest = text, hashlib.sha256(meaning.encode()).hexdigest()
     return rates
-
-
-def _problem(error: Any) -> str:
-    """``rate[2].per: ...``"""
-    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"]).lstrip(".")
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] in _WORDS:
-        message = _WORDS[error["type"]]
-    elif error["type"] == "literal_error":
-        message = f"{error['input']!r:.60} is none of {error['ctx']['expected']}"
-    elif message.startswith(_SHOULD):
-        message = f"has to be {message.removeprefix(_SHOULD)}"
-    return f"{path}: {message}" if path else message
-
-
-#: What is told instead of the words of pydantic, by type of its errors.
-_WORDS: Final = {"extra_forbidden": "no such key", "missing": "is not said", "too_short": "is empty"}
-_SHOULD: Final = "Input should be "

@@ -92,10 +92,12 @@ def load_ids(name: str | None) -> Mapping[str, str]:
 
 
 def _object(text: str, shown: str) -> Iterator[tuple[str, str, str]]:
+    from sssjob.xml._faults import parse_fault
+
     try:
         pairs = json.loads(text, object_pairs_hook=list, parse_int=str)
     except (ValueError, RecursionError) as error:
-        raise IdMapError(f"{shown}: not JSON: {error}") from None
+        raise IdMapError(f"{shown}: {escape(parse_fault(error))}") from None
     for old, new in pairs:
         if not isinstance(new, str):
             raise IdMapError(f"{shown}: {escape(old, 80)}: an id is a text or a whole number")

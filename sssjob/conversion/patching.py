@@ -24,6 +24,7 @@ from sssjob.errors import QueryError, RejectedError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS
 from sssjob.query import Selector
+from sssjob.xml._faults import parse_fault
 from sssjob.xml.canonical import canonical_tree, digest
 from sssjob.xml.reader import read_document
 from sssjob.xml.xmlio import parse_tree
@@ -118,7 +119,7 @@ def read_patch(data: bytes, path: str = "-") -> dict[str, Any]:
     try:
         patch = json.loads(data)
     except (ValueError, RecursionError) as error:
-        _refuse(findings, "SSS111", f"not JSON: {escape(str(error))}")
+        _refuse(findings, "SSS111", escape(parse_fault(error)))
     patch = patch.get("patch", patch) if isinstance(patch, dict) and isinstance(patch.get("patch"), dict) else patch
     if not isinstance(patch, dict) or patch.get("patch") != _VERSION or not isinstance(patch.get("edits"), list):
         _refuse(findings, "SSS112", f'no patch: an object with "patch": {_VERSION} and "edits" is expected')

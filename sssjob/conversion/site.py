@@ -53,6 +53,7 @@ from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import time_zone
 from sssjob.lrm.reasons import EXECUTORS
 from sssjob.lrm.sge import environment_for
+from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
 if TYPE_CHECKING:
@@ -297,13 +298,9 @@ def read_site(data: bytes | str, path: str = "-") -> Site:
 
 def _problem(error: Any) -> str:
     """``sge.pe.mpi.allocation_rule: ...``"""
-    steps = [p for p in error["loc"] if p != "[key]"]
-    path = "".join(f"[{p}]" if isinstance(p, int) else f".{_key(p)}" for p in steps).lstrip(".")
-    message = str(error["msg"]).removeprefix("Value error, ").removeprefix(f"{path}: ")
-    if error["type"] == "extra_forbidden":
-        close = get_close_matches(str(steps[-1]), _keys(steps[:-1]), 1)
-        message = f"no such key (did you mean {close[0]!r}?)" if close else "no such key"
-    return f"{path}: {message}" if path else message
+    *table, key = error["loc"] or ("",)
+    close = get_close_matches(str(key), _keys(table), 1) if error["type"] == "extra_forbidden" else []
+    return model_problem(error) + (f" (did you mean {close[0]!r}?)" if close else "")
 
 
 def _keys(steps: Sequence[object]) -> list[str]:
@@ -312,8 +309,3 @@ def _keys(steps: Sequence[object]) -> list[str]:
         (): Site, ("ssh",): SSH, ("lsf",): LSF, ("sge",): SGE, ("sge", "pe"): ParallelEnvironment, ("queues",): Queue}
     table = tables.get(tuple(steps[:2])) or tables.get(tuple(steps[:1]))
     return [] if table is None else list(table.model_fields)
-
-
-def _key(name: str) -> str:
-    """A key as TOML spells it."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

@@ -49,8 +49,11 @@ def _records(text: str, member: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, fields in member_value.items():
             if not isinstance(fields, dict):
                 raise ValueError(f"{name[:80]} is no object")
-            yield name, {**fields, **{f"{group}.{key}": value for group in _GROUPS
-                                      for key, value in dict(fields.get(group) or {}).items()}}
+            resources = {group: fields.get(group) or {} for group in _GROUPS}
+            if wrong := [group for group, of_group in resources.items() if not isinstance(of_group, dict)]:
+                raise ValueError(f"{name[:80]}: {wrong[0]} is no object")
+            yield name, {**fields, **{f"{group}.{key}": value for group, of_group in resources.items()
+                                      for key, value in of_group.items()}}
     else:
         yield from _blocks(_QUEUE.sub(r"\1", text) if member == "Queue" else text)
 

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sssjob.document.element import Container, Property
 from sssjob.errors import UsageError
 from sssjob.findings import escape
+from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["RIGHTS", "Audit", "DeniedError", "Pace", "User", "Users", "new_token", "others", "read_users"]
@@ -128,7 +129,7 @@ def read_users(data: bytes, path: str = "-") -> Users:
     except TOMLError as error:
         raise UsageError(f"{path}: {error}") from None
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors()[:20])
+        problems = "; ".join(map(model_problem, error.errors()[:20]))
         raise UsageError(f"{path}: {escape(problems, 1000)}") from None
     users: dict[str, User] = {}
     for name, entry in file.users.items():

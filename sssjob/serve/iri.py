@@ -28,6 +28,7 @@ from sssjob.run.rows import Row
 from sssjob.serve.desk import ConflictError, Desk, Order, Plain, Submitted
 from sssjob.serve.facility import facility_operations, pages, resource_of
 from sssjob.serve.operations import Answer, Call, Operation, Parameter, RequestError
+from sssjob.xml._faults import model_problem
 from sssjob.xml.reader import read_document
 
 __all__ = ["IRI_OPERATIONS", "REPLY", "VERSIONS", "of_iri", "problem", "schemas"]
@@ -130,7 +131,7 @@ def _stated(call: Call) -> JobSpec:
     try:
         spec = JobSpec.model_validate(members)
     except ValidationError as error:
-        shown = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:20])
+        shown = "; ".join(map(model_problem, error.errors()[:20]))
         raise RequestError(422, f"the body is no JobSpec: {escape(shown, 1000)}") from None
     if spec.attributes is not None and spec.attributes.custom_attributes:
         resource = call.text("resource_id").lower()

@@ -17,6 +17,7 @@ from sssjob.run.listing import COLUMNS, Filter
 from sssjob.run.signals import signal_name
 from sssjob.serve.access import User
 from sssjob.serve.desk import Desk, Order, Submitted
+from sssjob.xml._faults import parse_fault
 
 __all__ = ["OPERATIONS", "Answer", "Call", "Operation", "Parameter", "RequestError"]
 
@@ -98,7 +99,7 @@ class Call:
         try:
             value = json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise RequestError(400, f"the body is no JSON that is taken: {escape(str(error), 100)}") from None
+            raise RequestError(400, f"the body: {escape(parse_fault(error), 100)}") from None
         if not isinstance(value, dict):
             raise RequestError(400, "the body is no JSON object")
         return value

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sssjob.limits import LIMITS, Limits
+from sssjob.xml._faults import parse_fault
 
 
 class TOMLError(ValueError):
@@ -37,11 +38,9 @@ def read_toml(data: bytes | str, parse_float: Callable[[str], Any] = float, limi
         if _deeper(limits.depth).search(text) is not None:
             raise TOMLError(f"nested deeper than depth = {limits.depth}")
         return tomllib.loads(text, parse_float=parse_float)
-    except UnicodeDecodeError:
-        raise TOMLError("not UTF-8") from None
-    except RecursionError:
-        raise TOMLError("nested too deep") from None
     except TOMLError:
         raise
-    except ValueError as error:         # of tomllib, or of int for too many digits
+    except tomllib.TOMLDecodeError as error:
         raise TOMLError(f"not TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise TOMLError(parse_fault(error)) from None

@@ -50,7 +50,7 @@ class Trial(ElementReader):
         """The property that ``<head>text`` is, None where it is taken as absent; and what reads others with that head.
 
         Raises Thought."""
-        name = head.split(None, 1)[0] if head else ""
+        name = head.split(None, 1)[0] if head.strip() else ""
         if not whole(head):
             raise Thought
         element = _element(f"<{head}>{text}</{name}>")

@@ -19,6 +19,7 @@ from sssjob.document.vocabulary import CONTAINERS, HOMELESS, aliases
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Policy
 from sssjob.limits import LIMITS, Limits
+from sssjob.xml._faults import parse_fault
 from sssjob.xml._twin_writing import RAW, ROOTS, SPELLING, Number, means, repeating
 from sssjob.xml.json_places import JsonPlaces
 from sssjob.xml.reader import read_document
@@ -117,7 +118,7 @@ def _parse(text: bytes | str, findings: Findings, limits: Limits) -> Any:
     except RecursionError:
         raise refuse("SSS110", f"nested deeper than the limit depth ({limits.depth})") from None
     except ValueError as error:     # UnicodeDecodeError too
-        raise refuse("SSS111", str(error)) from None
+        raise refuse("SSS111", parse_fault(error)) from None
 
 
 def _scalar(value: Any) -> str | None:

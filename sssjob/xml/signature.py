@@ -21,6 +21,7 @@ from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
+from sssjob.xml._faults import parse_fault
 from sssjob.xml.canonical import digest
 
 __all__ = ["DocumentSignature", "SignatureError", "read_signature", "sign_document", "verify_document"]
@@ -71,7 +72,7 @@ def read_signature(data: bytes, path: str = "-", limits: Limits = LIMITS) -> Doc
     try:
         members = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no signature: {escape(str(error), 100)}") from None
+        raise UsageError(f"{path} is no signature: {escape(parse_fault(error), 100)}") from None
     if not isinstance(members, dict) or members.keys() != _MEMBERS.keys() or members["type"] != _TYPE or members[
             "version"] != 1 or not all(type(members[name]) is type_ for name, type_ in _MEMBERS.items()):
         raise UsageError(f"{path} is no signature of version 1 (members: {', '.join(_MEMBERS)})")

@@ -99,7 +99,7 @@ def test_pseudonyms_are_those_of_convert(sssjob: Command, place: Path) -> None:
 @pytest.mark.parametrize(("line", "message"), [
     ("-f sss jobs.xml --privacy profile.toml", "--privacy is for tables of accounting logs (-f), not for sss"),
     ("-f sacct log --privacy none.toml", "none.toml"),
-    ("-f sacct log --privacy wrong.toml", "wrong.toml: least: Input should be greater than or equal to 1"),
+    ("-f sacct log --privacy wrong.toml", "wrong.toml: least: has to be greater than or equal to 1"),
 ])
 def test_what_cannot_be_private_is_refused(sssjob: Command, place: Path, line: str, message: str) -> None:
     (place / "profile.toml").write_text("")

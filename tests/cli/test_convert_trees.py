@@ -384,7 +384,7 @@ def test_a_site_is_used_and_a_wrong_one_refused(sssjob: Command, tree: Path) -> 
     assert "#PBS -q test\n" in Path("out/a.sh").read_text()
     Path("s.toml").write_text("colour = 1\n")
     answer = sssjob("convert", "-f", "slurm", "-t", "pbspro", "--site", "s.toml", "scripts/a.sh")
-    assert answer.code == 1 and "s.toml: name: Field required; colour: no such key" in answer.err
+    assert answer.code == 1 and "s.toml: name: is not said; colour: no such key" in answer.err
 
 
 def test_explain_of_a_script(sssjob: Command, tree: Path) -> None:

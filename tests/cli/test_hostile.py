@@ -98,6 +98,8 @@ UNREADABLE: Final[list[tuple[str, str, str | bytes, str, str]]] = [
     ("T05", "surrogate in UTF-8", b"<Job><Id>\xed\xa0\x80</Id></Job>", "SSS1", "ncoding"),
     ("T06", "tag that is not closed", "<Job>\n<Requested>\n<Memory>2048</Requested></Job>", "SSS101", "Memory"),
     ("T06", "blank before the declaration", f"\n<?xml version='1.0'?>{job()}", "SSS101", "declaration"),
+    ("T06", "tag of white space", "<Job>\n  <Id>1</Id>\n  <Name>a</Name>\n  < \t>b</Name>\n</Job>", "SSS101", ""),
+    ("T06", "tag of a line break", "<Job>\n  <Id>1</Id>\n  <\n>b</Name>\n</Job>", "SSS101", ""),
     ("T08", "escape character", job("<Name>\x1b[31m</Name>"), "SSS101", ""),
     ("T08", "NUL", job("<Name>\0</Name>"), "SSS101", ""),
     ("T09", "reference to a NUL", job("<Name>&#0;</Name>"), "SSS101", ""),

@@ -74,7 +74,7 @@ def test_a_job_is_launched_once(quiet: Place) -> None:
 
 
 @pytest.mark.parametrize(("change", "why"), [
-    ({"colour": "red"}, "colour: Extra inputs"), ({"resources": {"gpus": 1}}, "resources.gpus: Extra inputs"),
+    ({"colour": "red"}, "colour: no such key"), ({"resources": {"gpus": 1}}, "resources.gpus: no such key"),
     ({"attributes": {"duration": "600 s"}}, "attributes.duration"), ({"attributes": {"duration": 0}}, "duration"),
     ({"attributes": {"duration": True}}, "duration"), ({"attributes": {"project_name": "p"}}, "project_name"),
     ({"container": {"image": "x"}}, "container is not supported"), ({"executable": ""}, "executable"),

@@ -187,7 +187,8 @@ def test_nodes_of_pbs_that_take_no_job(state: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("data", [
     b"", b"nonsense", b"{", b"[1]", b"{}", b"<a/>", b"<?xml version='1.0'?><!DOCTYPE qhost><qhost/>", b"\xff\xfe",
-    b'{"nodes": {"n": 1}, "pbs_server": "s"}', b'{"nodes": {"n": {"pcpus": "many"}}, "pbs_server": "s"}',
+    b'{"nodes": {"n": 1}, "pbs_server": "s"}', b'{"nodes": {"n": {"resources_assigned": 5}}, "pbs_server": "s"}',
+    b'{"nodes": {"n": {"pcpus": "many"}}, "pbs_server": "s"}',
     b'[{"Machine": "m", "Cpus": -1}]', b'[{"Machine": 7}]', b"[" * 100_000,
     b'{"version": 1, "execution": {"R_lite": [{"rank": "0-99999999", "children": {"core": "0"}}]}}',
     b'{"version": 1, "execution": {"R_lite": [{"rank": "x", "children": {"core": "0"}}]}}',

@@ -22,6 +22,7 @@ from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.nodes import ANYWHERE, GPU, UNKNOWN, Limits, Node, Pool, Shape, pools
 from sssjob.request.offers import ESTIMATED_WAIT, NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.xml._faults import parse_fault
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -54,7 +55,7 @@ def offer_format(name: str, title: str, parse: Callable[[str], _Machine],
         except RecursionError:
             context.findings.add("SSS110", "depth", "the JSON is nested too deeply")
         except ValueError as error:
-            context.findings.add("SSS111", "nodes", str(error))
+            context.findings.add("SSS111", "nodes", parse_fault(error))
         context.findings.raise_if_rejected()
         return Document(group, {}, context.path, context.profile, context.findings)
 

@@ -47,6 +47,7 @@ from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options, Unfold
 from sssjob.translators.specs._yaml import YamlFault, read_yaml, values_in
+from sssjob.xml._faults import parse_fault
 from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["TRANSLATOR", "read", "write"]
@@ -148,7 +149,7 @@ def _parsed(data: bytes, context: ReadContext) -> Any:
     except YamlFault as error:
         findings.add("SSS111", "YAML", str(error), line=error.line, column=error.column)
     except (UnicodeDecodeError, ValueError) as error:
-        findings.add("SSS111", "JSON", str(error))
+        findings.add("SSS111", "JSON", parse_fault(error))
     findings.raise_if_rejected()
     raise AssertionError("a finding above rejects")
 

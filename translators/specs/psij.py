@@ -36,6 +36,7 @@ from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import by_keys
 from sssjob.translators.scripts.grammars import literal_name
 from sssjob.translators.specs._psij_to_spec import SPELLING, to_spec
+from sssjob.xml._faults import parse_fault
 from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["FACTS", "TRANSLATOR", "Target", "from_spec", "read", "to_spec", "write"]
@@ -119,7 +120,7 @@ def _decoded(data: bytes, findings: Findings, limits: Limits) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        findings.add("SSS111", "JSON", f"JSON is UTF-8: {error}")
+        findings.add("SSS111", "JSON", parse_fault(error))
         findings.raise_if_rejected()
         raise
 
@@ -133,7 +134,7 @@ def _objects(text: str, findings: Findings) -> tuple[bool, list[tuple[int, int]]
         places = list(_elements(text, at + 1) if listed else _sequence(text, at))
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
-        findings.add("SSS111", "JSON", str(error), line=line)
+        findings.add("SSS111", "JSON", parse_fault(error), line=line)
     if not places and not findings.rejected:
         findings.add("SSS112", "JobSpec", "there is no job specification in it")
     return listed or len(places) > 1, places
