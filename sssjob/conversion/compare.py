@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Property
 from sssjob.document.inherit import distinct, effective
 from sssjob.document.lexical import LexicalError, utc
@@ -111,10 +112,9 @@ def _table(all_facts: Iterable[Fact]) -> dict[str, str]:
 def facts(document: Document, *, script: bool = True, habits: Habits = Habits()) -> Iterator[Fact]:
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
-    for number, (job, defaults) in enumerate(jobs, 1):
+    for number, (job, defaults) in enumerate(jobs):
         folded = distinct(job if defaults is None else effective(job, defaults).fold())
-        name = str(job.value("Id") or job.value("Name") or number)
-        scope = f"job {name}" if len(jobs) > 1 else "job"
+        scope = f"job {label_of(job, number)}" if len(jobs) > 1 else "job"
         facts_of_job = _of_job(document, folded, scope, script, habits.here)
         yield from _files(list(facts_of_job), folded, scope, habits.merges)
     if not jobs:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Property
 from sssjob.document.held import per_of
 from sssjob.document.inherit import Effective, Resolved, View
@@ -183,9 +184,8 @@ def _under(title: str, lines: Iterable[str]) -> Iterator[str]:
 def explained(source: Document | Container) -> Iterator[Explained]:
     """What each job of a document asks for, in order, and what a Requested or TaskGroup that stands by itself does."""
     document = source if isinstance(source, Document) else Document(source)
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
-        title = f"Job {job.value('Id') or job.value('Name') or f'number {number}'}"
-        yield _explained(title, request_of(job, defaults), job)
+    for number, (job, defaults) in enumerate(document.jobs()):
+        yield _explained(f"Job {label_of(job, number)}", request_of(job, defaults), job)
     for body in document.bodies():
         if body.tag not in ("Job", "JobGroup") and body.reference is None:
             for request in requests_in(body) if body.tag != "Delivered" else ():
