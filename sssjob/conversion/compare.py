@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Final
 
 from sssjob.document.arrays import label_of
-from sssjob.document.element import Container, Property
+from sssjob.document.element import Container, Property, Raw
 from sssjob.document.inherit import distinct, effective
 from sssjob.document.lexical import LexicalError, utc
 from sssjob.document.model import Document, Job, TaskGroup
@@ -29,6 +29,7 @@ from sssjob.request.geometry import distribution_of
 from sssjob.request.totals import COUNTED, Identity, Part, is_gpu, number_shown
 from sssjob.request.tree import identity_of, number_of, range_of
 from sssjob.translators.scripts.rows import source_of
+from sssjob.xml.canonical import canonical
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
@@ -197,6 +198,15 @@ def _of_scope(scope: Container, where: str, left_out: frozenset[int],
             fact = _fact(item, where)
             if fact is not None:
                 yield fact
+        else:
+            yield Fact(where, item.tag, _inside(item))
+
+
+def _inside(element: Raw) -> str:
+    """What stands in an element that no vocabulary here knows, and may mean anything: its text, else its XML."""
+    if not element.children and not element.attributes:
+        return element.text.strip()
+    return canonical(Job([element])).decode().removeprefix("<Job>").removesuffix("</Job>")
 
 
 def _fact(p: Property, where: str) -> Fact | None:
