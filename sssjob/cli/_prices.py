@@ -25,6 +25,7 @@ from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
 from sssjob.conversion.converting import AUTO, Options
+from sssjob.document.arrays import label_of
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Locator, Policy, escape
 
@@ -134,8 +135,8 @@ class PricedJobs:
 
     def add(self, job: Job, result: Charge | Uncharged) -> dict[str, Any]:
         """Count a job, tell what was assumed and why it has no charge; its record."""
+        name = label_of(job, self.jobs)
         self.jobs += 1
-        name = str(job.value("Id") or job.value("Name") or f"job-{self.jobs}")
         self.session.report(_assumed(self.session, self.file, name, job, result, self.places), again=False)
         if isinstance(result, Charge):
             self.done += 1
@@ -197,8 +198,7 @@ def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | U
 def tell_quoted(session: Session, file: str, document: Document, job: Job, price: Charge) -> None:
     """Tell what the quote of one job assumes and leaves out, before anything is posted by it. Raises RejectedError
     where that makes the exit status 1."""
-    name = str(job.value("Id") or job.value("Name") or "job-1")
-    findings = _assumed(session, file, name, job, price, document.places)
+    findings = _assumed(session, file, label_of(job, 0), job, price, document.places)
     _add_unsaid(findings, session, dict.fromkeys(price.unsaid, 1), 1, "quoted")
     session.report(findings)
     if len(findings) and (session.errors or session.flawed):

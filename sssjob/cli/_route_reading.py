@@ -117,5 +117,6 @@ def _at_once(job: Job, defaults: JobDefaults | None) -> int:
 
 def _names(part: Part) -> tuple[str, ...]:
     """What the jobs of a part are called."""
-    return tuple(str(job.value("Id") or job.value("Name") or place + 1)
-                 for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))
+    from sssjob.document.arrays import label_of
+
+    return tuple(label_of(job, place) for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))

@@ -79,20 +79,11 @@ class Offered:
 
 
 def offered(document: Document, file: str, several: bool) -> Iterator[Offered]:
-    """The offers of a document: every job of its own, and whatever else holds properties by itself."""
-    from sssjob.document.arrays import label_of
-    from sssjob.document.inherit import effective
+    """The offers of a document. several: there are other files."""
+    from sssjob.request.offers import offered_by
 
-    bodies: list[tuple[str, Container]] = [
-        (label_of(job, number), job if defaults is None else effective(job, defaults).fold())
-        for number, (job, defaults) in enumerate(document.jobs())]
-    others = [b for b in document.bodies() if b.tag not in ("Job", "JobGroup") and b.reference is None]
-    bodies += [(f"{body.tag} {number}", body) for number, body in enumerate(others, 1)]
-    if len(bodies) < 2:
-        yield Offered(file, "", document, not several)
-        return
-    for name, body in bodies:
-        yield Offered(file, name, body, False)
+    for name, body in offered_by(document):
+        yield Offered(file, name, body, not (name or several))
 
 
 def _told(session: Session, offer: Offered, answer: Match, explain: bool) -> None:

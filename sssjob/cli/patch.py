@@ -34,7 +34,7 @@ def command(session: Session, file: str, patch_file: str, output: str) -> int:
         return 1
     findings = Findings(patch_file)
     patched = apply(document, patch, findings)
-    session.report(findings)
+    session.report([finding for finding in findings if not session.knows(finding)])
     if findings.rejected:
         return 1
     emit(write_document(patched, policy=session.policy), output)

@@ -20,7 +20,7 @@ from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._tables import table
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import escape
-from sssjob.lrm.reasons import EXECUTORS
+from sssjob.lrm.reasons import ALIASES, EXECUTORS
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -165,6 +165,7 @@ def _asked_at(manager: str, name: str | None, host: str | None, setup: str | Non
 
     from sssjob.conversion.site import SSH, Site
 
+    manager = ALIASES.get(manager, manager)
     if manager not in EXECUTORS:
         raise UsageError(f"there is no manager {manager!r} (known: {', '.join(sorted(EXECUTORS))})")
     if manager == "arc":

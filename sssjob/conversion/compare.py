@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from sssjob.document.element import Container, Property
+from sssjob.document.arrays import label_of
+from sssjob.document.element import Container, Property, Raw
 from sssjob.document.inherit import distinct, effective
 from sssjob.document.lexical import LexicalError, utc
 from sssjob.document.model import Document, Job, TaskGroup
@@ -28,6 +29,7 @@ from sssjob.request.geometry import distribution_of
 from sssjob.request.totals import COUNTED, Identity, Part, is_gpu, number_shown
 from sssjob.request.tree import identity_of, number_of, range_of
 from sssjob.translators.scripts.rows import source_of
+from sssjob.xml.canonical import canonical
 
 __all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
 
@@ -111,10 +113,9 @@ def _table(all_facts: Iterable[Fact]) -> dict[str, str]:
 def facts(document: Document, *, script: bool = True, habits: Habits = Habits()) -> Iterator[Fact]:
     """Everything that the jobs of a document say, defaults folded in."""
     jobs = list(document.jobs())
-    for number, (job, defaults) in enumerate(jobs, 1):
+    for number, (job, defaults) in enumerate(jobs):
         folded = distinct(job if defaults is None else effective(job, defaults).fold())
-        name = str(job.value("Id") or job.value("Name") or number)
-        scope = f"job {name}" if len(jobs) > 1 else "job"
+        scope = f"job {label_of(job, number)}" if len(jobs) > 1 else "job"
         facts_of_job = _of_job(document, folded, scope, script, habits.here)
         yield from _files(list(facts_of_job), folded, scope, habits.merges)
     if not jobs:
@@ -197,6 +198,15 @@ def _of_scope(scope: Container, where: str, left_out: frozenset[int],
             fact = _fact(item, where)
             if fact is not None:
                 yield fact
+        else:
+            yield Fact(where, item.tag, _inside(item))
+
+
+def _inside(element: Raw) -> str:
+    """What stands in an element that no vocabulary here knows, and may mean anything: its text, else its XML."""
+    if not element.children and not element.attributes:
+        return element.text.strip()
+    return canonical(Job([element])).decode().removeprefix("<Job>").removesuffix("</Job>")
 
 
 def _fact(p: Property, where: str) -> Fact | None:

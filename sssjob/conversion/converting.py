@@ -206,9 +206,9 @@ class Conversion:
 
 def singles(document: Document) -> Iterator[tuple[str, Document]]:
     """(name, document) of every job, defaults folded in: named by Id, else Name (decisions 47)."""
+    from sssjob.document.arrays import label_of
     from sssjob.document.inherit import effective
 
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
-        name = job.value("Id") or job.value("Name") or f"job-{number}"
+    for number, (job, defaults) in enumerate(document.jobs()):
         whole = job if defaults is None else effective(job, defaults).fold()
-        yield str(name), replace(document, root=whole, findings=None)
+        yield label_of(job, number), replace(document, root=whole, findings=None)

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final, Literal
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Item, Property, Raw
 from sssjob.document.failures import FailurePolicyError, ends_all
 from sssjob.document.graph import Dependencies, derived_state
@@ -222,17 +223,16 @@ def split(document: Document) -> Iterator[tuple[str, Document]]:
     """Each job of a document as a document of its own, with its defaults folded in, the awarenessPolicy that holds for
     it, and the Files that it names.
 
-    Gives its Id, else its Name, else its number, and the document.
+    Gives what it is called (label_of) and the document.
     """
     policies = {id(job): policy for body in document.bodies() if isinstance(body, JobGroup)
                 and (policy := body.attributes.get("awarenessPolicy")) for job in body.jobs}
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
+    for number, (job, defaults) in enumerate(document.jobs()):
         policy = policies.get(id(job))
         whole = _whole(job, defaults) if policy is None else effective(job, defaults, policy=policy).fold()
         if policy is not None and "awarenessPolicy" not in whole.attributes:
             whole.attributes = {**whole.attributes, "awarenessPolicy": policy}
-        label = str(job.value("Id") or job.value("Name") or number)
-        yield label, Document(whole, _files_of(whole, document), document.path, document.profile)
+        yield label_of(job, number), Document(whole, _files_of(whole, document), document.path, document.profile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ def apply(document: Document, patch: Mapping[str, Any], findings: Findings) -> D
                 break
     findings.raise_if_rejected()
     patched = read_document(etree.tostring(root), profile="3.1", path=document.path)
-    findings.extend(patched.findings or Findings())
+    findings.extend((patched.findings or Findings()).moved(document.path))
     if patch.get("from") == digest(document) and patch.get("to") != digest(patched):
         findings.add("SSS428", "to", f"the patch was changed: of this document it makes {digest(patched)}, "
                                      f"not {escape(str(patch.get('to')), 80)} as it says")

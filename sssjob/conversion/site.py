@@ -51,7 +51,7 @@ from sssjob.document.element import Container, Property
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.errors import SSSJobError
 from sssjob.lrm.clocks import time_zone
-from sssjob.lrm.reasons import EXECUTORS
+from sssjob.lrm.reasons import ALIASES, EXECUTORS
 from sssjob.lrm.sge import environment_for
 from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
@@ -103,6 +103,7 @@ def _property(name: str) -> str:
 
 
 def _manager(name: str) -> str:
+    name = ALIASES.get(name, name)
     if name not in EXECUTORS:
         raise ValueError(f"{name!r} is none of {', '.join(sorted(EXECUTORS))}")
     return name

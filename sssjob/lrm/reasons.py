@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.lrm import flux, lsf, pbs, sge, slurm
 
-__all__ = ["EXECUTORS", "reasons_of"]
+__all__ = ["ALIASES", "EXECUTORS", "reasons_of"]
 
 _SIGNAL: Final = frozenset(("signal",))
 _TOLD: Final[Mapping[str, frozenset[str]]] = {
@@ -34,6 +34,9 @@ _TOLD: Final[Mapping[str, frozenset[str]]] = {
 
 #: The executors that come along, by the names that psij knows them by.
 EXECUTORS: Final = frozenset(_TOLD)
+#: Their other names, which psij takes too; among them the names of formats that their managers have.
+ALIASES: Final[Mapping[str, str]] = {"pbspro": "pbs", "torque": "pbs_classic", "gridengine": "sge",
+                                     "condor": "htcondor"}
 
 
 def reasons_of(executor: str) -> frozenset[str] | None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Property
 from sssjob.document.held import per_of
 from sssjob.document.inherit import Effective, Resolved, View
 from sssjob.document.model import Document, Job
 from sssjob.document.states import waits
-from sssjob.document.units import from_bytes
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import escape
 from sssjob.request.levels import Level, Request, given_to, request_of, requests_in
-from sssjob.request.totals import Identity, Total, Totals, base_amount
+from sssjob.request.totals import Identity, Total, Totals, base_amount, spelt
 from sssjob.request.totals import Part as RequestPart
 from sssjob.request.tree import AllOf, AnyOf, Node, Not, Predicate, Preferred, identity_of, parse, predicates_of
 
@@ -183,9 +181,8 @@ def _under(title: str, lines: Iterable[str]) -> Iterator[str]:
 def explained(source: Document | Container) -> Iterator[Explained]:
     """What each job of a document asks for, in order, and what a Requested or TaskGroup that stands by itself does."""
     document = source if isinstance(source, Document) else Document(source)
-    for number, (job, defaults) in enumerate(document.jobs(), 1):
-        title = f"Job {job.value('Id') or job.value('Name') or f'number {number}'}"
-        yield _explained(title, request_of(job, defaults), job)
+    for number, (job, defaults) in enumerate(document.jobs()):
+        yield _explained(f"Job {label_of(job, number)}", request_of(job, defaults), job)
     for body in document.bodies():
         if body.tag not in ("Job", "JobGroup") and body.reference is None:
             for request in requests_in(body) if body.tag != "Delivered" else ():
@@ -378,20 +375,10 @@ def _is_plain(total: Total, statements: _Statements) -> bool:
 
 def _amount(total: Total) -> InAll:
     tag, name, kind = total.identity
-    value, units = _spelt(total.value, total.units)
+    value, units = spelt(total.value, total.units)
     adds_up = not total.plain and total.origin not in (f"{tag} {value}", "")
     return InAll(" ".join(filter(None, (tag, name, kind))), value, units,
                  total.origin if adds_up else _OF_SEVERAL, total.known)
-
-
-def _spelt(value: Fraction, units: str | None) -> tuple[str, str | None]:
-    """An amount as people write it; bytes in the largest unit in which they are whole."""
-    if value.denominator != 1:
-        return f"{float(value):g}", units
-    if units != "B":
-        return str(value.numerator), units
-    amount, unit = from_bytes(Decimal(value.numerator))
-    return f"{amount:f}", unit
 
 
 def _tasks(request: Request, totals: Totals) -> Iterator[InAll]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Property
 from sssjob.document.held import per_of
 from sssjob.document.inherit import Effective, Resolved, TaskGroupView, TaskView, View, effective
@@ -240,10 +241,10 @@ def requests_in(requested: Document | Container | Expression | Request | Sequenc
     """
     if isinstance(requested, Document):
         jobs = list(requested.jobs())
-        for number, (job, defaults) in enumerate(jobs, 1):
+        for number, (job, defaults) in enumerate(jobs):
             request = request_of(job, defaults, strict=strict, limits=limits)
             if len(jobs) > 1:
-                request.name = f"Job {job.value('Id') or job.value('Name') or number}"
+                request.name = f"Job {label_of(job, number)}"
             yield request
         if jobs:
             return

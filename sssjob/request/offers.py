@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Self
 
+from sssjob.document.arrays import label_of
 from sssjob.document.element import Container, Property, new_property
+from sssjob.document.inherit import effective
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document
 from sssjob.document.nodeset import NodeSet
@@ -132,6 +134,17 @@ def _by_tag(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
     for p in properties:
         by_tag.setdefault(p.tag, []).append(p)
     return {tag: tuple(items) for tag, items in by_tag.items()}
+
+
+def offered_by(document: Document) -> Iterator[tuple[str, Document | Container]]:
+    """The offers of a document, with what each is called: every job of its own, defaults folded in, and whatever else
+    holds properties by itself; of a document with one offer that document, without a name."""
+    bodies: list[tuple[str, Container]] = [
+        (label_of(job, number), job if defaults is None else effective(job, defaults).fold())
+        for number, (job, defaults) in enumerate(document.jobs())]
+    others = [b for b in document.bodies() if b.tag not in ("Job", "JobGroup") and b.reference is None]
+    bodies += [(f"{body.tag} {number}", body) for number, body in enumerate(others, 1)]
+    yield from bodies if len(bodies) > 1 else [("", document)]
 
 
 def only_one(containers: list[Container], what: str) -> Container:

@@ -19,7 +19,7 @@ from sssjob.document.element import Property
 from sssjob.document.held import per_of
 from sssjob.document.inherit import TaskGroupView
 from sssjob.document.lexical import LexicalError
-from sssjob.document.units import UnknownUnit, byte_factor
+from sssjob.document.units import UnknownUnit, byte_factor, from_bytes
 from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.extensions import chunks_of, of_each_gpu
 from sssjob.request.geometry import distribution_of, spread
@@ -29,8 +29,8 @@ from sssjob.request.tree import ROWS, identity_of, number_of
 if TYPE_CHECKING:
     from sssjob.request.levels import Request
 
-__all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "base_amount", "is_gpu",
-           "totals_from", "totals_of"]
+__all__ = ["COUNTED", "GPU", "Identity", "Misfit", "Part", "Total", "Totals", "amount_shown", "base_amount", "is_gpu",
+           "spelt", "totals_from", "totals_of"]
 
 #: (tag, name, type): what tells one resource from another.
 Identity = tuple[str, str | None, str | None]
@@ -493,6 +493,19 @@ def _of(count: Fraction | int, what: str) -> str:
 def number_shown(value: Fraction) -> str:
     """A number for people."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
+
+
+def spelt(value: Fraction, units: str | None) -> tuple[str, str | None]:
+    """An amount and its unit as people write them; bytes in the largest unit in which they are whole."""
+    if value.denominator != 1 or units != "B":
+        return number_shown(value), units
+    amount, unit = from_bytes(value.numerator)
+    return f"{amount:f}", unit
+
+
+def amount_shown(value: Fraction, units: str | None) -> str:
+    """The same as one text: ``16 GB``."""
+    return " ".join(filter(None, spelt(value, units)))
 
 
 def shown(p: Property) -> str:

@@ -20,7 +20,7 @@ from sssjob.request.least import least_request
 from sssjob.request.levels import Level, Request, requests_in
 from sssjob.request.matching import Explanation, Match, Matcher, all_state, is_amount
 from sssjob.request.offers import Offer
-from sssjob.request.totals import Total, Totals, base_amount, is_gpu, number_shown, totals_from
+from sssjob.request.totals import Total, Totals, amount_shown, base_amount, is_gpu, totals_from
 from sssjob.request.tree import AllOf, AnyOf, Expression, Node, Not, Predicate
 from sssjob.request.widest import node_held, on_nodes
 
@@ -172,15 +172,15 @@ def _held(request: Request, totals: Totals, offer: Offer) -> Explanation | None:
 def total_held(total: Total, offer: Offer) -> Explanation | None:
     """One amount of a whole request against what is offered of it in all; None where every offer is enough."""
     tag, name, kind = total.identity
-    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {number_shown(total.value)}" + (
-        f" {total.units}" if total.units else "")
+    text = f"{' '.join(filter(None, (tag, name, kind)))} >= {amount_shown(total.value, total.units)}"
     why = total.origin if total.known else f"at least {total.origin}"
     offered = offered_in_all(total, offer)
     if offered is None and tag in _COUNTS and total.value <= 1:
         return None
     if offered is None:
         return Explanation(text, "absent", "", f"{why}; nothing offered")
-    return Explanation(text, "met" if offered >= total.value else "not", number_shown(offered), why)
+    return Explanation(text, "met" if offered >= total.value else "not",
+                       amount_shown(offered, total.units), why)
 
 
 def offered_in_all(total: Total, offer: Offer) -> Fraction | None:

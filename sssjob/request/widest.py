@@ -19,7 +19,7 @@ from sssjob.request.layout import Layout
 from sssjob.request.levels import Request
 from sssjob.request.matching import Explanation
 from sssjob.request.offers import NODE_PROCESSORS, Offer
-from sssjob.request.totals import COUNTED, Identity, Totals, base_amount, number_shown, shown
+from sssjob.request.totals import COUNTED, Identity, Totals, amount_shown, base_amount, shown
 from sssjob.request.tree import identity_of
 
 __all__ = ["Need", "node_counts", "node_held", "on_nodes"]
@@ -123,17 +123,17 @@ def node_held(need: Need, offer: Offer) -> Explanation | None:
     if not amounts:
         return None
     amount, nodes = max(amounts), offer.total("nodes")
-    units = f" {need.units}" if need.units else ""
     title = " ".join(filter(None, (tag, name, kind)))
     fitting = int(amount / need.value)
     if need.places == 1 or not fitting or nodes is None:
-        text = f"{title} >= {number_shown(need.value)}{units} on one node"
-        return None if need.stated else Explanation(text, "met" if fitting else "not", number_shown(amount),
-                                                    need.origin)
+        text = f"{title} >= {amount_shown(need.value, need.units)} on one node"
+        return None if need.stated else Explanation(text, "met" if fitting else "not",
+                                                    amount_shown(amount, need.units), need.origin)
     room = fitting * int(nodes)
-    return Explanation(f"room for {need.places} {need.what}s, each with {title} {number_shown(need.value)}{units}",
-                       "met" if room >= need.places else "not", f"{number_shown(amount)} on each of {nodes} nodes",
-                       f"{room} have room")
+    each = f"{title} {amount_shown(need.value, need.units)}"
+    there = f"{amount_shown(amount, need.units)} on each of {nodes} nodes"
+    return Explanation(f"room for {need.places} {need.what}s, each with {each}",
+                       "met" if room >= need.places else "not", there, f"{room} have room")
 
 
 def _of_node(p: Property, need: Need) -> Fraction | None:

@@ -146,7 +146,8 @@ class JournalRows(ABC):
         """The job or jobs that a name means. among: of these only.
 
         ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
-        (all of its elements) or of a group (of all its parts, where these went to several sites).
+        (all of its elements) or of a group (of all its parts, where these went to several sites), and of a job that was
+        submitted without an Id the Name or ``job-1`` by which all messages call it.
         Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
         is not known, UsageError for one that means several jobs.
         """
@@ -209,7 +210,8 @@ class JournalRows(ABC):
         executor, colon, native = name.partition(":")
         return (self._rows("WHERE j.id = ? OR j.native_id = ?", name, name)
                 or self._rows("WHERE j.array = ?", name) or self._rows("WHERE s.name = ?", name)
-                or (self._rows("WHERE s.executor = ? AND j.native_id = ?", executor.lower(), native) if colon else []))
+                or (self._rows("WHERE s.executor = ? AND j.native_id = ?", executor.lower(), native) if colon else [])
+                or self._rows("WHERE j.label = ?", name))
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         rows = self._ask("SELECT j.submission, j.job, j.id, j.name, j.label, j.native_id, s.executor, j.state, "

@@ -331,7 +331,8 @@ class Specs:
         for member, tag, end in (("stdout", "OutputFile", "out"), ("stderr", "ErrorFile", "err")):
             closed = any("Close" in p.attributes.get("redirectList", "") for p in self.stated(job.folded, tag))
             if getattr(spec, f"{member}_path") is None and not closed and not merged.startswith(member):
-                name = f"job-{as_file_name(job.label)}{f'.{number}' if number else ''}.{end}"
+                label = "job-" + as_file_name(job.label).removeprefix("job-")
+                name = f"{label}{f'.{number}' if number else ''}.{end}"
                 setattr(spec, f"{member}_path", name)
                 if not again:
                     self._add("SSS503", tag, f"{job.label}: {member} goes to {name}", job.path, severity="info")

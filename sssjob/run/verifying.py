@@ -23,6 +23,7 @@ from psij.executors.batch._scripts import ScriptSubmission, fetch_files, script_
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
+from sssjob.lrm.reasons import ALIASES
 from sssjob.run.configuring import config_of, load_settings, site_layer
 from sssjob.run.leavings import Difference, Leavings, differences
 from sssjob.run.running import executor_of
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Side", "Stopped", "Verification", "side_of"]
 
-#: Formats whose executor has another name.
-_EXECUTORS: Final = {"pbspro": "pbs", "torque": "pbs_classic"}
 _WORK: Final = ".psij"
 _LOOK_FOR: Final = 'command -v "$1" || exit 1'      # 127 would say that there is no sh
 #: Prints the files of the home directory that are newer than $1 and have a name like $2.
@@ -173,7 +172,7 @@ def side_of(name: str, format: str, files: Mapping[str, bytes], site: Site | Non
 
 def _executor(format: str, site: Site | None, path: str) -> psij.JobExecutor:
     if site is None:
-        return executor_of(_EXECUTORS.get(format, format), BatchSchedulerExecutorConfig())
+        return executor_of(ALIASES.get(format, format), BatchSchedulerExecutorConfig())
     stated = site_layer(site, path).values.get("executor")
     if stated is None:
         raise UsageError("the profile names no manager")

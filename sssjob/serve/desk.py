@@ -44,6 +44,7 @@ __all__ = ["ConflictError", "Desk", "Entered", "LackingError", "Order", "Plain",
 T = TypeVar("T")
 Plain = dict[str, Any]
 _PREFIX: Final = "serve:"
+_OFFERS: Final = 1000          # that one request is held against
 _CANCEL_S: Final = 5.0      # patience with the ends of jobs that are cancelled
 
 
@@ -182,30 +183,46 @@ class Desk:
         return {"format": target, "text": text, "findings": records(findings)}
 
     def match(self, requested: str, offers: Sequence[str]) -> Plain:
-        """Of each offer whether it meets what is requested, and why. Raises RejectedError, UsageError."""
-        from sssjob.request import match
+        """Of each offer whether it meets what is requested, and why. Raises RejectedError, UsageError.
 
-        request = self._admitted(requested.encode("utf-8", "surrogatepass"))[0]
-        verdicts = []
-        for offer in offers:
-            verdict = match(request, self._admitted(offer.encode("utf-8", "surrogatepass"))[0])
-            verdict.findings.raise_if_rejected()
-            verdicts.append({"met": verdict.met, "score": float(verdict.score),
-                             "explanation": asdict(verdict.explanation)})
+        offers: documents, of one or more offers each. A verdict says of which document it is (``offer``, from 0), and
+        of one with several of which of them (``job``).
+        """
+        from sssjob.request import match
+        from sssjob.request.offers import offered_by
+
+        if len(offers) > _OFFERS:
+            raise UsageError(f"there are more than {_OFFERS} offers")
+        request = self._swept(requested.encode("utf-8", "surrogatepass"))[0]
+        verdicts: list[Plain] = []
+        for place, text in enumerate(offers):
+            for job, offer in offered_by(self._swept(text.encode("utf-8", "surrogatepass"))[0]):
+                if len(verdicts) == _OFFERS:
+                    raise UsageError(f"there are more than {_OFFERS} offers")
+                verdict = match(request, offer)
+                verdict.findings.raise_if_rejected()
+                verdicts.append({"offer": place, **({"job": job} if job else {}), "met": verdict.met,
+                                 "score": float(verdict.score), "explanation": asdict(verdict.explanation)})
         return {"offers": verdicts}
 
     def quote(self, data: bytes, source: str = AUTO) -> Plain:
         """What each job of a document would cost. Raises RejectedError, UsageError, LackingError (no rates)."""
         from sssjob.accounting import quote
-        from sssjob.document.sweeps import expand
 
         if self.rates is None:
             raise LackingError("this server has no rates")
+        document, findings = self._swept(data, source)
+        quotes = [quote(job, self.rates, defaults).record() for job, defaults in document.jobs()]
+        return {"quotes": quotes, "findings": records(findings)}
+
+    def _swept(self, data: bytes, source: str = AUTO) -> tuple[Document, Findings]:
+        """The same as _admitted, with a job for each of a sweep."""
+        from sssjob.document.sweeps import expand
+
         document, findings = self._admitted(data, source)
         swept = expand(document, findings)
         findings.raise_if_rejected()
-        quotes = [quote(job, self.rates, defaults).record() for job, defaults in swept.jobs()]
-        return {"quotes": quotes, "findings": records(findings)}
+        return swept, findings
 
     def _admitted(self, data: bytes, source: str = AUTO, policy: Policy | None = None) -> tuple[Document, Findings]:
         """A document that passes the gate, and what was found. Raises RejectedError, UsageError."""

@@ -229,8 +229,6 @@ def _match(desk: Desk, call: Call) -> Answer:
     members = call.json(request=str, offers=list)
     if not all(isinstance(offer, str) for offer in members["offers"]):
         raise RequestError(400, "offers is no list of texts")
-    if len(members["offers"]) > _OFFERS:
-        raise RequestError(400, f"there are more than {_OFFERS} offers")
     return 200, desk.match(members["request"], members["offers"])
 
 
@@ -241,7 +239,6 @@ def _text(body: bytes) -> str:
         raise RequestError(400, "the body is not in UTF-8") from None
 
 
-_OFFERS: Final = 1000
 _NO_LEDGER: Final = "the server has no ledger"
 _ID: Final = Parameter("id", "the Id of a job or group, its native id, or @3.1 as the journal calls it", "path")
 _AS: Final = Parameter("as", "JSON (default); the document as XML, or annotated with the source of each fact; every "

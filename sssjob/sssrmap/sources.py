@@ -55,11 +55,11 @@ class Documents:
 class JournalSource:
     """The jobs of the journal, as it knows them: no resource manager is asked.
 
-    Beside the properties of the document there are Key (``@3.1``), NativeId, Executor, Cluster and Outcome.
+    Beside the properties of the document there are Key (``@3.1``), NativeId, Executor, Cluster, Site and Outcome.
     only: jobs for which it is true; all without it.
     """
 
-    _MORE: Final = ("Key", "NativeId", "Executor", "Cluster", "Outcome")
+    _MORE: Final = ("Key", "NativeId", "Executor", "Cluster", "Site", "Outcome")
 
     def __init__(self, journal: Journal, only: Callable[[Row], bool] | None = None) -> None:
         self._journal, self._only = journal, only
@@ -82,7 +82,7 @@ class JournalSource:
 
     def _thing(self, kind: str, row: Row) -> Thing:
         cells = {"Key": row.key, "NativeId": row.native_id, "Executor": row.executor, "Cluster": row.cluster,
-                 "Outcome": row.outcome, "State": row.state}
+                 "Site": row.site, "Outcome": row.outcome, "State": row.state}
         if row.id is not None:
             cells["Id"] = row.id
         if row.name is not None:

@@ -112,6 +112,15 @@ def test_jobs_of_a_group_are_matched_by_their_ids() -> None:
     assert compared(one, other) == [Difference("job a: Name", "x", "y")]
 
 
+def test_what_is_not_known_differs_as_it_stands() -> None:
+    """Both documents were told to be equal, though their digests differ."""
+    text = '<Job awarenessPolicy="Warn"><Hue>red</Hue>{}<TaskGroup><Tone a="1">x<b>2</b></Tone></TaskGroup></Job>'
+    assert compared(text.format(""), text.format("")) == []
+    assert compared(text.format("<Taste/>"), text.format("").replace("red", "blue").replace(">2<", ">3<")) == [
+        Difference("job: Hue", "red", "blue"), Difference("job: Taste", "", None),
+        Difference("job: Tone", '<Tone a="1">x<b>2</b></Tone>', '<Tone a="1">x<b>3</b></Tone>')]
+
+
 def test_two_scripts_of_two_systems(sssjob: Command, tmp_path: Path) -> None:
     """60 minutes are an hour, 2 GB are 2048 MB, 2 nodes of 8 tasks are 2 chunks on nodes of their own."""
     (tmp_path / "a.sh").write_text(SLURM)

@@ -363,6 +363,20 @@ def test_an_offer_that_is_refused_keeps_no_other_from_its_verdict(sssjob: Comman
     assert (answer.code, answer.out) == (3, "offer.xml: met\n") and "broken.xml" in answer.err
 
 
+@pytest.mark.parametrize("line", [
+    "explain FILE", "quote --rates rates.toml FILE", "match many.xml FILE", "convert -t slurm --out made FILE",
+    "split FILE -d parts", "diff FILE many.xml", "submit --dry-run --policy ignore --executor local FILE"])
+def test_a_job_that_has_no_id_is_called_alike_at_every_door(sssjob: Command, desk: Path, line: str) -> None:
+    """It was `number 2`, `2` and `job-2`, and its output went to `job-job-2.out`."""
+    for name, seconds in (("several.xml", 60), ("many.xml", 70)):
+        (desk / name).write_text("<JobGroup><Id>g</Id>" + 2 * (
+            f"<Job><Executable>/bin/a</Executable><Requested><Duration>{seconds}</Duration></Requested></Job>")
+            + "</JobGroup>")
+    answer = sssjob(*line.replace("FILE", "several.xml").split())
+    called = set(re.findall(r"(?<![\w-])(?:number |job-)*2(?=[:. ])", answer.out + answer.err)) - {"2"}
+    assert called == {"job-2"}, answer
+
+
 # --- the places of a script
 _SCRIPT: Final = """#!/bin/sh
 #SBATCH -N 2 --ntasks-per-node=4

@@ -147,7 +147,7 @@ def test_what_both_pbs_take_is_of_the_one_that_is_to_run_it(home: Path) -> None:
         title = "Torque" if name == "torque" else "PBS Pro"
         assert dry.stderr.startswith(f"job.pbs: {name}: 1 line of #PBS that {title} obeys, in line 2; {other} would "
                                      "read it too\n" if name else "job.pbs:/Job: SSS503")
-        assert ("job-job-1.out" in dry.stdout) is ((executor == "pbs_classic" and not name) or executor == "slurm")
+        assert ("job-1.out" in dry.stdout) is ((executor == "pbs_classic" and not name) or executor == "slurm")
 
 
 @pytest.mark.parametrize(("executor", "target"), [("pbs", "pbspro"), ("lsf", "lsf"), ("flux", "flux")])

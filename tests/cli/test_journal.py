@@ -163,6 +163,16 @@ def test_a_job_without_an_id_gets_the_native_one(site: Site) -> None:
         made = [site.records("list", "--all")[0]["id"]]
     assert site("wait", made[0]).code == 0
     assert site.records("list", "--all")[0]["native_id"] == made[0]
+    assert site("status", "job-1") == site("status", made[0])       # that is what all messages called it
+    assert site("status", "job-2").code == 5
+
+
+def test_a_job_without_an_id_is_found_by_its_name(site: Site) -> None:
+    """Of several that were called alike the newest is meant, where all have ended."""
+    for word in ("first", "second"):
+        site.submit(shell(f"echo {word}", "<Name>ebb</Name>", name=None))
+        assert site("wait", "ebb").code == 0
+    assert "echo second" in site("status", "ebb").out and (site.folder / "job-ebb.out").read_text() == "second\n"
 
 
 def test_sources_and_log(site: Site) -> None:

@@ -139,11 +139,13 @@ def test_rates_of_a_site(sssjob: Command, sites: Path, tmp_path: Path) -> None:
     assert "no rates: --rates FILE names them, or the key rates of the profile that --site names" in answer.err
 
 
-def test_the_manager_is_the_executor(sssjob: Command, sites: Path) -> None:
-    (sites / "a.toml").write_text("name = 'a'\nmanager = 'slurm'\n")
+@pytest.mark.parametrize(("manager", "executor"), [("slurm", "slurm"), ("pbspro", "pbs"), ("torque", "pbs_classic")])
+def test_the_manager_is_the_executor(sssjob: Command, sites: Path, manager: str, executor: str) -> None:
+    """By any name that `--executor` takes: the formats are called pbspro and torque."""
+    (sites / "a.toml").write_text(f"name = 'a'\nmanager = '{manager}'\n")
     shown = {record["name"]: record["value"]
              for record in map(json.loads, sssjob("config", "show", "--json", "--site", "a").out.splitlines())}
-    assert shown["executor"] == "slurm"
+    assert shown["executor"] == executor
 
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

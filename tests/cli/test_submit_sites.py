@@ -97,6 +97,7 @@ def test_refused_at_submit(sssjob: Command, sites: Sites) -> None:
     assert sssjob("wait", "one", "--timeout", "30").code == 0
     assert (sites.ran(), sites.alpha.jobs(), len(sites.beta.jobs())) == (["one"], [], 1)
     assert listed(sssjob) == [("alpha", "nosuch", "failed"), ("beta", "all.q", "done")]
+    assert sssjob("ask", "Query Job Get Site, Outcome").out.split()[3:] == ["alpha", "failed", "beta", "done"]
     assert f"routed to beta: rank 2 of 2, preference 1, no price (the profile names no rates); {reason}" in sssjob(
         "log", "one").out
     first = sssjob("route", "-q", "job.xml", *BOTH).out.splitlines()

@@ -161,6 +161,22 @@ def test_what_is_no_patch(data: bytes, rule: str) -> None:
     assert caught.value.findings[0].rule == rule
 
 
+def test_what_was_said_of_the_document_is_not_said_again_of_what_a_patch_makes(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was, with lines of a text that nobody sees; what the patch brings has a path."""
+    from sssjob.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    text = '<Job awarenessPolicy="Warn"><Id>1</Id><Zorg>red</Zorg></Job>\n'
+    Path("a.xml").write_text(text)
+    Path("b.xml").write_text(text.replace("</Job>", "<Qux>sweet</Qux></Job>"))
+    assert main(["diff", "-q", "--json", "a.xml", "b.xml"]) == 1
+    Path("change.json").write_text(capsys.readouterr().out)
+    assert main(["patch", "a.xml", "change.json", "-o", "made.xml"]) == 0
+    assert capsys.readouterr().err == ("a.xml:1:39: SSS301 warning unknown element Zorg in Job\n"
+                                       "a.xml:/Job/Qux: SSS301 warning unknown element Qux in Job\n")
+
+
 def test_edits_behind_each_other_in_one_element() -> None:
     """Each of them stands at its place of before, whichever were applied already."""
     jobs = [f"<Job><Id>{number}</Id></Job>" for number in range(9)]

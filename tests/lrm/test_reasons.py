@@ -6,7 +6,7 @@ import pytest
 
 from psij.descriptors.core_descriptors import __PSI_J_EXECUTORS__ as EXECUTORS
 from sssjob.document.failures import CLASSES
-from sssjob.lrm.reasons import reasons_of
+from sssjob.lrm.reasons import ALIASES, reasons_of
 
 
 def test_every_executor_has_a_row() -> None:
@@ -28,3 +28,7 @@ def test_classes_that_an_executor_can_tell(executor: str, classes: str) -> None:
     told = reasons_of(executor)
     assert told is not None
     assert {name for name, reasons in CLASSES.items() if told & set(reasons)} == set(classes.split())
+
+
+def test_the_other_names_of_executors_are_those_of_psij() -> None:
+    assert {alias: one.name for one in EXECUTORS for alias in one.aliases or ()} == ALIASES

@@ -55,7 +55,7 @@ def test_and_binds_over_or_where_it_can_be_seen() -> None:
     text = """<Job><Requested><Duration op="LE">50</Duration><Node>n[08-11,20]</Node><Node conj="Or">a;b;c</Node>
         <Feature>f1,f2</Feature><Memory conj="Nand" op="GE">4</Memory></Requested></Job>"""
     assert sssjob.explain(text) == """\
-Job number 1 asks for:
+Job job-1 asks for:
   one of
     all of
       Duration at most 50 s
@@ -89,7 +89,7 @@ def test_amounts_that_add_up_say_how() -> None:
         <TaskDistribution type="TasksPerNode">3</TaskDistribution><TaskDefaults><Memory units="GB">2</Memory>
         <Processors>2</Processors></TaskDefaults></TaskGroup></Job>"""
     assert sssjob.explain(text) == """\
-Job number 1 asks for:
+Job job-1 asks for:
   Duration 60 s
   task group 1:
     all of

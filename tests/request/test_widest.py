@@ -74,3 +74,11 @@ def test_the_reason_names_the_place() -> None:
     asked = job(CHUNKS.format(2), "<Processors>128</Processors>")
     assert [part.sentence() for part in match(asked, Offer.of(job(NODES + WIDTH))).explanation.failing()] == [
         "Processors >= 64 on one node: offered 48 (a chunk of 64 processors)"]
+
+
+def test_memory_in_all_and_on_a_node_is_said_in_units_that_people_use() -> None:
+    """In the largest one in which the amount is whole, as `explain` says it: bytes stood there."""
+    asked = job(CHUNKS.format(20), "<Processors>40</Processors><Memory units='GB' metric='PerChunk'>91</Memory>")
+    assert [part.sentence() for part in match(asked, Offer.of(job(NODES + WIDTH))).explanation.failing()] == [
+        "Memory >= 1820 GB: offered 1800 GB (20 chunks of Memory 91 GB)",
+        "room for 20 chunks, each with Memory 91 GB: offered 180 GB on each of 10 nodes (10 have room)"]

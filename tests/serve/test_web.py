@@ -62,8 +62,32 @@ def test_documents_are_converted_matched_and_priced(place: Place) -> None:
     verdicts = place.call("eve", "POST", "/v1/match", json.dumps({"request": REQUEST, "offers": offers}),
                           Content_Type="application/json")
     assert [offer["met"] for offer in verdicts.body["offers"]] == [True, False]
+    assert [(offer["offer"], "job" in offer) for offer in verdicts.body["offers"]] == [(0, False), (1, False)]
     quoted = place.call("eve", "POST", "/v1/quote", REQUEST, Content_Type="application/xml")
     assert quoted.status == 200 and [q["charge"] for q in quoted.body["quotes"]] == ["2400.00"]
+
+
+def test_each_offer_of_a_document_has_a_verdict(place: Place) -> None:
+    """As `match` of the command line has them: what a manager answers holds an offer for each queue, and a sweep a
+    request for each of its jobs. The first was refused, the second was one request that had the name `a{n}`."""
+    nodes = [{"name": f"n{cpus}", "partitions": [queue], "cpus": cpus, "real_memory": 1000, "state": ["IDLE"],
+              "active_features": [], "alloc_cpus": 0, "gres": ""} for queue, cpus in (("small", 2), ("large", 64))]
+    text = json.dumps({"meta": {}, "nodes": nodes})
+    sweep = ("<JobGroup><Id>s</Id><Job><Id>a{n}</Id><Executable>/bin/a</Executable><Extension type='Scheduler' "
+             "name='Sweep'>n=2,3</Extension><Requested><Processors>4</Processors></Requested></Job></JobGroup>")
+    for request, called in (("<Job><Requested><Processors>4</Processors></Requested></Job>", set()),
+                            (sweep, {"Job a2", "Job a3"})):
+        offers = [text, "<Job><Delivered><Processors>1</Processors></Delivered></Job>"]
+        reply = place.call("eve", "POST", "/v1/match", json.dumps({"request": request, "offers": offers}),
+                           Content_Type="application/json")
+        assert [(o["offer"], o.get("job"), o["met"]) for o in reply.body["offers"]] == [
+            (0, "small", False), (0, "large", True), (1, None, False)]
+        assert {part["text"] for part in reply.body["offers"][1]["explanation"]["parts"]} & {
+            "Job a{n}", "Job a2", "Job a3"} == called
+    many = "<JobGroup><Id>m</Id>" + "<Job><Processors>1</Processors></Job>" * 1001 + "</JobGroup>"
+    reply = place.call("eve", "POST", "/v1/match", json.dumps({"request": REQUEST, "offers": [many]}),
+                       Content_Type="application/json")
+    assert (reply.status, reply.body["message"]) == (400, "there are more than 1000 offers")
 
 
 def test_what_curl_sends_is_taken(place: Place) -> None:
