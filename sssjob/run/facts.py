@@ -159,7 +159,8 @@ def _waiting(parts: Sequence[Seen]) -> str | None:
     for p in parts:
         if p.status is not None and not p.final and (
                 _state_of(p) in ("Idle", "Hold") or p.known.get("waits") == MISSING):
-            reasons = [str(x) for x in (p.known.get("waits"), p.status.message) if x]
+            kind, words = str(p.known.get("waits") or ""), str(p.status.message or "")
+            reasons = [words] if words.startswith(f"{kind}: ") else [x for x in (kind, words) if x]
             return ": ".join(reasons) or ("put back into the queue" if p.known.get("requeued") else None)
     return None
 

@@ -12,7 +12,7 @@ from sssjob.document.model import TaskGroup
 from sssjob.lrm.waits import MISSING, TURN
 from sssjob.run.evidence import kind_of
 
-__all__ = ["Seen", "news_of"]
+__all__ = ["Seen", "news_of", "waits_unheld"]
 
 _START_RECORD: Final = "start-record"    # the source of a start that the submit script wrote down
 _BEHIND_S: Final = 60.0         # no list of a resource manager is further behind
@@ -125,6 +125,13 @@ class Seen:
         metadata = status.metadata or {}
         return (status.state is JobState.ACTIVE and metadata.get("sources", {}).get("start_time") == _START_RECORD
                 and self.started is not None and metadata["start_time"] - self.started <= _LATER_S)
+
+
+def waits_unheld(status: JobStatus) -> bool:
+    """Whether a resource manager says of a job that it waits, and for nothing but its turn."""
+    metadata = status.metadata or {}
+    return (status.state is JobState.QUEUED and "native_state" in metadata and not metadata.get("phase")
+            and metadata.get("waits") in (None, TURN))
 
 
 def news_of(status: JobStatus) -> tuple[object, ...]:

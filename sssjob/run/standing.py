@@ -7,6 +7,7 @@ where every fact is from.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,7 +29,7 @@ from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
-from sssjob.run.seen import Seen, news_of
+from sssjob.run.seen import Seen, news_of, waits_unheld
 from sssjob.run.staging import Leaving
 from sssjob.run.storage import told
 from sssjob.users import user_name
@@ -38,6 +39,7 @@ __all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
 _STREAM: Final = "status"       # the source of what a status says without naming one
 #: How the reason begins for which a job is held back, where a resource manager has no room.
 FULL: Final = "the queue is full"
+_HOLD_SHOWS_S: Final = 10.0     # until a hold shows in the manager's list, which may be a question of before
 AWAY: Final = "does not answer"         # behind the name of an executor
 
 
@@ -67,6 +69,7 @@ class Running:
     answers: dict[str, str] = field(default_factory=dict)   # to the others: why they were refused, or ""
     changes: list[str] = field(default_factory=list)        # that were accepted, as of ``changing``
     undertaken: set[str] = field(default_factory=set)       # wishes that are about to be carried out, or were
+    held_at: float | None = None    # by the monotonic clock, when this process had its manager hold it
     asked: bool = False             # by tag, at least once
     waits: bool = False             # the resource manager knows its dependencies, and starts it when they allow it
     together: bool = False          # its parts are one native job
@@ -298,12 +301,18 @@ class Running:
             return False
         seen.keep_put_back(status)
         seen.take(status)
-        if before is not None and news_of(status) == news_of(before):
+        if before is not None and news_of(status) == news_of(before) and not self._shows_no_hold(status):
             self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
         self.record()
         self._learn(status, when)
         return True
+
+    def _shows_no_hold(self, status: psij.JobStatus) -> bool:
+        """Whether a hold that the resource manager had accepted is over by its own word, and the State has to say so:
+        it did nothing, or somebody else has released the job since."""
+        return (self.hold and self.plan.job.value("State") == HOLD and len(self.seen) == 1 and waits_unheld(status)
+                and (self.held_at is None or time.monotonic() - self.held_at > _HOLD_SHOWS_S))
 
     def take_late(self, part: int, status: psij.JobStatus, when: float) -> None:
         """Take over what accounting has told of a part after the end of the job; that may be another end than had been

@@ -126,6 +126,7 @@ class Wishes:
             self._answer(job, wish, str(error))
         else:
             self._answer(job, wish)
+            job.held_at = time.monotonic() if kind == "hold" else None
         return True
 
     def _begins(self, job: Running, wish: str) -> bool:

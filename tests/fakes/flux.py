@@ -71,7 +71,8 @@ def _shown(job: Record) -> dict[str, Any]:
     status, ran = _status(job), job["start"] is not None
     found: dict[str, Any] = {
         "id": int(job["id"]), "jobid": f58(int(job["id"])), "name": job["name"], "t_submit": job["submit"],
-        "state": "INACTIVE" if job["end"] else status, "status": status, "ntasks": 1, "ncores": 1,
+        "urgency": 0 if job["held"] else 16, "state": "INACTIVE" if job["end"] else status, "status": status,
+        "ntasks": 1, "ncores": 1,
         "exception": job.get("exception", {"occurred": False})}
     if ran:
         found |= {"t_run": job["start"], "nodelist": "node1", "nnodes": 1, "runtime": time.time() - job["start"]}

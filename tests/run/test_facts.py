@@ -141,6 +141,15 @@ def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known(
     assert seen.submitted == 1.0
 
 
+@pytest.mark.parametrize(("words", "shown"), [
+    ("held: by rule 7", "held: by rule 7"), ("by rule 7", "held: by rule 7"), (None, "held"),
+    ("heldback", "held: heldback")])
+def test_why_a_job_waits_is_told_once(words: str | None, shown: str) -> None:
+    """HTCondor's message says itself that the job is held."""
+    job = filled(JobStatus(JobState.QUEUED, message=words, metadata={"phase": "HELD", "waits": "held"}))
+    assert (job.value("State"), job.value("StatusMessage")) == ("Hold", shown)
+
+
 def test_a_job_that_is_cancelled_while_it_waits_again_has_no_known_duration() -> None:
     """Its run had ended before, and nobody says when."""
     seen, job = Seen(), job_of()

@@ -66,6 +66,26 @@ def test_a_job_in_the_queue_is_held_there(managed: Desk) -> None:
     assert not managed.lab.jobs()[0]["held"]
 
 
+@pytest.mark.parametrize("took", [False, True])
+def test_a_hold_that_does_not_hold_is_not_shown(managed: Desk, took: bool) -> None:
+    """The manager said that all was well and did nothing, or somebody released the job by its own command before any
+    client saw it held: the State stayed Hold, also when the job was about to start."""
+    assert managed.lab is not None
+    managed.lab.set(wait=600)
+    managed.submit(shell("exit 3"))
+    if not took:
+        for command in ("scontrol", "qhold"):
+            managed.lab.fault(command, stderr="a warning\n")
+    assert asked(managed, "hold", "a") == {"a": ""}
+    managed.lab.update(1, held=False)
+    managed.client().look([managed.client().journal.entry(1)])
+    assert state(managed, "a") == ("Idle", "Idle") == state(managed, "a")
+    assert asked(managed, "hold", "a") == {"a": ""}
+    assert managed.lab.jobs()[0]["held"] and state(managed, "a") == ("Hold", "Hold")
+    managed.client().look([managed.client().journal.entry(1)])
+    assert state(managed, "a") == ("Hold", "Hold")
+
+
 def test_what_has_begun_or_ended_is_not_held(desk: Desk) -> None:
     desk.submit(shell(GATE))
     eventually(lambda: desk.client().look([desk.client().journal.entry(1)])[0][0].jobs[0].started)
