@@ -103,7 +103,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
     if outcome.stopped:
-        problem(f"{outcome.stopped}: what ran was cancelled", as_json=session.as_json, status=outcome.exit_code)
+        problem(f"{outcome.stopped}: {outcome.what_ended}", as_json=session.as_json, status=outcome.exit_code)
     _deliver(write_document(outcome.document, findings=Findings(file)), output)
     *jobs, last = outcome.results
     for result in jobs if session.as_json else ():

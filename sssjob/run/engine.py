@@ -30,7 +30,7 @@ from sssjob.run.evidence import LEFT_OUT, tell
 from sssjob.run.failing import Failing
 from sssjob.run.gates import Gates
 from sssjob.run.on_end import Done, OnEnd
-from sssjob.run.outcomes import JobOutcome, Outcome, exit_code
+from sssjob.run.outcomes import MAY_RUN, JobOutcome, Outcome, exit_code
 from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
 from sssjob.run.recording import Recording
@@ -481,10 +481,9 @@ class Engine:
         self.recording.write()
         for job in main.jobs:
             if not job.ended:
-                message = "lost: it did not end when it was cancelled; it may still run"
-                job.plan.job.set_as_is("StatusMessage", message)
+                job.plan.job.set_as_is("StatusMessage", MAY_RUN)
                 job.word = "failed"
-                job.outcome = JobOutcome(job.plan.job, job.plan.label, "failed", message=message, origin="sssjob")
+                job.outcome = JobOutcome(job.plan.job, job.plan.label, "failed", message=MAY_RUN, origin="sssjob")
                 self.show(job)
                 if job.of.entry is not None:
                     job.of.owned = False        # so that the entry is not taken for one that has ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.document.model import Document, Job
 from sssjob.findings import Findings
@@ -12,7 +12,11 @@ from sssjob.findings import Findings
 if TYPE_CHECKING:
     from sssjob.run.standing import Running
 
-__all__ = ["JobOutcome", "Outcome", "Word", "ended_record", "exit_code"]
+__all__ = ["MAY_RUN", "JobOutcome", "Outcome", "Word", "ended_record", "exit_code"]
+
+_NAMED: Final = 5              # jobs that may still run, by name
+#: The message of a job that was given up when everything was cancelled.
+MAY_RUN: Final = "lost: it did not end when it was cancelled; it may still run"
 
 Word = Literal["waiting", "running", "done", "failed", "canceled", "skipped", "kept"]
 Origin = Literal["job", "sssjob"]
@@ -58,6 +62,15 @@ class Outcome:
     origin: Origin
     findings: Findings
     stopped: str | None = None      # why everything was cancelled: timeout, interrupted ...
+
+    @property
+    def what_ended(self) -> str:
+        """Whether what ran has ended when everything was cancelled, in words."""
+        running = [job.label for job in self.jobs if job.message == MAY_RUN]
+        if not running:
+            return "what ran was cancelled"
+        named = ", ".join(running[:_NAMED]) + (f" and {len(running) - _NAMED} more" if len(running) > _NAMED else "")
+        return f"what ran was to be cancelled, and may still run: {named}"
 
     @property
     def results(self) -> list[dict[str, Any]]:

@@ -86,6 +86,18 @@ def test_a_hold_that_does_not_hold_is_not_shown(managed: Desk, took: bool) -> No
     assert state(managed, "a") == ("Hold", "Hold")
 
 
+def test_what_did_not_end_when_it_was_cancelled_is_named(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run` that was stopped said that all was cancelled, also where the manager's command had done nothing."""
+    monkeypatch.setattr("sssjob.run.engine._GRACE", 0.3)
+    assert slurm.lab is not None
+    slurm.lab.set(wait=600)
+    slurm.lab.fault("scancel", times=-1)
+    outcome = slurm.run(shell("exit 3"), timeout=0.5)
+    assert (outcome.stopped, outcome.what_ended) == ("timeout", "what ran was to be cancelled, and may still run: a")
+    slurm.lab.heal("scancel")
+    slurm.client().cancel(["a"])
+
+
 def test_what_has_begun_or_ended_is_not_held(desk: Desk) -> None:
     desk.submit(shell(GATE))
     eventually(lambda: desk.client().look([desk.client().journal.entry(1)])[0][0].jobs[0].started)
