@@ -25,7 +25,7 @@ from sssjob.xml._toml import TOMLError, read_toml
 
 __all__ = ["Capacity", "read_capacity"]
 
-_Count = Annotated[int, Field(ge=0, le=10**12)]
+_Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
 _END: Final = 2**62
 
 

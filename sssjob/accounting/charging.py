@@ -38,6 +38,7 @@ from sssjob.accounting.pricing import Uncharged
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.runs import Stage, Verdict, compared, differing, span, stage
 from sssjob.accounting.store import Store
+from sssjob.document.endings import PUT_BACK, reason_word
 from sssjob.document.held import seconds
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.outlines import OutlinedJob, Outlines
@@ -340,7 +341,7 @@ class Charging(Accounts):
             for start, number in self._attempts(runs, new.said.user).items():
                 if start < key[2]:
                     self._reverse(number, (*key[:2], start), "an earlier attempt; the rates charge the last one")
-        if self._held and new.over:
+        if self._held and new.over and reason_word(new.said.text("StatusMessage")) not in PUT_BACK:
             self._end_hold(key, new.said)
         used = self._by(new, work)
         document = {"rates": used.digest, "charge": Encoded(priced.record), "job": new.text, **_ended(new.said)}

@@ -25,6 +25,7 @@ from sssjob.accounting.facts import RATES_RULE, Facts, Lookups
 from sssjob.accounting.rates import Billing, Named, Plan, Prices, Rate, RateSet
 from sssjob.accounting.times import TimeError, parts
 from sssjob.document.arrays import array_of
+from sssjob.document.endings import PUT_BACK
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.states import has_not_begun, job_state
@@ -42,7 +43,7 @@ _OF_EACH: Final = ("Processors", "NodeCount", "Memory")
 #: was in vain.
 SYSTEM_FAULTS: Final = ("node-failure", "boot")
 _FAULT_STATES: Final = tuple(word for word, state in STATES.items() if state.reason in SYSTEM_FAULTS)
-IN_VAIN: Final = (*SYSTEM_FAULTS, "preempted", "requeued")
+IN_VAIN: Final = (*SYSTEM_FAULTS, *PUT_BACK)
 _VAIN_STATES: Final = tuple(word for word, state in STATES.items() if state.reason in IN_VAIN
                             or state.stage is Stage.AGAIN or word == "REQUEUE_HOLD")
 

@@ -72,7 +72,7 @@ class Privacy(BaseModel):
     properties: dict[_Name, What] = Field(default_factory=dict)
     others: Literal["figures", "keep", "redact"] = "figures"
     extensions: Literal["keep", "redact"] = "redact"
-    least: int = Field(default=1, ge=1, le=1_000_000)
+    least: int = Field(default=1, strict=True, ge=1, le=1_000_000)
     _key: bytes = PrivateAttr(b"")
 
     @field_validator("properties")

@@ -295,12 +295,12 @@ class RateSet(_Table):
     name: Name
     version: Name
     currency: str = ""
-    precision: int = Field(default=2, ge=0, le=9)
+    precision: int = Field(default=2, strict=True, ge=0, le=9)
     rounding: Rounding = "half-up"
     step: Positive | None = None
     minimum: Money = Decimal(0)
-    granularity: int = Field(default=1, ge=1, le=366 * 86400)
-    minimum_duration: int = Field(default=0, ge=0, le=366 * 86400)
+    granularity: int = Field(default=1, strict=True, ge=1, le=366 * 86400)
+    minimum_duration: int = Field(default=0, strict=True, ge=0, le=366 * 86400)
     combine: Literal["sum", "max"] = "sum"
     timezone: Zone | None = None
     split: Literal["border", "start"] = "border"

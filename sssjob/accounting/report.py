@@ -11,6 +11,7 @@ import base64
 import hashlib
 import io
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -81,8 +82,9 @@ def _money(amount: Decimal, digits: int) -> str:
 
 
 def _label(key: Sequence[str]) -> str:
-    text = " · ".join(key) or "all jobs"
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    text = " · ".join(filter(None, key)) or "all jobs"
+    text = text if len(text) <= 40 else f"{text[:39]}…"
+    return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") else text     # matplotlib's legends leave out _names
 
 
 def _by_key(groups: Sequence[Group]) -> dict[tuple[str, ...], Sums]:
@@ -97,7 +99,7 @@ def _by_key(groups: Sequence[Group]) -> dict[tuple[str, ...], Sums]:
         for key in ranked[_TOP:]:
             rest.add(sums[key])
         name = f"{len(ranked) - _TOP} more"
-        sums_by_key[(name,)] = rest
+        sums_by_key["", name] = rest
     return sums_by_key
 
 
@@ -110,21 +112,22 @@ def _plots(groups: Sequence[Group], by: Sequence[str], periods: Sequence[str]) -
     settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "sssjob", "font.family": "sans-serif", "font.size": 8,
         "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")     # whoever shows the page has a font
         keys = _by_key(groups)
         plots = [("Usage over time", f"processors x hours by {', '.join(by) or 'all jobs'}",
                   _over_time(groups, keys, periods))]
         named = {key: sums for key, sums in keys.items() if not _is_rest(key)}
         more = "".join(f"; {rest} {'is' if rest == '1 more' else 'are'} not shown"
-                       for (rest,) in filter(_is_rest, keys))
+                       for _, rest in filter(_is_rest, keys))
         plots += [(title, f"{caption}{more}", _bars(series, named, per, whole))
                   for title, caption, series, per, whole in _compared(list(named.values()))]
     return [(title, caption, svg) for title, caption, svg in plots if svg]
 
 
 def _is_rest(key: tuple[str, ...]) -> bool:
-    """Whether a key stands for those beyond the first few."""
-    return len(key) == 1 and key[0].endswith(" more")
+    """Whether a key stands for those beyond the first few: a name of a group is never empty."""
+    return key[:1] == ("",)
 
 
 _Series = Sequence[tuple[str, Sequence[Any]]]

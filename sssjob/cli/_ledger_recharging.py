@@ -140,5 +140,7 @@ class _Recharging:
             self.tally.overdrawn.clear()
         summary(session, self.tally)
         if not (session.quiet or session.as_json):
+            if not self.tally.outcomes:
+                say("none of the charges in force that the options choose was made by other rates")
             before = ", ".join(money(amount, unit) for unit, amount in sorted(self.before.items()))
             say(f"before: {before or 0}" + "; nothing was posted" * dry_run)

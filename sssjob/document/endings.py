@@ -6,13 +6,14 @@ from typing import Final
 
 from sssjob.document.model import Job
 
-__all__ = ["FAILURE", "NO_FAILURE", "failed", "reason_word", "why_word"]
+__all__ = ["FAILURE", "NO_FAILURE", "PUT_BACK", "failed", "reason_word", "why_word"]
 
-#: Words of StatusMessage (docs/facts.md) of jobs that failed, whatever their code says; and of those that did not: they
-#: were cancelled, or are to run again.
+#: Words of StatusMessage (docs/facts.md) of runs whose job is to run again.
+PUT_BACK: Final = ("preempted", "requeued")
+#: The same of jobs that failed, whatever their code says; and of those that did not.
 FAILURE: Final = frozenset(("timeout", "cpu-limit", "memory", "node-failure", "deadline", "boot", "launch", "signal",
                             "failed"))
-NO_FAILURE: Final = frozenset(("cancel", "preempted", "requeued"))
+NO_FAILURE: Final = frozenset(("cancel", *PUT_BACK))
 
 
 def why_word(job: Job) -> str:

@@ -329,6 +329,18 @@ def test_names_are_text_in_the_page() -> None:
     assert HOSTILE in read.text and only_script(read)
 
 
+def test_every_project_has_its_bar_whatever_it_is_called() -> None:
+    """One called as the rest was took its place, the legend left out what begins with an underscore, and letters that
+    the plots' own font lacks were told on standard error, with a path of the program."""
+    names = ["1 more", "_root", *(f"中文{number}" for number in range(7))]
+    pytest.importorskip("matplotlib")
+    read = _Tags()
+    read.feed(pages(*names))
+    legend, _, bars = read.text.partition("Table")[0].partition("Requested against")
+    assert [name for name in names if name not in legend] == [name for name in names if name not in bars] == ["中文6"]
+    assert legend.count("1 more") == 2 and "; 1 more is not shown" in bars
+
+
 def only_script(read: _Tags) -> bool:
     """Whether the page runs its own script, by its digest, and no other one."""
     (script,), (policy,) = read.scripts, read.policies

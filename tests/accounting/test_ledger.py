@@ -219,6 +219,17 @@ def test_a_hold_of_an_array_lessens_with_its_elements(ledger: Ledger) -> None:
     assert ledger.account("chem").held == 0 and list(ledger.holds()) == []
 
 
+@pytest.mark.parametrize("reason", ["preempted: PREEMPTED", "requeued", "node-failure: NODE_FAIL", ""])
+def test_a_hold_stays_while_its_job_goes_on(ledger: Ledger, reason: str) -> None:
+    """A run that was put back is charged, and the job waits again for what it asked for."""
+    ledger.hold(WAITING, None, rates(), force=True)
+    why = f"<StatusMessage>{reason}</StatusMessage>" if reason else ""
+    assert ledger.charge(job("9", more=why), None, rates()).outcome == "charged"
+    assert len(list(ledger.holds())) == (reason[:3] in ("pre", "req"))
+    assert ledger.charge(job("9", start=5000), None, rates()).outcome == "charged"
+    assert list(ledger.holds()) == []
+
+
 def test_a_hold_ends_when_the_job_never_starts(ledger: Ledger) -> None:
     ledger.hold(WAITING, None, rates(), force=True)
     never = job("9", start=-1, more="<EndTime>5</EndTime>")

@@ -71,7 +71,8 @@ def test_options_that_say_nothing(option: str, text: str) -> None:
 
 
 def test_counts_of_jobs() -> None:
-    """By submit host, else machine, and month (UTC); as many as the messages have."""
+    """By submit host and month (UTC); as many as the messages have. Jobs that name no host are told to the receiver as
+    it keeps them, else its count of them is another one."""
     hosted = job("4")
     hosted.add("SubmitHost", "ce.example.org")
     waiting = Job([leaf("Id", "5"), leaf("State", "Idle"), leaf("Machine", "colony")])
@@ -80,26 +81,26 @@ def test_counts_of_jobs() -> None:
     assert text == """APEL-sync-message: v0.1
 Site: S
 Month: 11
-SubmitHost: ce.example.org
-Year: 2026
-NumberOfJobs: 1
-%%
-Site: S
-Month: 11
-SubmitHost: colony
+SubmitHost: None
 Year: 2026
 NumberOfJobs: 2
 %%
 Site: S
 Month: 12
-SubmitHost: colony
+SubmitHost: None
 Year: 2026
 NumberOfJobs: 1
 %%
 Site: S
 Month: 1
-SubmitHost: colony
+SubmitHost: None
 Year: 2027
+NumberOfJobs: 1
+%%
+Site: S
+Month: 11
+SubmitHost: ce.example.org
+Year: 2026
 NumberOfJobs: 1
 %%
 """

@@ -9,9 +9,10 @@
     %%
 
 The receiver compares them with the jobs that have come. Months are those of EndTime (UTC). Jobs without a submit host
-are counted under their Machine, which the messages of the jobs name too. Option: ``site``, where the jobs name none.
+are counted under ``None``, as the receiver keeps those whose messages name none. Option: ``site``, where the jobs name
+none.
 
-Source: the message formats of APEL; its published test messages.
+Source: the message formats of APEL; its published test messages; its record classes, which fill in ``None``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from sssjob.document.ended import Ended
 from sssjob.document.model import Document, Job
@@ -30,6 +32,8 @@ from sssjob.translators.records.base import RecordTranslator, effective_jobs, no
 from sssjob.translators.records.car import invented, site_of
 
 __all__ = ["TRANSLATOR"]
+
+_NO_HOST: Final = "None"
 
 
 def _texts(jobs: Iterable[Job], context: WriteContext) -> Iterator[str]:
@@ -50,11 +54,11 @@ def _counted(jobs: Iterable[Job], telling: Telling) -> Counter[tuple[str, str, i
     ended = Ended()
     for job in jobs:
         t = Taking(job, telling)
-        site, host = site_of(t), t.text("SubmitHost") or t.text("Machine")
+        site, host = site_of(t), t.text("SubmitHost") or _NO_HOST
         used = None if job.value("State") not in ("Completed", None) else invented(t, scaled=False)
-        if site is None or host is None or used is None:
+        if site is None or used is None:
             t.lost("SSS546", "Job", "a job is left out that has not ended, or without a site, which the option site "
-                   "can name, a submit host or a machine")
+                   "can name")
             continue
         if ended.again(job):
             t.lost("SSS546", "Id", TOLD_AGAIN)
