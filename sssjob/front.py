@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from io import TextIOBase
 from pathlib import Path
+from types import NoneType
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from sssjob.conversion.converting import AUTO, Conversion, Options
 from sssjob.document.element import Container
 from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.errors import AccessError, RejectedError, UsageError
-from sssjob.findings import Findings, Policy, escape
+from sssjob.findings import Findings, Policy
 from sssjob.packages import check_psij
+from sssjob.places import check_name
 from sssjob.xml.reader import read_bytes
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def read(source: Readable, *, format: str = AUTO, profile: str = "liberal", poli
     only where nothing can be built).
     """
     data, path = _data(source)
-    how = Conversion(format, "sss", _policy(policy), profile, options=Options(options), site=_site(site))
+    _expect("findings", findings, (Findings, NoneType))
+    how = _how(format, "sss", policy, profile, "3.1", options, site)
     document, read_findings = _read(how, data, path)
     how.options.check(format)
     if findings is None:
@@ -89,8 +92,10 @@ def write(source: Document | Container, *, format: str = "sss", path: Path | str
     """
     if not isinstance(source, Document | Container):
         raise UsageError(f"a document, a Job or a JobGroup is expected, not a {type(source).__name__}")
+    _expect("findings", findings, (Findings, NoneType))
+    _expect("path", path, (Path, str, NoneType))
     document = source if isinstance(source, Document) else Document(source)
-    how = Conversion("sss", format, _policy(policy), to_profile=profile, options=Options(options), site=_site(site))
+    how = _how("sss", format, policy, "liberal", profile, options, site)
     _ = how.writer
     collected = Findings(document.path) if findings is None else findings
     before = len(collected)
@@ -113,7 +118,7 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
             site: Site | Path | str | None = None) -> Converted:
     """A source in another format, with all findings. Raises RejectedError where something does not carry over and the
     policy is to reject that; ``policy="Warn"`` makes it a finding. Other names are those of ``read`` and ``write``."""
-    how = Conversion(format, to, _policy(policy), profile, to_profile, Options(options), _site(site))
+    how = _how(format, to, policy, profile, to_profile, options, site)
     _ = how.writer
     if isinstance(source, Document | Container):
         document = source if isinstance(source, Document) else Document(source)
@@ -132,6 +137,17 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
     findings.raise_if_rejected()
     how.options.check(format, to)
     return Converted(text, findings)
+
+
+def _how(format: str, to: str, policy: Policy | str | None, profile: str, to_profile: str,
+         options: Mapping[str, str] | None, site: Site | Path | str | None) -> Conversion:
+    """How something is read and written. Raises UsageError for what is of another type than it has to be."""
+    for name, value in (("format", format), ("format", to), ("profile", profile), ("profile", to_profile)):
+        _expect(name, value, (str,))
+    _expect("options", options, (Mapping, NoneType))
+    for option, text in (options or {}).items():
+        _expect(f"option {option}", text, (str,))
+    return Conversion(format, to, _policy(policy), profile, to_profile, Options(options), _site(site))
 
 
 def _reader(how: Conversion, data: bytes, path: str) -> Translator:
@@ -177,6 +193,7 @@ def explain(source: Source, *, findings: Findings | None = None) -> str:
 
     document, read_findings = _given(source)
     read_findings.raise_if_rejected()
+    _expect("findings", findings, (Findings, NoneType))
     if findings is not None:
         findings.extend(read_findings)
         _gate(document, findings)
@@ -196,6 +213,7 @@ def quote(source: Source, rates: RateSet | Readable, *,
 
     if not isinstance(rates, RateSet):
         rates = read_rates(*_data(rates))
+    _expect("start", start, (int, datetime, NoneType))
     if isinstance(start, datetime) and start.utcoffset() is None:
         raise UsageError(f"start: {start} has no time zone")
     at = int(start.timestamp() // 1) if isinstance(start, datetime) else start
@@ -214,6 +232,9 @@ def query(expression: str, source: Source, *, version: Version | None = None,
 
     if not isinstance(expression, str) or expression.lstrip()[:1] in _BEGINS:
         raise UsageError(f"{_turned(expression, source)}, and this is no expression")
+    _expect("variables", variables, (Mapping, NoneType))
+    for name in variables or {}:
+        _expect("the name of a variable", name, (str,))
     try:
         document, findings = _given(source, policy=policy)
     except AccessError as error:
@@ -240,6 +261,7 @@ def effective(job: Job, defaults: JobDefaults | None = None) -> Effective:
     if not isinstance(job, Job):
         raise UsageError(f"a Job is expected, as document.jobs() gives them with their defaults, not a "
                          f"{type(job).__name__}")
+    _expect("defaults", defaults, (JobDefaults, NoneType))
     return effective_job(job, defaults)
 
 
@@ -255,6 +277,9 @@ def run(source: Source, executor: str = "local", *, timeout: float | None = None
     check_psij()
     from sssjob.run import run as run_document
 
+    _expect("executor", executor, (str,))
+    _expect("timeout", timeout, (int, float, NoneType))
+    _expect("cwd", cwd, (Path, str, NoneType))
     document, findings = _admitted(source, policy)
     outcome = run_document(document, executor, findings=findings, timeout=timeout, resume=resume,
                            cwd=cwd, policy=_policy(policy) or Policy.REJECT)
@@ -271,6 +296,8 @@ def submit(source: Source, executor: str = "local", *, policy: Policy | str | No
     from sssjob.run.client import Client
     from sssjob.run.journal import open_journal
 
+    _expect("executor", executor, (str,))
+    _expect("cwd", cwd, (Path, str, NoneType))
     document, findings = _admitted(source, policy)
     with open_journal() as journal:
         client = Client(journal, findings)
@@ -297,9 +324,12 @@ def _data(source: Readable) -> tuple[bytes, str]:
         raise UsageError(f"a document, a path, text, bytes or an open file is expected, not a {type(source).__name__}")
     name = getattr(source, "name", "-")
     path = name if isinstance(name, str) else "-"
-    if isinstance(source, TextIOBase):
-        return source.read().encode("utf-8", "surrogateescape"), path
-    return read_bytes(source, path), path  # type: ignore[arg-type]  # whatever else can be read gives bytes
+    try:
+        if isinstance(source, TextIOBase) or isinstance(source.read(0), str):   # a temporary file is no TextIOBase
+            return str(source.read()).encode("utf-8", "surrogateescape"), path
+        return read_bytes(source, path), path  # type: ignore[arg-type]  # whatever else can be read gives bytes
+    except ValueError as error:         # a file that is closed, or a text in another encoding
+        raise AccessError(path, str(error)) from error
 
 
 def _is_text(source: str) -> bool:
@@ -308,8 +338,7 @@ def _is_text(source: str) -> bool:
 
 
 def _file(place: Path, path: str) -> tuple[bytes, str]:
-    if not path or "\0" in path:
-        raise AccessError(escape(path) or "''", "no file can have this name")
+    check_name(path)
     return read_bytes(place), path
 
 
@@ -378,6 +407,13 @@ def _collected(error: RejectedError) -> Findings:
     return findings
 
 
+def _expect(name: str, value: object, kinds: tuple[type, ...]) -> None:
+    """Raise UsageError where an argument is of none of these types."""
+    if not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+        raise UsageError(f"{name} has to be {expected}, not {value!r:.60}")
+
+
 def _policy(policy: Policy | str | None) -> Policy | None:
     if policy is None or isinstance(policy, Policy):
         return policy
@@ -388,8 +424,9 @@ def _policy(policy: Policy | str | None) -> Policy | None:
 
 
 def _site(site: Site | Path | str | None) -> Site | None:
-    if site is None or not isinstance(site, Path | str):
-        return site
-    from sssjob.conversion.site import read_site
+    if site is None:
+        return None
+    from sssjob.conversion.site import Site, read_site
 
-    return read_site(*_data(site))
+    _expect("site", site, (Site, Path, str))
+    return site if isinstance(site, Site) else read_site(*_data(site))

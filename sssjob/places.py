@@ -1,4 +1,4 @@
-"""Where files of configuration and of state belong for the user, also where there is no home directory.
+"""Names of files, and where those of configuration and of state belong for the user, also without a home directory.
 
 In a container whose user has no name, or in a service without HOME, nobody knows a home directory: there the user has
 no configuration, and what is to be kept has to be told a place.
@@ -13,7 +13,18 @@ from pathlib import Path
 
 from sssjob.errors import AccessError
 
-__all__ = ["configuration_files", "state_folder"]
+__all__ = ["check_name", "configuration_files", "state_folder"]
+
+
+def check_name(name: str) -> None:
+    """Raise AccessError for a text that is the name of no file: it is empty, holds a NUL, or one half of a surrogate
+    pair, for which the system has no bytes."""
+    try:
+        possible = name != "" and "\0" not in os.fsdecode(os.fsencode(name))
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise AccessError(name or "''", "no file can have this name")
 
 
 def configuration_files(program: str, variable: str,

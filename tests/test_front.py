@@ -9,8 +9,11 @@ import pickle
 import pydoc
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile, SpooledTemporaryFile
 from typing import Any
 
 import pytest
@@ -215,6 +218,47 @@ def test_what_is_no_document_is_named() -> None:
         sssjob.read("")
     with pytest.raises(UsageError, match=r"no policy 3 \(known: Reject, Warn, Ignore\)"):
         sssjob.convert(JOB, to="slurm", policy=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("function", "argument", "values"), [
+    (sssjob.read, "format", (None, [], 5, b"sss")), (sssjob.read, "profile", (None, [], {})),
+    (sssjob.read, "policy", (5, [], "")), (sssjob.read, "options", (5, ["a"], "a=b", {"indent": 2}, {5: "a"})),
+    (sssjob.read, "site", (5, b"", [])), (sssjob.read, "findings", (5, [], b"")),
+    (sssjob.check, "format", (None, [])), (sssjob.explain, "findings", (5, [])),
+    (sssjob.convert, "to", (None, [], 5)), (sssjob.convert, "to_profile", (None, [])),
+    (sssjob.convert, "options", (5, {"site": None})), (sssjob.run, "executor", (None, 5, ["local"])),
+    (sssjob.run, "timeout", ("5", [])), (sssjob.run, "cwd", (5, b"/")), (sssjob.submit, "executor", (None, 5, [])),
+    (partial(sssjob.quote, rates="name='a'\nversion='1'\n"), "start", ("2026-01-01", 1.5, b"", [])),
+    (partial(sssjob.query, "//Id"), "variables", (5, ["a"], {1: "a"})),
+    (partial(sssjob.query, "//Id"), "version", (4,)),
+], ids=str)
+def test_arguments_of_another_type_are_named(function: Callable[..., object], argument: str,
+                                             values: tuple[object, ...]) -> None:
+    """Nobody has to read a traceback of what is inside; nothing is run."""
+    for value in values:
+        with pytest.raises(UsageError):
+            function(TEXT, **{argument: value})
+
+
+@pytest.mark.parametrize("name", ["", "a\0", "\ud800"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    for function in (sssjob.read, sssjob.check, lambda path: sssjob.write(JOB, path=path),
+                     lambda path: sssjob.quote(JOB, path), lambda path: sssjob.convert(JOB, site=path)):
+        with pytest.raises(AccessError, match="no file can have this name"):
+            function(name)
+
+
+def test_open_files_of_every_kind() -> None:
+    """A temporary file of text is no TextIOBase; one that is closed, or of other bytes, cannot be read."""
+    with NamedTemporaryFile("w+", encoding="utf-8") as named, SpooledTemporaryFile(mode="w+") as spooled:
+        for file in (named, spooled, io.StringIO(TEXT), io.BytesIO(TEXT.encode())):
+            if file in (named, spooled):
+                file.write(TEXT)
+                file.seek(0)
+            assert sssjob.read(file).root == JOB
+    for broken in (named, io.TextIOWrapper(io.BytesIO(b"\xff"), "utf-8")):
+        with pytest.raises(AccessError):
+            sssjob.read(broken)
 
 
 def test_a_quote_at_the_end_of_the_calendar_is_refused_with_a_reason() -> None:

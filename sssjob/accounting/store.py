@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
-from sssjob.places import state_folder
+from sssjob.places import check_name, state_folder
 
 __all__ = ["Store", "default_place", "open_store", "shown"]
 
@@ -214,8 +214,7 @@ def open_store(place: str | None = None, *, create: bool = True) -> Store:
 
 
 def _sqlite(place: str, create: bool) -> Store:
-    if "\0" in place:
-        raise AccessError(escape(place), "no file can have this name")
+    check_name(place)
     path = Path(os.path.abspath(place))
     try:
         if not path.exists():

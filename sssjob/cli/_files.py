@@ -17,6 +17,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
+from sssjob.places import check_name
 
 _PIECE: Final = 1 << 20
 _KEPT: Final = 4 << 20          # bytes of results that are kept in memory
@@ -29,8 +30,7 @@ def read_bytes(name: str, limits: Limits = LIMITS) -> bytes:
 
     Raises AccessError (a directory, not there, not readable) and RejectedError (SSS110) when it is too large.
     """
-    if "\0" in name:
-        raise AccessError(escape(name), "no file can have this name")
+    check_name(name)
     try:
         if name == "-":
             return _bounded(standard_input(), name, limits)
@@ -49,8 +49,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield standard_input()
         return
-    if "\0" in name:
-        raise AccessError(escape(name), "no file can have this name")
+    check_name(name)
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open(name, "rb"))
@@ -278,8 +277,7 @@ def write_file(name: str, data: bytes | Iterable[bytes], *, mode: int = 0o600, d
     """
     import tempfile
 
-    if "\0" in name:
-        raise AccessError(escape(name), "no file can have this name")
+    check_name(name)
     path = Path(os.path.abspath(name))
     pieces = (data,) if isinstance(data, bytes) else data
     try:

@@ -250,10 +250,15 @@ class Session:
         """A context in which a rejected document or an unreadable file is reported and counted."""
         return _Tolerant(self, name)
 
+    @property
+    def unread(self) -> int:
+        """How many files could not be read, or were not recognised."""
+        return self.failures + self.unknown
+
     def status(self) -> int:
         """The exit status by what was reported so far: 3 a file could not be read, 2 a format is not known, 1
         rejected, else 0."""
-        if self.failures or self.unknown:
+        if self.unread:
             return 3 if self.failures else 2
         return 1 if self.errors or self.flawed else 0
 

@@ -117,7 +117,7 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
     totals.tell_again(unended.again)
     if session.errors:
         return session.status()
-    if source == AUTO:
+    if source == AUTO and not session.unread:
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     if rates is not None:

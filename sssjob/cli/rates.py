@@ -68,7 +68,7 @@ def check(session: Session, rates_file: str, logs: tuple[str, ...], options: tup
                 if isinstance(job_or_sum, Summary):
                     raise UsageError(f"{escape(name)} holds sums over jobs, and rates are for jobs")
                 usage.add(*job_or_sum)
-    if session.source == AUTO:
+    if session.source == AUTO and not (session.unread or session.errors):
         read_options.check("the formats that were recognised")
     session.errors += nothing_taken(read)
     unmet = list(usage.doubts())

@@ -23,6 +23,7 @@ from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import executor_option, settings_of
 from sssjob.errors import AccessError, RejectedError, SSSJobError
 from sssjob.findings import Findings, Policy, escape
+from sssjob.places import check_name
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -170,8 +171,7 @@ def _writable(output: str) -> None:
         if _read_only(sys.stdout):
             raise AccessError("standard output", "is closed")
         return
-    if not output or "\0" in output:
-        raise AccessError(escape(output) or "''", "no file can have this name")
+    check_name(output)
     parent = Path(os.path.abspath(output)).parent
     if Path(output).is_dir():
         raise AccessError(escape(output), "is a directory")

@@ -13,10 +13,13 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Findings
 from sssjob.limits import LIMITS, Limits
 
-__all__ = ["LEFT", "character_set", "clean_bytes", "excerpt", "is_json", "line_of", "long_tag", "refusal", "text_bytes"]
+__all__ = ["LEFT", "PACKED", "character_set", "clean_bytes", "excerpt", "is_json", "line_of", "long_tag", "refusal",
+           "text_bytes"]
 
 #: Characters kept left of a place in a line that is too long to be shown whole.
 LEFT: Final = 60
+#: What a file is compressed with -> its first bytes.
+PACKED: Final = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
 _LONG: Final = 400
 _ALLOWED: Final = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-8859-\d{1,2}|latin-?1|(windows|cp)-?125\d", re.I)
 #: Nothing is copied for it: where a copy of 64 KB is freed, memory goes back to the system that the parser needs next.
@@ -54,8 +57,9 @@ def clean_bytes(data: bytes, findings: Findings, limits: Limits = LIMITS, *, who
         raise refusal(findings, "SSS110", f"the document has {len(data)} bytes, more than the limit document_bytes "
                       f"({limits.document_bytes})", hint="read it as a stream")
     start = data[:4]
-    if start[:2] == b"\x1f\x8b":
-        raise refusal(findings, "SSS103", "the input is compressed (gzip)", hint="unpack it first")
+    packed = next((name for name, mark in PACKED.items() if data.startswith(mark)), None)
+    if packed is not None:
+        raise refusal(findings, "SSS103", f"the input is compressed ({packed})", hint="unpack it first")
     if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start in (b"<\0\0\0", b"\0\0\0<"):
         raise refusal(findings, "SSS103", "encoding UTF-32 is not accepted")
     if start == b"\x4c\x6f\xa7\x94":

@@ -493,6 +493,19 @@ def test_refusals(account: Callable[[str], Answer], line: str, code: int, messag
     assert answer.code == code and message in answer.err and answer.out == ""
 
 
+@pytest.mark.parametrize("command", ["account", "rates check rates.toml --against"])
+def test_options_are_judged_where_a_format_was_recognised(sssjob: Callable[..., Answer], tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """A file that is not there asks for no option: the one that was stated is not said to be unknown."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "examples/rates.toml", tmp_path)
+    Path("odd").write_text("neither a log nor a document")
+    for name, code, message in (("none", 3, "none: No such file or directory"),
+                                ("odd", 2, "odd: no format is recognised in it; name one with --from")):
+        answer = sssjob(*command.split(), name, "--option", "timezone=UTC")
+        assert answer.code == code and message in answer.err and "no option" not in answer.err
+
+
 def test_the_page_of_the_docs_names_everything() -> None:
     names = [*FIGURES, *(n for n in Privacy.model_fields)]
     assert [n for n in names if f"`{n}`" not in PAGE] == []

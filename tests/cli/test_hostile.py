@@ -3,8 +3,10 @@ place, ends with status 1 and leaves nothing behind; what has to be accepted is.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import resource
 import subprocess
@@ -85,6 +87,9 @@ UNREADABLE: Final[list[tuple[str, str, str | bytes, str, str]]] = [
     ("T04", "attributes", f"<Job {ATTRIBUTES}><Id>1</Id></Job>", "SSS110", "attributes"),
     ("T04", "text", job(f"<Arguments>{'x' * 20_000_000}</Arguments>"), "SSS1", "ext"),
     ("T04", "gzip", gzip.compress(job().encode()), "SSS103", "gzip"),
+    ("T04", "bzip2", bz2.compress(job().encode()), "SSS103", "bzip2"),
+    ("T04", "xz", lzma.compress(job().encode()), "SSS103", "xz"),
+    ("T04", "zstd", b"\x28\xb5\x2f\xfd" + job().encode(), "SSS103", "zstd"),
     ("T05", "UTF-16 without a mark", f"<?xml version='1.0'?>{job()}".encode("utf-16-le"), "SSS103", "UTF-16"),
     ("T05", "UTF-16 that is none", f"<?xml version='1.0' encoding='UTF-16'?>{job()}", "SSS103", "UTF-16"),
     ("T05", "half a character of UTF-16", f"\ufeff{job()}".encode("utf-16-le") + b"x", "SSS103", "UTF-16"),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from sssjob.errors import UsageError
+from sssjob.xml.encoding import PACKED
 
 _PIECE: Final = 1 << 20
 #: First bytes that tell how a file is compressed, at most.
@@ -62,10 +63,10 @@ def _zstd() -> _Unpacker:
 
 
 _PACKINGS: Final = (
-    _Packing("gzip", b"\x1f\x8b", 1 << 15, lambda: zlib.decompressobj(31)),
-    _Packing("bzip2", b"BZh", 1 << 10, bz2.BZ2Decompressor),
-    _Packing("xz", b"\xfd7zXZ\0", 1 << 12, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
-    _Packing("zstd", b"\x28\xb5\x2f\xfd", 1 << 12, _zstd),
+    _Packing("gzip", PACKED["gzip"], 1 << 15, lambda: zlib.decompressobj(31)),
+    _Packing("bzip2", PACKED["bzip2"], 1 << 10, bz2.BZ2Decompressor),
+    _Packing("xz", PACKED["xz"], 1 << 12, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+    _Packing("zstd", PACKED["zstd"], 1 << 12, _zstd),
 )
 
 
