@@ -54,6 +54,7 @@ class PollingExecutor(JobExecutor):
 
     _CONFIG = RESTExecutorConfig
     _SERVICE = "the service"        # as messages call it
+    SURROUNDS = False               # nothing of ours runs around a job there
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
         super().__init__(url, config)

@@ -57,7 +57,7 @@ def _anew(client: Client, as_json: bool, rows: list[Row], on_end: list[Hook]) ->
             problem(escape(str(error)), as_json=as_json, status=5)
             status = 5
             continue
-        for finding in client.findings:
+        for finding in client.findings.moved(f"@{number}"):
             if finding.severity != "info":      # those were told at the first submission
                 show(finding, as_json=as_json)
         if client.findings.rejected:

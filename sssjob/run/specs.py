@@ -238,8 +238,11 @@ class Specs:
             self._add("SSS605", "Executable", f"{job.label} has no Executable", job.path)
         elif "://" in spec.executable:
             self._add("SSS603", "Executable", f"{spec.executable} would have to be fetched", f"{job.path}/Executable")
-        if self.provides:
+        if self.provides and getattr(self.backend, "SURROUNDS", True):
             self._features(job, spec)
+        elif self.provides and not again:
+            self._add("SSS602", "MJF", f"Machine/Job Features: the executor {self.executor} makes none, for nothing of "
+                      "sssjob runs beside its jobs", job.path, severity="warning")
         directory = self._directory(str(spec.directory or ""))
         spec.directory = os.path.normpath(directory)
         if spec.executable and not os.path.isabs(spec.executable) and "/" in spec.executable:

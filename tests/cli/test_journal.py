@@ -333,6 +333,16 @@ def test_run_again(site: Site) -> None:
     assert [row["key"] for row in site.records("list", "--all")] == ["@1.1", "@2.1"]
 
 
+def test_findings_about_a_job_that_is_run_again_name_its_submission(site: Site) -> None:
+    """They named lines of a text that nobody sees: `-:6`."""
+    site.submit(shell("true", "<Requested><Machine preference='2'>elsewhere</Machine></Requested>"), "--policy", "warn")
+    assert site("wait", "a").code == 0
+    answer = site("rerun", "a")
+    assert answer[:2] == (0, "a\n") and (answer.err != "" or site.executor != "local")
+    assert {line.split(" ")[0] for line in answer.err.splitlines()} <= {"@1:/Job/Requested/Machine:"}
+    site("wait", "a")
+
+
 def test_what_was_promised_is_promised_again(site: Site) -> None:
     """A job that runs again has the hooks of the first one, and those that are asked for."""
     site.submit(shell("exit 3"), "--on-end", "sh -c 'echo $SSSJOB_KEY first >> ends'")

@@ -76,7 +76,7 @@ def test_refused(text: str, problem: str) -> None:
 
 
 def test_not_utf_8() -> None:
-    with pytest.raises(SettingsError, match=r"^c\.toml: not UTF-8$"):
+    with pytest.raises(SettingsError, match=r"^c\.toml: not UTF-8: byte 0xff at 9$"):
         read_config(b"queue = '\xff'", "c.toml")
 
 

@@ -423,3 +423,21 @@ def test_readers_see_what_is_announced(tmp_path: Path) -> None:
     assert when >= time.time() + 55 and reader.read(force=True)["shutdowntime_job"].value == when
     inside.leave()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["iri", "arc"])
+def test_executors_that_cannot_provide_say_so(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was said, and the job did not have them."""
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "token").chmod(0o600)
+    (tmp_path / "config.toml").write_text(f"[executors.{name}]\nfacility = 'http://127.0.0.1:1'\n"
+                                          f"token_file = '{tmp_path}/token'\n"
+                                          + ("resource = 'x'\n" if name == "iri" else ""))
+    monkeypatch.setenv("SSSJOB_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "a.xml").write_text("<Job><Id>a</Id><Executable>/bin/true</Executable></Job>")
+    words = ["submit", str(tmp_path / "a.xml"), "--executor", name, "--dry-run"]
+    main([*words, "--mjf"])
+    assert f"SSS602 warning Machine/Job Features: the executor {name} makes none" in capsys.readouterr().err
+    main(words)
+    assert "Machine/Job" not in capsys.readouterr().err

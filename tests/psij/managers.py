@@ -42,9 +42,9 @@ __all__ = ["MANAGERS", "Canceling", "Limit", "Manager", "Script", "Submitting", 
 class Submitting:
     """A submit command.
 
-    unknown: the stand-in's own refusal of the attributes ``bad``. refused: what is said to a job that will never be
-    taken; later: to one that may be when it is tried again; full: to one for which there is no room; unsaid: when it is
-    not known whether it was. ids: answers and the id in each; no_ids: answers in which there is none.
+    unknown: a pattern of the stand-in's own refusal of the attributes ``bad``. refused: what is said to a job that will
+    never be taken; later: to one that may be when it is tried again; full: to one for which there is no room; unsaid:
+    when it is not known whether it was. ids: answers and the id in each; no_ids: answers in which there is none.
     """
 
     command: str
