@@ -60,4 +60,4 @@ def waits(text: object) -> bool:
 def has_not_begun(text: object) -> bool:
     """Whether this State says that a job has not started, so that nothing was delivered to it; one that is absent or
     not known does not say so: the job may be a record."""
-    return job_state(text).state in ("NotQueued", "Idle", "Hold")
+    return text != "Completed" and job_state(text).state in ("NotQueued", "Idle", "Hold")   # as most are: no search

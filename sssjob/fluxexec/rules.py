@@ -76,10 +76,11 @@ def _broken(rule: str, text: str) -> Broken:
 class StreamRules:
     """Reads the responses for one job. ranks: those of R, None when they are not known."""
 
-    __slots__ = ("ended", "fatal", "left", "profile", "ranks", "reattach", "seen")
+    __slots__ = ("ended", "fatal", "freed", "profile", "ranks", "reattach", "seen")
 
     def __init__(self, ranks: Idset | None = None, *, reattach: bool = False, profile: Profile = "flux-core") -> None:
-        self.ranks, self.left, self.reattach, self.profile = ranks, ranks, reattach, profile
+        self.ranks, self.reattach, self.profile = ranks, reattach, profile
+        self.freed = Idset()        # ranks that were released, as far as they were named
         self.seen: frozenset[str] = frozenset()
         self.fatal = self.ended = False
 
@@ -98,8 +99,7 @@ class StreamRules:
         self._sent(kind, data)
         if kind == "release" and isinstance(data, dict):
             self.ended = data.get("final") is True
-            if self.left is not None:
-                self.left -= _ids(data.get("ranks")) or Idset()
+            self.freed |= _ids(data.get("ranks")) or Idset()
 
     def canceled(self) -> None:
         """The manager has raised a fatal exception of its own: finish may be left out."""
@@ -143,35 +143,34 @@ class StreamRules:
 
     def _release(self, data: dict[str, Any]) -> Broken | None:
         released, final = data["ranks"], data["final"]
-        problem, ranks_left = self._ranks(released, final)
+        problem, freed = self._ranks(released, final)
         if problem is not None:
             return problem
         if final and not self.fatal and self.begun and not self.seen & {"finish", "canceled"}:
             return _broken("final-early", "final release before finish")
-        self.ended, self.left = final, ranks_left
+        self.ended, self.freed = final, freed
         return None
 
-    def _ranks(self, text: str, final: bool) -> tuple[Broken | None, Idset | None]:
-        """The rule that the ranks of a release break, and what is left after it."""
+    def _ranks(self, text: str, final: bool) -> tuple[Broken | None, Idset]:
+        """The rule that the ranks of a release break, and what was released after it."""
         if text == "all":
             if self.profile == "rfc32-2022":
-                return _broken("all", "ranks 'all', which the text of 2022 does not know"), None
-            return (None if final else _broken("all-not-final", "release of all ranks that is not final")), self.left
+                return _broken("all", "ranks 'all', which the text of 2022 does not know"), self.freed
+            return (None if final else _broken("all-not-final", "release of all ranks that is not final")), self.freed
         released = _ids(text)
         if released is None:
-            return _broken("idset", f"ranks {text!a:.60} are no idset"), None
-        if self.ranks is None or self.left is None:
-            return None, None
-        if released - self.ranks:
-            return _broken("outside-R", f"release of ranks {_short(released - self.ranks)} outside R"), None
-        if released - self.left:
-            return _broken("released-twice", f"release of ranks {_short(released - self.left)} twice"), None
+            return _broken("idset", f"ranks {text!a:.60} are no idset"), self.freed
+        freed = self.freed | released
+        if self.ranks is not None and released - self.ranks:
+            return _broken("outside-R", f"release of ranks {_short(released - self.ranks)} outside R"), freed
+        again = released - (released - self.freed)
+        if again:
+            return _broken("released-twice", f"release of ranks {_short(again)} twice"), freed
         if not released and not final:
-            return _broken("no-ranks", "release of no ranks that is not final"), None
-        remaining = self.left - released
-        if final and remaining:
-            return _broken("ranks-left", f"final release without ranks {_short(remaining)}"), None
-        return None, remaining
+            return _broken("no-ranks", "release of no ranks that is not final"), freed
+        if final and self.ranks is not None and self.ranks - freed:
+            return _broken("ranks-left", f"final release without ranks {_short(self.ranks - freed)}"), freed
+        return None, freed
 
 
 def _ids(text: object) -> Idset | None:

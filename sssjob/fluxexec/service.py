@@ -300,7 +300,7 @@ class _Job:
         self.request, before = request, self.rules
         self.rules = StreamRules(before.ranks, reattach=True)
         if self.machine.again():
-            self.rules.left, self.rules.fatal = before.left, before.fatal
+            self.rules.freed, self.rules.fatal = before.freed, before.fatal
             self.rules.seen |= before.seen & {"canceled"}
         else:
             self.rules = before

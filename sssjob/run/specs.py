@@ -301,9 +301,11 @@ class Specs:
         return own if own is not None and source_of(job.folded) == own.name else None
 
     def _name(self, job: PlannedJob, spec: JobSpec, again: bool) -> None:
-        """The name as the resource manager takes it, of a job without one its Id, by which its user knows it; the
-        document keeps its own."""
+        """The name as the resource manager takes it, of a job without one its Id, by which its user knows it, or that
+        of the file that its script came in; the document keeps its own."""
         name, identifier = job.folded.value("Name"), job.folded.value("Id")
+        if identifier is None and source_of(job.folded):
+            identifier = os.path.basename(self.document.path).strip("-<>") or None
         if self.fit_name is not None and name is None and identifier is not None and not _is_named_itself(spec):
             spec.name = self.fit_name(_UNFIT.sub("_", str(identifier))[:_LONGEST_ID])
             return

@@ -108,6 +108,15 @@ def test_every_rule_has_a_stream() -> None:
     assert {case[0] for case in BAD} == set(ALL_RULES) - {"all"}
 
 
+def test_ranks_that_are_released_twice_are_seen_without_R() -> None:
+    """Of a service alone, or where the request had no ranks; which ranks there are is not known then."""
+    responses = [(1, "start", {}), *((1, "release", {"ranks": ranks, "final": False}) for ranks in ("0-2", "2-4", "")),
+                 (1, "finish", {"status": 0}), (1, "release", {"ranks": "5", "final": True})]
+    lines = b"".join(json.dumps({"id": i, "type": kind, "data": data}).encode() + b"\n" for i, kind, data in responses)
+    assert [(v.line, str(v.text)) for v in StreamCheck().check(io.BytesIO(lines))] == [
+        (3, "release of ranks 2 twice"), (4, "release of no ranks that is not final")]
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_the_profiles_differ_in(profile: Profile) -> None:
     old, core = profile == "rfc32-2022", profile == "flux-core"

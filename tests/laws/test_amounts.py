@@ -109,7 +109,7 @@ def misplaced(text: str, findings: Findings) -> list[str]:
         if f.severity == "info" or f"<{tag}" not in text or f"<{tag}" in line or tag == "Requested":
             continue
         if not (several and line == "<Job>") and not re.match(
-                "<(TaskGroup|TaskCount|TaskDistribution|Extension name=.ChunkCount)", line):
+                "<(TaskGroup|TaskCount|TaskDistribution|Extension name=.(ChunkCount|Launcher))", line):
             wrong.append(str(f))
     return wrong
 

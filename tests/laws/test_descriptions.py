@@ -141,6 +141,8 @@ def changes(name: str, text: str) -> Iterator[str]:
     back = get(name).read(output.encode(), context)
     told = " ".join(f"{f.subject} {f.message}" for f in (*findings, *context.findings))
     before, after = said(document), said(back)
+    if name in ("adl", "xrsl") and before.get(("ErrorFile",)) == before.get(("OutputFile",), 0):
+        before["ErrorFile",] = {"  Merge"}      # there both streams go to a file that is named for each
     for key in before.keys() | after.keys():
         anyway = {_ANYWAY.get(key) or _ANYWAY.get((name, *key), "")}
         if key in _MARKERS or before.get(key, anyway) == after.get(key, anyway) or (

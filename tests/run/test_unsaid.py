@@ -16,7 +16,7 @@ import psij
 from psij import InvalidJobException, JobAttributes, JobSpec
 from psij.executors.batch._options import COMMENTS, comments
 from sssjob.document.model import Document, Job
-from sssjob.findings import Findings
+from sssjob.findings import Findings, Policy
 from sssjob.run.running import executor_of
 from sssjob.run.unsaid import say
 from sssjob.translators import ReadContext, get
@@ -91,6 +91,13 @@ def _script(dialect: str, lines: str, body: str = "true", folder: Path = Path())
     shown, findings = planned(document, EXECUTORS[dialect], backend=backend)
     assert not findings.rejected, [str(f) for f in findings]
     return next(iter(shown[0].rendered.files.values()))
+
+
+@pytest.mark.parametrize(("executor", "option"), [("pbs", "#PBS -N j.sh\n"), ("sge", "#$ -N j.sh\n")])
+def test_a_script_of_another_manager_is_called_as_its_file(executor: str, option: str) -> None:
+    """It had the name of our own copy of it."""
+    shown, _ = planned(_read("slurm", "#SBATCH -t 5"), executor, Policy.WARN)
+    assert option in next(iter(shown[0].rendered.files.values()))
 
 
 @pytest.mark.parametrize(("lines", "exported"), [

@@ -16,9 +16,10 @@ from io import StringIO
 from typing import Any, Final, Literal, NamedTuple
 
 from sssjob.document.element import Container, Property, Value
-from sssjob.document.held import as_decimal, bare_is_held, held, in_all, per_of, ran
+from sssjob.document.held import as_decimal, held, in_all, per_of, ran
 from sssjob.document.lexical import LexicalError
 from sssjob.document.model import Document, Job, TaskGroup
+from sssjob.document.states import has_not_begun
 from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import escape
@@ -247,9 +248,11 @@ def rows(jobs: Iterable[Job], columns: tuple[Column, ...], context: WriteContext
 
 def _scopes(job: Job) -> Iterator[_Scope]:
     parts = [g for g in job.task_groups if g.delivered]
-    names = (*map(_by_tag, job.containers("Delivered")), _by_tag(job))
+    bare = _by_tag(job)
+    names = (*map(_by_tag, job.containers("Delivered")), bare)
     if not parts:
-        yield _Scope(job, None, names, names if bare_is_held(job) else names[:-1], job.requested)
+        waits = "State" in bare and has_not_begun(bare["State"][0].value)
+        yield _Scope(job, None, names, names[:-1] if waits else names, job.requested)
     for part in parts:
         delivered = part.delivered
         assert delivered is not None
