@@ -162,3 +162,23 @@ def test_what_an_option_means_elsewhere_is_not_told_of_a_script_that_stays(name:
     context = other.reading(get(name), "-")
     other.read(get(name), text.encode(), context)
     assert "SSS504" in [f.rule for f in context.findings]
+
+
+FLAVOURS = [('+JobFlavour = "longlunch"', ["--time=02:00:00"]), ("+MaxRuntime = 5400", ["--time=01:30:00"]),
+            ('MY.JobFlavour = "Tomorrow"', ["--time=24:00:00"]), ('+JobFlavour = "mine"', []),
+            ('+JobFlavour = "workday"\n+MaxRuntime = 60', []), ("+MaxRuntime = 60 * 60", []),
+            ('+JobFlavour = "60"', [])]
+
+
+@pytest.mark.parametrize(("line", "directives"), FLAVOURS)
+def test_limits_of_the_batch_service_of_cern(line: str, directives: list[str]) -> None:
+    """They limit a job of Slurm, and HTCondor gets them back as they were."""
+    findings = Findings("s")
+    document = get("htcondor").read(f"executable = a\n{line}\nqueue\n".encode(), ReadContext(findings=findings))
+    lines = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
+    assert [text.split(" ", 1)[1] for text in lines if text.startswith("#SBATCH")] == directives
+    told = [f.message for f in findings if "batch service of CERN" in f.message or "dropped, Slurm" in f.message]
+    assert len(told) == line.count("\n") + 1
+    back = get("htcondor").write(document, WriteContext(policy=Policy.WARN))
+    assert sorted(back.replace("MY.", "+").splitlines()) == sorted(
+        ["executable = a", *line.replace("MY.", "+").splitlines(), "queue"])
