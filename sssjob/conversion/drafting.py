@@ -94,9 +94,11 @@ def _slurm(survey: Survey) -> list[str]:
 def _lsf(survey: Survey) -> list[str]:
     units = _plain(survey, "unit", '#unit_for_limits = "MB"')
     reserves = _plain(survey, "reserve", "#reserve_per_task = false")
+    limits = _plain(survey, "limit", "#job_memory_limit = false")
     rows = [*(["# LSF_UNIT_FOR_LIMITS: KB, MB, GB ...", *units] if units else ()),
             *(["# RESOURCE_RESERVE_PER_TASK: whether rusage[mem=4GB] is that of each task", *reserves]
-              if reserves else ())]
+              if reserves else ()),
+            *(["# LSB_JOB_MEMLIMIT: whether -M is the memory of the whole job", *limits] if limits else ())]
     return ["[lsf]", *rows] if rows else []
 
 

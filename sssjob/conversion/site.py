@@ -141,10 +141,12 @@ class _Table(BaseModel):
 class LSF(_Table):
     """unit_for_limits: LSF_UNIT_FOR_LIMITS, the unit of memory without a suffix, in -M, -v, -F and in rusage[mem]
     (lsf.conf(5)); reserve_per_task: RESOURCE_RESERVE_PER_TASK, whether rusage[mem] without /host, /task or /job counts
-    for each task and not for each host; suffixes: whether the release reads them (10.1.0.2 and later)."""
+    for each task and not for each host; job_memory_limit: LSB_JOB_MEMLIMIT, whether -M is the memory of the whole job
+    and not of each process; suffixes: whether the release reads them (10.1.0.2 and later)."""
 
     unit_for_limits: Literal["KB", "MB", "GB", "TB", "PB", "EB"] | None = None
     reserve_per_task: bool | None = None
+    job_memory_limit: bool | None = None
     suffixes: bool | None = None
 
 

@@ -60,6 +60,7 @@ KINDS: Final[dict[str, _Kind]] = {
     "h_vmem": _Kind("whether h_vmem counts for each slot", "sge.h_vmem_per_slot"),
     "unit": _Kind("unit of memory without one", "lsf.unit_for_limits"),
     "reserve": _Kind("whether memory counts for each task", "lsf.reserve_per_task"),
+    "limit": _Kind("whether -M is the memory of the whole job", "lsf.job_memory_limit"),
     "plugin": _Kind("options that sbatch has of plugins alone", "slurm.plugin_options"),
     "clock": _Kind("clock of times of day", "timezone"),
     "complex": _Kind("resources and complexes of the site"),
@@ -73,6 +74,7 @@ _BY_TAG: Final = {kind.property: name for name, kind in KINDS.items() if kind.pr
 _OWN: Final = frozenset(("place", "h_rt", "s_rt", "h_cpu", "s_cpu", "arch"))
 _UNITS: Final = ("unit is the site's", "has no unit")       # of messages of the reader of LSF
 _RESERVES: Final = "reserve_per_task"
+_LIMITS_JOB: Final = "job_memory_limit"
 _PLUGINS: Final = "plugin_options"
 _CLOCK: Final = "the clock of the site"
 
@@ -175,6 +177,8 @@ def _findings(dialect: str, findings: Findings) -> Iterator[Use]:
             kind = "unit"
         elif _RESERVES in finding.message:
             kind = "reserve"
+        elif _LIMITS_JOB in finding.message:
+            kind = "limit"
         elif _CLOCK in finding.message:
             kind = "clock"
         elif finding.subject == "-l h_vmem":

@@ -69,13 +69,15 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
         *(("--get-user-env", value, "is no number of seconds with S or L behind it") for value in ("99X", "X")),
         ("--no-kill", "on", "takes no value but off"),
         *(("--gpu-bind", value, "binds tasks to no GPU, as closest or single:2")
-          for value in ("foo", "map_gpu:0,x", "map_gpu:0*x", "mask_gpu:zz", "single:-1", "v,closest", "verbose", "")),
+          for value in ("foo", "map_gpu:0,x", "map_gpu:0*x", "mask_gpu:zz", "single:-1", "v,closest", "verbose", "",
+                        f"map_gpu:{'1' * 5000}x")),
         *(("--gpu-freq", value, "is no frequency of GPUs, as medium,memory=high")
           for value in ("foo", "memory=x", "High", "1x", "")),
         *(("--cpu-freq", value, "is no frequency and no governor of CPUs, as low-high:OnDemand")
           for value in ("foo", "high:ondemand", "ondemand:performance", "verbose", "", "p", "ond", "0", "m1",
                         "low-:ondemand", "1000-2000:foo")),
-        *(("--mem-bind", value, "binds tasks to no memory, as local") for value in ("foo", "v,foo", "map_mem:x", "")))),
+        *(("--mem-bind", value, "binds tasks to no memory, as local") for value in (
+            "foo", "v,foo", "map_mem:x", "", "qlocal", f"map_mem:{'1' * 5000}x", f"mask_mem:{'a,' * 5000}x")))),
     *(("slurm", alone("--time", time) + alone("--time-min", least), [f"--time-min is more than --time {time}"])
       for time, least in (("5", "10"), ("1:0:0", "61:0"), ("1:0:0", "1-"), ("5", "0"))),
     ("slurm", [("--core-spec", "1"), ("--thread-spec", "1")],

@@ -32,6 +32,13 @@ def converted(source: str, target: str, text: str, **options: str) -> str:
     return write(target, read(source, text), **options)
 
 
+def test_options_without_the_like_stand_with_their_neighbours() -> None:
+    """``-pe smp`` is three options of Slurm, of which only one is what an example of a slot becomes."""
+    assert converted("sge", "slurm", "#!/bin/sh\n# memory\n#$ -l h_vmem=2G\n# slots\n#$ -pe smp 12\n./a\n") == (
+        "#!/bin/sh\n# memory\n#SBATCH --mem-per-cpu=2G\n# slots\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n"
+        "#SBATCH --cpus-per-task=12\n./a\n")
+
+
 PAGE = """\
 #!/bin/bash
 # The great job

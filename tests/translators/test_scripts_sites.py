@@ -114,6 +114,21 @@ def test_memory_of_several_slots_of_lsf(directives: str, site: Site | None, opti
     assert any(TAKEN in finding.message for finding in findings) is asked
 
 
+@pytest.mark.parametrize(("directives", "key", "chunks", "asked"), [
+    ("-n 6 -M 3GB", "", "select=6:ncpus=1:mpiprocs=1:mem=3gb", True),
+    ("-n 1 -R span[hosts=1] -M 3GB", "", "select=1:ncpus=1:mem=3gb", False),
+    ("-n 6 -R span[hosts=1] -M 3GB", "job_memory_limit = false", "select=1:ncpus=6:mpiprocs=6:mem=18gb", False),
+    ("-n 6 -R span[hosts=1] -M 3GB", "job_memory_limit = true", "select=1:ncpus=6:mpiprocs=6:mem=3gb", False)])
+def test_the_limit_of_memory_of_lsf(directives: str, key: str, chunks: str, asked: bool) -> None:
+    """LSB_JOB_MEMLIMIT of lsf.conf(5) decides whether it is that of a process or of the job; LSF gets it back."""
+    findings, site = Findings("s"), read_site(f'name = "x"\n[lsf]\n{key}\n')
+    document = get("lsf").read(f"#!/bin/sh\n#BSUB {directives}\n./a\n".encode(), ReadContext("s", findings, site=site))
+    lines = get("pbspro").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
+    assert [line for line in lines if "select" in line] == [f"#PBS -l {chunks}"]
+    assert any("(job_memory_limit" in f.message for f in findings) is asked
+    assert "#BSUB -M 3GB" in get("lsf").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
+
+
 def test_memory_of_a_host_where_tasks_are_counted() -> None:
     document = get("slurm").read(b"#!/bin/sh\n#SBATCH -N2 --ntasks-per-node=3 --mem=9G\n./a\n", ReadContext())
     text = get("lsf").write(document, WriteContext(Findings("s"), site=TASKS))

@@ -55,6 +55,8 @@ CASES = [
     ("slurm", "sge", "#SBATCH -J map-{rule}-{wildcards.unit} -q {resources.qos}\n",
      ["-N map-{rule}-{wildcards.unit}", "-cwd"],
      ["--qos {resources.qos}: QualityOfService: dropped, Grid Engine has no place for it"]),
+    ("torque", "slurm", "#PBS -l nodes=2:ppn=4,pmem=300mb\n",      # the same amount: no other costs
+     ["--nodes=2", "--ntasks-per-node=4", "--mem-per-cpu=300M"], []),
     ("slurm", "pbspro", "#SBATCH -N1 --ntasks-per-node=6\n", ["-l select=1:ncpus=6:mpiprocs=6"], []),
     ("slurm", "pbspro", "#SBATCH -N2 -n6\n", ["-l select=2:ncpus=3:mpiprocs=3", "-l place=scatter"], []),
     ("slurm", "pbspro", "#SBATCH -o r-%N/o.%j\n", ["-j oe", '-o "r/o.^jobid^"'],
@@ -162,3 +164,23 @@ def test_what_an_option_means_elsewhere_is_not_told_of_a_script_that_stays(name:
     context = other.reading(get(name), "-")
     other.read(get(name), text.encode(), context)
     assert "SSS504" in [f.rule for f in context.findings]
+
+
+FLAVOURS = [('+JobFlavour = "longlunch"', ["--time=02:00:00"]), ("+MaxRuntime = 5400", ["--time=01:30:00"]),
+            ('MY.JobFlavour = "Tomorrow"', ["--time=24:00:00"]), ('+JobFlavour = "mine"', []),
+            ('+JobFlavour = "workday"\n+MaxRuntime = 60', []), ("+MaxRuntime = 60 * 60", []),
+            ('+JobFlavour = "60"', [])]
+
+
+@pytest.mark.parametrize(("line", "directives"), FLAVOURS)
+def test_limits_of_the_batch_service_of_cern(line: str, directives: list[str]) -> None:
+    """They limit a job of Slurm, and HTCondor gets them back as they were."""
+    findings = Findings("s")
+    document = get("htcondor").read(f"executable = a\n{line}\nqueue\n".encode(), ReadContext(findings=findings))
+    lines = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
+    assert [text.split(" ", 1)[1] for text in lines if text.startswith("#SBATCH")] == directives
+    told = [f.message for f in findings if "batch service of CERN" in f.message or "dropped, Slurm" in f.message]
+    assert len(told) == line.count("\n") + 1
+    back = get("htcondor").write(document, WriteContext(policy=Policy.WARN))
+    assert sorted(back.replace("MY.", "+").splitlines()) == sorted(
+        ["executable = a", *line.replace("MY.", "+").splitlines(), "queue"])

@@ -42,6 +42,7 @@ LANGUAGE: Final = "SSS515"
 UNREAD: Final = "SSS516"
 CARRIED: Final = "SSS517"
 EDITED: Final = "SSS518"
+_SHOWN: Final = 80          # characters of a command in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +321,8 @@ class _Work:
         else:
             self.lines[use.name] = shim.definition(use.name, value, source.absent.get(use.name, ""))
         self._given(use, value, f"the shim gives {use.name} of {source.title} as " + (
-            "a file that it makes" if meaning in FILES else value.text.partition("\n")[0]))
+            "a file that it makes" if meaning in FILES else
+            "what a command of it prints" if len(value.text) > _SHOWN else value.text.partition("\n")[0]))
 
     def _made_here(self) -> dict[str, list[str]]:
         """The lines that make files, and then the folder of the job, which the files are not to stand in; where it has

@@ -344,11 +344,31 @@ def _write_resources(asking: Asking) -> Written:
     return options
 
 
-#: With which of two commands the limit of a job was said: that of its execution, or of all of it with its transfers.
+#: With which command the limit of a job was said, where it is not that of its execution: that of all of it with its
+#: transfers, or an attribute of a site with its value.
 _LIMIT: Final = "Extension[name=limit,type=htcondor]"
+#: Attributes with the limit of a job, and the seconds of their words. Source: the batch service of CERN, batchdocs.
+_OF_SITE: Final[Mapping[str, Mapping[str, int]]] = {"MY.MaxRuntime": {}, "MY.JobFlavour": {
+    "espresso": 1200, "microcentury": 3600, "longlunch": 7200, "workday": 28800, "tomorrow": 86400,
+    "testmatch": 259200, "nextweek": 604800}}
+
+
+def _read_limit_of_site(reading: Reading, options: Mapping[str, Option]) -> None:
+    """``+JobFlavour`` and ``+MaxRuntime``, by which sites that have them end a job, where nothing else limits it."""
+    limits = [option for name, option in options.items() if name in _OF_SITE or name.startswith("allowed_")]
+    for option in [option for option in limits if option.name in _OF_SITE]:
+        word = (option.value or "").strip('"')
+        seconds = int(word) if re.fullmatch("[1-9][0-9]{0,8}", word) else _OF_SITE[option.name].get(word.lower())
+        if seconds is None or len(limits) > 1 or (option.name == "MY.JobFlavour" and word.isdigit()):
+            reading.keep(option)
+            continue
+        reading.put("Requested/Duration", seconds, option)
+        reading.put(_LIMIT, f"{option.name} = {option.value}", option)
+        reading.tell(SITE, option, f"taken for a limit of {seconds} s, as the batch service of CERN does")
 
 
 def _read_seconds(reading: Reading, options: Mapping[str, Option]) -> None:
+    _read_limit_of_site(reading, options)
     whole = options.get("allowed_job_duration")
     if whole is not None and ("allowed_execute_duration" in options or not re.fullmatch(
             "[0-9]+", whole.value or "", re.ASCII)):
@@ -374,7 +394,8 @@ def _write_seconds(asking: Asking) -> Written:
     entry, marked = asking.at("Requested/Duration"), asking.extension("limit", "htcondor")
     if entry is not None:
         if int(entry.text) > 0:
-            options.append(("allowed_execute_duration" if marked is None else "allowed_job_duration", entry.text))
+            name, _, value = ("allowed_execute_duration" if marked is None else marked.text).partition(" = ")
+            options.append((name, value or entry.text))
         else:
             asking.dropped(entry, "no time at all cannot be asked for")
     begin, priority = asking.one("EligibleTime"), asking.one("Priority")
@@ -461,7 +482,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     Special(("universe", "machine_count", "request_cpus", "request_memory", "request_disk", "request_gpus"),
             read_layout, write_layout, part=True),
     Row("accounting_group", "Project"),
-    Special(("allowed_execute_duration", "allowed_job_duration", "deferral_time", "priority"), _read_seconds,
+    Special(("allowed_execute_duration", "allowed_job_duration", *_OF_SITE, "deferral_time", "priority"), _read_seconds,
             _write_seconds, of=("Requested/Duration", _LIMIT, "EligibleTime", "Priority", SCHEDULER.format("Nice"))),
     Special(("requirements",), read_machines, write_machines,
             of=("OperatingSystem", "Architecture", "Node", "Feature", "Extension[name=requirements,type=htcondor]"),

@@ -210,7 +210,7 @@ def _rusage(asking: Asking, part: Part, cpus: int, options: Written) -> list[str
         raw = "" if marked is None else _unitless(marked.text, part.memory.value)
         if raw.startswith("mem="):
             words.append(raw)
-        elif marked is not None and part.memory.per == "task":
+        elif marked is not None and (part.memory.per == "task" or marked.text.startswith("M")):
             options.append(("-M", raw or _number(asking, part.memory.value)))
         else:
             words.append(f"mem={_memory(asking, part, part.memory, cpus)}")

@@ -321,6 +321,11 @@ def _read_memory_limit(reading: Reading, option: Option) -> None:
         return
     reading.group = next(iter(reading.job.task_groups), None)
     factor = byte_factor(unit or _assumed(reading, option, f"-M {match[0]}", "KB"))
-    reading.bytes("TaskGroup/TaskDefaults/Requested/Memory", int(match[1]) * factor, option)
+    of_job = None if site is None else site.lsf.job_memory_limit
+    if of_job is None and not _is_one_slot(reading):
+        reading.tell(SITE, option, "taken for each task, as LSF does where the site says nothing (job_memory_limit in "
+                     "[lsf] of a site profile)", consequence="costs")
+    reading.bytes("Requested/Memory" if of_job else "TaskGroup/TaskDefaults/Requested/Memory", int(match[1]) * factor,
+                  option)
     reading.put("Extension[name=memory,type=lsf]",
                 "M" if unit and text == option.value else f"M {option.value}", option)

@@ -153,7 +153,8 @@ def _slots(asking: Asking, part: Part) -> int | None:
     slots = part.processor_total
     if slots is None and part.node_stated:
         slots = part.node_stated
-        asking.note(APPROXIMATED, part.sources.get("nodes"), f"NodeCount: {slots} nodes are written as {slots} slots",
+        asking.note(APPROXIMATED, part.sources.get("nodes"), "NodeCount: a node is written as one slot" if slots == 1
+                    else f"NodeCount: {slots} nodes are written as {slots} slots",
                     subject="NodeCount")
     tasks = part.task_total
     if tasks is not None and slots is not None and slots != tasks:

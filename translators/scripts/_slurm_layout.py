@@ -242,7 +242,8 @@ def _memory(asking: Asking, part: Part, memory: Amount, cpus: int) -> tuple[str,
     if memory.per in ("task", "job") and _is_one_task(part):
         return "--mem", memory.value
     if memory.per == "task":
-        asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task")
+        asking.note(APPROXIMATED, memory.entry, f"per task is written per processor, {cpus} a task",
+                    "info" if cpus == 1 else None)
         return "--mem-per-cpu", shared(asking, memory, cpus, "processors", 1 << 20)
     if memory.per == "PerChunk" and part.node_chunks:
         return "--mem", memory.value

@@ -117,8 +117,11 @@ class Page:
                 anchors.setdefault(option, line)
             return
         lines = self._lines_of(fresh)
-        for option in options:
-            anchors.setdefault(option, self._one_of(lines, option[0]))
+        likes = [self._like(lines, name) for name, _ in options]
+        beside = next(filter(None, likes), 0)
+        for option, like in zip(options, likes, strict=True):
+            beside = like or beside         # one without the like stands with that before it in the row
+            anchors.setdefault(option, beside or self._one_of(lines, option[0]))
 
     def _lines_of(self, options: Sequence[Option]) -> list[int]:
         """Where options stand, those of the command line in the places of those that they replace; 0: nowhere."""
@@ -140,10 +143,17 @@ class Page:
 
     def _one_of(self, lines: Sequence[int], name: str) -> int:
         """The line of an option among those that its row comes from: that of a directive which says the like."""
+        return self._like(lines, name) or min(lines or self._alike(name), default=0)
+
+    def _like(self, lines: Sequence[int], name: str) -> int:
+        """The first of some lines with a directive that says the like of an option; 0 where there is none."""
+        return min([line for line in self._alike(name) if line in lines], default=0)
+
+    def _alike(self, name: str) -> list[int]:
+        """The lines of the directives that say the like of an option."""
         names, by_name = self._names, _alike(self.source.name, self.target.name)
         same = by_name.get(name) or by_name.get(name[:2], ())       # -oo is like -o
-        alike = [names[n] for n in same if n in names]
-        return min([line for line in alike if line in lines] or lines or alike, default=0)
+        return [names[n] for n in same if n in names]
 
     def restored(self, asking: Asking, options: Sequence[str]) -> list[tuple[str, str | None]]:
         """The options that comments among the directives say, in whose places they stand from now on. options: those

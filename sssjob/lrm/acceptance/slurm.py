@@ -34,6 +34,11 @@ _WITHIN: Final = r"(?:block|cyclic|fcyclic|\*)"
 _EVERY: Final = r"(?:(?:energy|task|filesystem|network)=)?\d+"
 _LICENSE: Final = r"[^:=,;|]+(?:[:=][1-9]\d*)?"
 _COUNTED: Final = r"(?:\*[^:]*|\d+[km]?(?:-[1-9]\d*[km]?)?|)"
+#: Lists of numbers and of masks, each of them repeated or not: ``0*4,1``. All is possessive, so that no text is slow.
+_NUMBERS: Final = r"\d++(?:\*\d++)?+(?:,++\d++(?:\*\d++)?+)*+"
+_MASKS: Final = r"(?:0x)?+[\da-f]++(?:\*\d++)?+(?:,++(?:0x)?+[\da-f]++(?:\*\d++)?+)*+"
+_MEMORY: Final = (rf"(?:q|quiet|v|verbose|no|none|rank|local|p|prefer|sort|nosort|help|"
+                  rf"map_?mem[:=]{_NUMBERS}|mask_?mem[:=]{_MASKS})")
 _GPU_FREQUENCY: Final = r"(?-i:\d+|low|medium|high|highm1)"
 _CPU_FREQUENCY: Final = r"(?:(?:lo|hi|med)[^:-]*|[1-9]\d*)"
 _GOVERNOR: Final = r"(?:co|perf|pow|onde|sche)"
@@ -74,17 +79,15 @@ _FORMS: Final = {
     "--no-kill": ("|off", "takes no value but off"),
     "--delay-boot": (r"-1|infinite|unlimited|\d+-?|(?:\d+-)?\d+(?::\d+)?|\d+(?:-\d+)?(?::\d+){2}", "is no time"),
     "--get-user-env": (r"|-?\d+[sl]?|[sl]", "is no number of seconds with S or L behind it"),
-    "--gpu-bind": (r"(?:verbose,)?(?:closest.*|none.*|map(?:_gpu)?:(?:,?\d+(?:\*\d+)?)*|"
-                   r"mask(?:_gpu)?:(?:,?(?:0x)?[\da-f]+(?:\*\d+)?)*|(?:single|per_task):(?!-).*)",
+    "--gpu-bind": (rf"(?:verbose,)?(?:closest.*|none.*|map(?:_gpu)?:(?:{_NUMBERS})?|mask(?:_gpu)?:(?:{_MASKS})?|"
+                   r"(?:single|per_task):(?!-).*)",
                    "binds tasks to no GPU, as closest or single:2"),
     "--gpu-freq": (rf"(?:,*(?:(?-i:memory=)?{_GPU_FREQUENCY}|(?-i:verbose))(?=,|\Z))+,*",
                    "is no frequency of GPUs, as medium,memory=high"),
     "--cpu-freq": (rf"(?:{_GOVERNOR}|user)[^:]*|{_CPU_FREQUENCY}(?::user.*)?|"
                    rf"{_CPU_FREQUENCY}-{_CPU_FREQUENCY}(?::{_GOVERNOR}.*)?",
                    "is no frequency and no governor of CPUs, as low-high:OnDemand"),
-    "--mem-bind": (r"(?:,?(?:q|quiet|v|verbose|no|none|rank|local|p|prefer|sort|nosort|help|"
-                   r"map_?mem[:=](?:,?(?:0x)?\d+(?:\*\d+)?)+|mask_?mem[:=](?:,?(?:0x)?[\da-f]+(?:\*\d+)?)+))+",
-                   "binds tasks to no memory, as local"),
+    "--mem-bind": (rf"{_MEMORY}(?:,++{_MEMORY})*+,*", "binds tasks to no memory, as local"),
 }
 
 
