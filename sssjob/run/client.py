@@ -312,7 +312,7 @@ class Client:
             self._set_cap(submission)
             self.own(submission)
         self._follow(connected(self, submissions), lambda engine: all(
-            self.whereabouts.is_left(job) or (job.ended and (not on_end or all(h.waits for h in job.hooks.values())))
+            (job.ended and (not on_end or all(h.waits for h in job.hooks.values()))) or self.whereabouts.is_left(job)
             for job in jobs), seconds, take_over=True)
         return jobs, all(job.ended for job in jobs)
 

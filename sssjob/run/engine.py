@@ -84,6 +84,7 @@ class Engine:
         self.shared = any(s.entry is not None for s in submissions)
         self.recording = Recording(self)
         self.looked = time.monotonic()
+        self.latest: int | None = None          # the number of the last event in the journal when we looked
         self.stopped: str | None = None         # why everything was cancelled
         self.signals: list[str] = []            # that have come
         self.leaves = False                     # jobs go on when a signal comes
@@ -156,7 +157,7 @@ class Engine:
         kept: list[AnyEvent] = []
         while not self.events.empty():
             event = self.events.get()
-            if isinstance(event, tuple) and isinstance(event[2], Step | Done):
+            if isinstance(event, tuple) and event[3] is None:       # no executor tells it again
                 self._take(*event)
             else:
                 kept.append(event)
@@ -275,14 +276,21 @@ class Engine:
         mine = [s.entry.number for s in self.submissions if s.owned and s.entry is not None]
         return 0 if entry is None else entry.journal.in_flight(executor, cluster, mine)
 
+    def _latest(self) -> int | None:
+        """The number of the last event in the journal: one question for all submissions."""
+        entry = next((s.entry for s in self.submissions if s.entry is not None), None)
+        return None if entry is None else entry.journal.latest_event()
+
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""
         self.looked = time.monotonic()
+        before, self.latest = self.latest, self._latest()
         for submission in self.submissions:
             entry = submission.entry
             if entry is None or (submission.kept and not submission.owned):
                 continue
-            self._take_news(submission)
+            if self.latest != before:
+                self._take_news(submission)
             if not submission.owned and not submission.kept and self.take_over is not None:
                 if self.take_over(submission):
                     self._take_news(submission)

@@ -106,6 +106,10 @@ class JournalRows(ABC):
         return sum(count for number, name, where, count in counts if number not in but
                    and executor in (None, name) and (where is None or cluster in (None, where)))
 
+    def latest_event(self) -> int:
+        """The number of the last event; 0 where there is none."""
+        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
+
     def unkept(self) -> list[int]:
         """Submissions of which all jobs have ended, while something is still to be done for that."""
         return [number for (number,) in self._ask(

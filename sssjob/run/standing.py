@@ -26,7 +26,7 @@ from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
-from sssjob.run.replaying import HOLD, replay
+from sssjob.run.replaying import HOLD, NEWS, replay
 from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
 from sssjob.run.staging import Leaving
@@ -83,6 +83,7 @@ class Running:
     staging: dict[int, dict[str, Any]] = field(default_factory=dict)    # by part: what is staged out and removed
     leaving: dict[int, Leaving] = field(default_factory=dict)           # by part: that is being done
     begun: bool = False             # some client was about to submit it
+    unrecorded: bool = False        # what is known of it is still to be written into the job
     tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
     hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
 
@@ -139,13 +140,15 @@ class Running:
 
     def prepare(self, parts: int) -> None:
         """Have room for what is learnt of that many parts."""
+        if len(self.seen) >= parts:
+            return
         while len(self.seen) < parts:
             self.seen.append(Seen())
             self.parts.append(None)
             self.tags.append(None)
             self.references.append(None)
             self.intents.append({})
-        own = self.plan.job.task_groups
+        own = list(self.plan.job.task_groups)
         for n, seen in enumerate(self.seen):
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
 
@@ -214,7 +217,7 @@ class Running:
         by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
         source = str(metadata.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
-        return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None,
+        return Identity(frozenset(tags) or None, noted.get("user", self.of.origin.user) if noted else None,
                         self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
                         submit_time=metadata.get("submit_time") if by_manager else None,
@@ -301,7 +304,7 @@ class Running:
         if before is not None and news_of(status) == news_of(before):
             self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
-        self.record()
+        self.record_news()
         self._learn(status, when)
         return True
 
@@ -341,8 +344,16 @@ class Running:
         if self.seen and not self.ended:
             self.record()
 
+    def record_news(self) -> None:
+        """Write what is known into the job; while its history is read, once for several news that follow each other."""
+        if self.of.reads and not any("process" in seen.known for seen in self.seen):
+            self.unrecorded = True      # a process is told once, and not of a job that has ended
+        else:
+            self.record()
+
     def record(self) -> None:
         """Write what is known into the job."""
+        self.unrecorded = False
         facts.record(self.plan.job, together(self.attempts, self.seen), self.plan.folded, self._origin)
 
     @property
@@ -351,7 +362,7 @@ class Running:
         entry = self.of.entry
         if entry is not None and not any(self.intents) and not self.attempts:
             return None
-        return facts.Origin(user_name(), socket.gethostname() if entry is None else entry.host)
+        return self.of.origin
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
@@ -396,6 +407,8 @@ class Submission:
     time: float = 0.0
     outside: dict[str, Running] = field(default_factory=dict)
     planned: Plan | None = None     # by which its jobs can be planned once more
+    reads: bool = False             # its history is being read
+    _origin: facts.Origin | None = None
 
     def take_plan(self, plan: Plan) -> None:
         """Set out with the jobs of a plan."""
@@ -416,6 +429,14 @@ class Submission:
                     facts.tell_place(job.plan.job, site if self.entry is None else self.entry.site)
                 if job.plan.held:
                     job.plan.job.set_as_is("State", HOLD)
+
+    @property
+    def origin(self) -> facts.Origin:
+        """Who has submitted it, and where."""
+        if self._origin is None:
+            host = socket.gethostname() if self.entry is None else self.entry.host
+            self._origin = facts.Origin(user_name(), host)
+        return self._origin
 
     @property
     def cluster(self) -> str | None:
@@ -453,12 +474,21 @@ class Submission:
 
     def live_through(self, events: Iterable[Event]) -> list[Running]:
         """Change the jobs by events that follow the last one; gives the jobs concerned."""
-        concerned = []
-        for event in events:
-            self.last = event.number
-            job = self.jobs[event.job]
-            replay(job, event)
-            concerned.append(job)
+        concerned: list[Running] = []
+        self.reads = True
+        try:
+            for event in events:
+                self.last = event.number
+                job = self.jobs[event.job]
+                if job.unrecorded and event.kind not in NEWS:
+                    job.record()
+                replay(job, event)
+                concerned.append(job)
+        finally:
+            self.reads = False
+            for job in concerned:
+                if job.unrecorded:
+                    job.record()
         return concerned
 
     # -- writing it
