@@ -242,10 +242,7 @@ class Engine:
             if isinstance(event, str):
                 self.events.put(event)
                 break
-            if callable(event):
-                event()
-            else:
-                self._take(*event)
+            event() if callable(event) else self._take(*event)
         if not self.pending:
             self.recording.write()
         self.on_end.begin()
@@ -276,15 +273,11 @@ class Engine:
         mine = [s.entry.number for s in self.submissions if s.owned and s.entry is not None]
         return 0 if entry is None else entry.journal.in_flight(executor, cluster, mine)
 
-    def _latest(self) -> int | None:
-        """The number of the last event in the journal: one question for all submissions."""
-        entry = next((s.entry for s in self.submissions if s.entry is not None), None)
-        return None if entry is None else entry.journal.latest_event()
-
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""
         self.looked = time.monotonic()
-        before, self.latest = self.latest, self._latest()
+        journal = next(s.entry for s in self.submissions if s.entry is not None).journal
+        before, self.latest = self.latest, journal.latest_event()       # one question for all of them
         for submission in self.submissions:
             entry = submission.entry
             if entry is None or (submission.kept and not submission.owned):

@@ -50,8 +50,7 @@ HOLDS: Final = ("hold", "release")
 WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 #: The history of a submission after an event, and what of it others want of who looks after its jobs.
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
-_ALL_EVENTS: Final = f"{_EVENTS}ORDER BY number"
-_WISHED_EVENTS: Final = f"{_EVENTS}AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} ORDER BY number"
+_WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -225,17 +224,6 @@ class Journal(JournalRows):
         token, executor, document, directory, policy, name, at, ended, client, cluster, site, request, stated = rows[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
                      client.rpartition(":")[0], cluster, site, request, json.loads(stated) if stated else {})
-
-    def end_of(self, number: int) -> float | None:
-        """When nothing was left to be done for a submission; None before that. Raises UsageError."""
-        rows = self._ask("SELECT ended FROM submissions WHERE number = ?", number)
-        if not rows:
-            raise self._unknown(number)
-        end: float | None = rows[0][0]
-        return end
-
-    def _unknown(self, number: int) -> UsageError:
-        return UsageError(f"there is no submission @{number} in {self.path}")
 
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         now = time.time()
@@ -419,7 +407,7 @@ class Entry:
     # -- the history
     def events(self, after: int = 0, wishes: bool = False) -> list[Event]:
         """The history after an event, the oldest first. wishes: only what others want of who looks after the jobs."""
-        rows = self.journal._ask(_WISHED_EVENTS if wishes else _ALL_EVENTS, self.number, after)
+        rows = self.journal._ask(f"{_EVENTS}{_WISHED if wishes else ''}ORDER BY number", self.number, after)
         with told(self.journal.path):
             return [Event(job, kind, source, json.loads(data), part, float(when), number)
                     for job, kind, source, data, part, when, number in rows]
@@ -469,9 +457,8 @@ class Entry:
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
-        if journal._taken_back is not None:
-            restore = partial(self._restore, self._unwritten, self._changed, self._details, self.ended)
-            journal._taken_back.append(restore)
+        if (restores := journal._taken_back) is not None:
+            restores.append(partial(self._restore, self._unwritten, self._changed, self._details, self.ended))
         self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when

@@ -39,7 +39,9 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
 
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
-    """An end that it learns last is written down when it leaves; who comes next would stage the same files too."""
+    """An end that it learns last is written down when it leaves; who comes next would stage the same files too. So is
+    the end of a job of which it learns last that all files are at their places.
+    """
     assert carry_out(make_plan(seed), tmp_path / "world") == []
 
 
