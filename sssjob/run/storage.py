@@ -10,8 +10,8 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -170,35 +170,28 @@ def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
     return False
 
 
-class told:     # it is used as a function is, at each question to the journal
-    """Have what SQLite and the system complain of be told as an AccessError that names the journal."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        reason = None if error is None or isinstance(error, AccessError | UsageError) else _reason(error, self._path)
-        if reason is not None:
-            raise AccessError(str(self._path), f"the journal cannot be used: {reason}") from error
-
-
-def _reason(error: BaseException, path: Path) -> str | None:
-    """Why a journal cannot be used, by what SQLite or the system has raised; None where it was neither."""
-    match error:
-        case sqlite3.Error():
-            reason = "the disk is full" if _tells_full(error, path) else str(error)
-            damaged = "not a database" in reason or "malformed" in reason
-            return f"{reason}; it is damaged or no journal: move it away to begin a new one" if damaged else reason
-        case OSError():
-            return "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
-        case AttributeError() | LookupError() | TypeError() | ValueError():
-            return f"it is damaged ({error})"
-    return None
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Have what SQLite and the system complain of, and what of the contents makes no sense, be told as an AccessError
+    that names the journal; bytes in a word or a path that are no text as a UsageError that names these."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        reason = "the disk is full" if _tells_full(error, path) else str(error)
+        damaged = "not a database" in reason or "malformed" in reason
+        hint = "; it is damaged or no journal: move it away to begin a new one" if damaged else ""
+        raise AccessError(str(path), f"the journal cannot be used: {reason}{hint}") from error
+    except (AccessError, UsageError):
+        raise
+    except OSError as error:
+        reason = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
+        raise AccessError(str(path), f"the journal cannot be used: {reason}") from error
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{escape(error.object)} has bytes that are no UTF-8, which no journal can hold") from error
+    except OverflowError as error:
+        raise UsageError(f"no journal can hold a number of so many digits ({error})") from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
 
 
 def private(path: str, flags: int) -> int:
