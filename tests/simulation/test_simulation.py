@@ -37,6 +37,11 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
     assert carry_out(make_plan(60023), tmp_path / "world") == []
 
 
+def test_a_record_of_grid_engine_that_is_cut_off_is_none(tmp_path: Path) -> None:
+    """One without its last lines had all that is needed for an end, and its CPU time was never asked for again."""
+    assert carry_out(make_plan(10002494), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
     """An end that it learns last is written down when it leaves; who comes next would stage the same files too. So is
