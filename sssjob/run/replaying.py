@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from psij import JobStatus
     from sssjob.run.standing import Running
 
-__all__ = ["HOLD", "NEWS", "intent", "replay"]
+__all__ = ["HOLD", "intent", "replay"]
 
 HOLD: Final = "Hold"            # State of a job that waits for its user
-#: Kinds of events that change nothing in a job but what is known of its parts.
-NEWS: Final = frozenset(("native", "status"))
 
 
 def replay(job: Running, event: Event) -> None:
@@ -64,7 +62,7 @@ def _native(job: Running, event: Event) -> None:
     if job.intents[event.part]:
         job.intents[event.part]["until"] = event.time
     job.seen[event.part].native_id = event.data["native_id"]
-    job.record_news()
+    job.record()
     job.evidence["native_id"] = Source(event.source, event.time)
 
 

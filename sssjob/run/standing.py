@@ -26,7 +26,7 @@ from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
 from sssjob.run.plan import Need, Plan, PlannedJob, outline
-from sssjob.run.replaying import HOLD, NEWS, replay
+from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
 from sssjob.run.staging import Leaving
@@ -83,7 +83,6 @@ class Running:
     staging: dict[int, dict[str, Any]] = field(default_factory=dict)    # by part: what is staged out and removed
     leaving: dict[int, Leaving] = field(default_factory=dict)           # by part: that is being done
     begun: bool = False             # some client was about to submit it
-    unrecorded: bool = False        # what is known of it is still to be written into the job
     tries: int = 0                  # submissions of this attempt that failed for a reason that may pass, by all clients
     hooks: dict[str, Hook] = field(default_factory=dict)                # what is done when it has ended
 
@@ -304,7 +303,7 @@ class Running:
         if before is not None and news_of(status) == news_of(before):
             self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
-        self.record_news()
+        self.record()
         self._learn(status, when)
         return True
 
@@ -344,16 +343,8 @@ class Running:
         if self.seen and not self.ended:
             self.record()
 
-    def record_news(self) -> None:
-        """Write what is known into the job; while its history is read, once for several news that follow each other."""
-        if self.of.reads and not any("process" in seen.known for seen in self.seen):
-            self.unrecorded = True      # a process is told once, and not of a job that has ended
-        else:
-            self.record()
-
     def record(self) -> None:
         """Write what is known into the job."""
-        self.unrecorded = False
         facts.record(self.plan.job, together(self.attempts, self.seen), self.plan.folded, self._origin)
 
     @property
@@ -407,7 +398,6 @@ class Submission:
     time: float = 0.0
     outside: dict[str, Running] = field(default_factory=dict)
     planned: Plan | None = None     # by which its jobs can be planned once more
-    reads: bool = False             # its history is being read
     _origin: facts.Origin | None = None
 
     def take_plan(self, plan: Plan) -> None:
@@ -474,21 +464,12 @@ class Submission:
 
     def live_through(self, events: Iterable[Event]) -> list[Running]:
         """Change the jobs by events that follow the last one; gives the jobs concerned."""
-        concerned: list[Running] = []
-        self.reads = True
-        try:
-            for event in events:
-                self.last = event.number
-                job = self.jobs[event.job]
-                if job.unrecorded and event.kind not in NEWS:
-                    job.record()
-                replay(job, event)
-                concerned.append(job)
-        finally:
-            self.reads = False
-            for job in concerned:
-                if job.unrecorded:
-                    job.record()
+        concerned = []
+        for event in events:
+            self.last = event.number
+            job = self.jobs[event.job]
+            replay(job, event)
+            concerned.append(job)
         return concerned
 
     # -- writing it

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sssjob.run.client import Client
+from sssjob.run.standing import Running
+from sssjob.xml.writer import write_document
 from tests.simulation.mutants import MUTANTS, found_by
 from tests.simulation.plans import make_plan
 from tests.simulation.world import World, carry_out
@@ -77,6 +83,26 @@ def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock
     steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 1, "jobs": jobs},
              {"at": 1.0, "on": 0, "do": "wait", "seconds": 15.0, "clients": 1}]
     assert carry_out({"seed": 5, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
+
+
+@pytest.mark.parametrize("seed", [300, 301, 303, 307, 315, 320])
+def test_a_client_that_has_waited_has_the_document_that_the_journal_gives(
+        seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same text, in the same order: of jobs that it has followed, and of those that others did, with attempts,
+    arrays, jobs that were put back, and ends that accounting told late."""
+    wait, differences = Client.wait, list[str]()
+
+    def compared(self: Client, names: Sequence[str], *others: Any) -> tuple[list[Running], bool]:
+        jobs, done = wait(self, names, *others)
+        for submission in {id(job.of): job.of for job in jobs}.values():
+            if submission.ended and (entry := submission.entry) is not None:
+                read = self.standing(self.journal.entry(entry.number))
+                differences.extend(unified_diff(write_document(submission.result()).splitlines(),
+                                                write_document(read.result()).splitlines(), lineterm=""))
+        return jobs, done
+
+    monkeypatch.setattr(Client, "wait", compared)
+    assert (carry_out(make_plan(seed), tmp_path / "world"), differences) == ([], [])
 
 
 def test_one_seed_is_one_history(tmp_path: Path) -> None:
