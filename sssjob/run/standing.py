@@ -299,8 +299,9 @@ class Running:
         if not seen.follows(status):
             return False
         seen.keep_put_back(status)
+        anew = seen.begins_anew(status)
         seen.take(status)
-        if before is not None and news_of(status) == news_of(before):
+        if before is not None and not anew and news_of(status) == news_of(before):
             self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
         self.record()

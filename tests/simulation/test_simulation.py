@@ -85,11 +85,12 @@ def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock
     assert carry_out({"seed": 5, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
-@pytest.mark.parametrize("seed", [300, 301, 303, 307, 315, 320])
+@pytest.mark.parametrize("seed", [301, 307, 320, 373, 452])
 def test_a_client_that_has_waited_has_the_document_that_the_journal_gives(
         seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same text, in the same order: of jobs that it has followed, and of those that others did, with attempts,
-    arrays, jobs that were put back, and ends that accounting told late."""
+    arrays and ends that accounting told late. A job of the last two began anew and was put back while nobody looked.
+    """
     wait, differences = Client.wait, list[str]()
 
     def compared(self: Client, names: Sequence[str], *others: Any) -> tuple[list[Running], bool]:
