@@ -25,15 +25,14 @@ from sssjob.run.journal import HOLDS, Entry, Event, status_record
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
-from sssjob.run.plan import Need, Plan, PlannedJob, outline
+from sssjob.run.plan import Need, Plan, PlannedJob
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of
 from sssjob.run.staging import Leaving
-from sssjob.run.storage import told
 from sssjob.users import user_name
 
-__all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
+__all__ = ["AWAY", "FULL", "Running", "Submission"]
 
 _STREAM: Final = "status"       # the source of what a status says without naming one
 #: How the reason begins for which a job is held back, where a resource manager has no room.
@@ -351,10 +350,8 @@ class Running:
     @property
     def _origin(self) -> facts.Origin | None:
         """Who has submitted it and where; None of a job that was submitted elsewhere and taken over by its id."""
-        entry = self.of.entry
-        if entry is not None and not any(self.intents) and not self.attempts:
-            return None
-        return self.of.origin
+        taken_over = self.of.entry is not None and not any(self.intents) and not self.attempts
+        return None if taken_over else self.of.origin
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
@@ -425,8 +422,7 @@ class Submission:
     def origin(self) -> facts.Origin:
         """Who has submitted it, and where."""
         if self._origin is None:
-            host = socket.gethostname() if self.entry is None else self.entry.host
-            self._origin = facts.Origin(user_name(), host)
+            self._origin = facts.Origin(user_name(), socket.gethostname() if self.entry is None else self.entry.host)
         return self._origin
 
     @property
@@ -468,9 +464,8 @@ class Submission:
         concerned = []
         for event in events:
             self.last = event.number
-            job = self.jobs[event.job]
-            replay(job, event)
-            concerned.append(job)
+            concerned.append(self.jobs[event.job])
+            replay(concerned[-1], event)
         return concerned
 
     # -- writing it
@@ -503,26 +498,3 @@ class Submission:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    """A submission out of the journal, as it stands there. Raises AccessError where that makes no sense."""
-    with told(entry.journal.path):
-        return _loaded(entry, executor)
-
-
-def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    from sssjob.xml.reader import read_document
-
-    document = read_document(entry.document, path=entry.name or f"@{entry.number}")
-    submission = Submission(document, executor, entry, time=entry.time)
-    submission.take_plan(outline(document))
-    events = entry.events()
-    for event in events:
-        if event.kind == "ended" and event.data["word"] == "kept":
-            submission.jobs[event.job].plan.keep = True
-    submission.begin()
-    submission.live_through(events)
-    for job in submission.jobs:
-        turns.tell(job)
-    return submission
