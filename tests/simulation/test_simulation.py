@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from sssjob.run.client import Client
 from sssjob.run.standing import Running
 from sssjob.xml.writer import write_document
-from tests.simulation.mutants import MUTANTS, found_by
+from tests.simulation.mutants import MUTANTS, Mutant, found_by
 from tests.simulation.plans import make_plan
 from tests.simulation.world import World, carry_out
 
@@ -126,3 +128,11 @@ def test_planted_faults_are_found(name: str, seed: int, tmp_path: Path) -> None:
     """A few of those that ``python -m tests.simulation.mutants`` plants."""
     mutant = next(one for one in MUTANTS if one.name == name)
     assert found_by(mutant, tmp_path, [seed]) == seed
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_fault_has_a_place(mutant: Mutant) -> None:
+    """What a fault stands in the place of may have moved."""
+    with ExitStack() as places:
+        for target, value in mutant.targets.items():
+            places.enter_context(patch(target, value))
