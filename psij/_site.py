@@ -136,14 +136,16 @@ def _parameters(config: type[JobExecutorConfig]) -> dict[str, Any]:
     """The parameters of a configuration, those of the classes above it among them, with their types."""
     classes = [cls for cls in reversed(config.__mro__) if cls is not object]
     own = [vars(cls)["__init__"] for cls in classes if "__init__" in vars(cls)]
-    return {name: _hints(make)[name] for make in own for name, parameter in signature(make).parameters.items()
-            if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)}
+    return {name: kind for make in own for name, kind in _kinds(make).items()}
 
 
 @cache
-def _hints(make: Callable[..., None]) -> dict[str, Any]:
-    """The types of the parameters of a function: milliseconds of work, and an executor is made for each submission."""
-    return get_type_hints(make)
+def _kinds(make: Callable[..., None]) -> dict[str, Any]:
+    """The parameters of a function with their types: milliseconds of work, and an executor is made for each submission.
+    """
+    hints = get_type_hints(make)
+    return {name: hints[name] for name, parameter in signature(make).parameters.items()
+            if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)}
 
 
 def _taken(name: str, value: Any, types: Mapping[str, Any], prefix: str, path: Path) -> Any:

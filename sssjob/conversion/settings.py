@@ -184,9 +184,9 @@ class Settings:
 
     def stated(self, executor: str) -> dict[str, Any]:
         """The settings of an executor that somebody has stated."""
-        values = {name: self.get(name, executor) for name, setting in {**SETTINGS, **OF_SITES}.items()
-                  if not setting.general}
-        return {name: value.value for name, value in values.items() if value.source != "default"}
+        names = {name for layer in self.layers for name in (*layer.values, *layer.of.get(executor.lower(), ()))}
+        return {name: self.get(name, executor).value for name, setting in {**SETTINGS, **OF_SITES}.items()
+                if name in names and not setting.general}
 
     def max_queued(self, executor: str) -> int | None:
         """The most jobs of an executor that may be submitted and not have ended at a time; None: any number."""

@@ -127,7 +127,7 @@ def without_array(job: Job) -> Job:
 
 
 def _says_array(item: Item) -> bool:
-    return isinstance(item, Property) and item.tag == "Extension" and (item.get("type"), item.get("name")) == _IS_ARRAY
+    return item.tag == "Extension" and isinstance(item, Property) and (item.get("type"), item.get("name")) == _IS_ARRAY
 
 
 # --- as a group ---------------------------------------------------------------------------------------------------

@@ -177,11 +177,11 @@ class Container:
 
     def set_as_is(self, tag: str, value: Value | Property | None, /) -> None:
         """Put one property in place of all of that name, unchecked; None takes them away."""
-        new = value if isinstance(value, Property) or value is None else new_property(tag, value)
-        if tag in map(_TAG, self.items):
-            self._replace(tag, () if new is None else (new,))
-        elif new is not None:
-            self._take([*self.items, new])
+        if value is None:
+            if tag in map(_TAG, self.items):
+                self._replace(tag, ())
+            return
+        self._replace(tag, (value if isinstance(value, Property) else new_property(tag, value),))
 
     def put_as_is(self, tag: str, values: Iterable[Property], /) -> None:
         """Put these properties behind all others in place of all of that name, unchecked."""
@@ -189,16 +189,11 @@ class Container:
 
     def _replace(self, tag: str, values: Iterable[Property]) -> None:
         """Put properties where the first of that name stands, else at the end; the others of that name go."""
-        kept: list[Item] = []
-        new: Iterable[Property] = values
-        for item in self.items:
-            if item.tag == tag and isinstance(item, Property):
-                kept += new
-                new = ()
-            else:
-                kept.append(item)
-        kept += new
-        self._take(kept)
+        places = [n for n, i in enumerate(self.items) if i.tag == tag and isinstance(i, Property)]
+        first = places[0] if places else len(self.items)
+        behind = self.items[first + 1:] if len(places) < 2 else [
+            i for i in self.items[first + 1:] if not (i.tag == tag and isinstance(i, Property))]
+        self._take([*self.items[:first], *values, *behind])
 
     def _take(self, items: list[Item]) -> None:
         """Put other items in place of those here; the list is a new one, because copies of a container share it."""

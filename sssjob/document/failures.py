@@ -272,7 +272,7 @@ def _check_apart(clauses: Sequence[Clause]) -> None:
 
 def policy_of(item: Item) -> str | None:
     """Which of the Extensions ``NAMES`` an item is; None for anything else."""
-    if isinstance(item, Property) and item.tag == "Extension" and item.get("type") == _CONTEXT:
+    if item.tag == "Extension" and isinstance(item, Property) and item.get("type") == _CONTEXT:
         return name if (name := item.get("name")) in NAMES else None
     return None
 

@@ -153,6 +153,10 @@ class Property(_Leaf):
         raise AttributeError(f"a property is a value, which may stand in many jobs, so its {name} cannot be deleted: "
                              "replace() makes another one")
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """The same: no copy of it could become another one."""
+        return self
+
     def replace(self, value: Value | None = None, **attributes: str | None) -> Self:
         """A copy with another value or other attributes (XML spelling; None takes one away)."""
         merged = {**self.attributes, **attributes}

@@ -184,13 +184,28 @@ _OPTION: Final = re.compile(r"(?:^|\s)-(l|pe|q)\s+(\S+)(?:\s+(\d[\d,-]*))?", re.
 _SOFT: Final = (("s_rt", signal.SIGUSR1, "timeout"), ("s_cpu", signal.SIGXCPU, "cpu-limit"))
 
 
-def records_of(out: str) -> Iterator[dict[str, str]]:
-    """The records in the answer of ``qacct -j``, by the names of their fields; without those that tell no end."""
-    for block in re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]:
-        pairs = (line.partition(" ") for line in block.splitlines())
-        row = {name: value.strip() for name, _, value in pairs if name}
-        if {"jobnumber", "failed", "exit_status", "end_time"} <= row.keys():
-            yield row
+def records_of(out: str) -> list[dict[str, str]]:
+    """The records in the answer of ``qacct -j``, by the names of their fields; without those that tell no end.
+
+    Raises ValueError where there is none, or the last one is cut off: what it lacks, and what would follow it, counts.
+    """
+    blocks = re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]
+    records = [{name: value.strip() for name, _, value in (line.partition(" ") for line in block.splitlines()) if name}
+               for block in blocks]
+    if not (blocks and _is_whole(records[-1], blocks[-1])) and _TOTAL not in out:
+        raise ValueError(f"the answer of qacct is cut off behind {out[-80:]!r}")
+    return [record for record in records if {"jobnumber", "failed", "exit_status", "end_time"} <= record.keys()]
+
+
+_TOTAL: Final = "\nTotal System Usage\n"         # behind the records of all jobs
+
+
+def _is_whole(record: Mapping[str, str], text: str) -> bool:
+    """Whether a record has the last of its fields that counts: ``category`` in the releases that write units, else
+    ``arid`` where Univa's ``ioops`` is, else ``maxvmem``. Seen with 8.1.9, in published records of 8.1, Univa and
+    6.2u5."""
+    last = "category" if record.get("ru_wallclock", "").endswith("s") else "arid" if "ioops" in record else "maxvmem"
+    return text.endswith("\n") and last in record
 
 
 def environment_for(rules: Mapping[str, str | int], *, on_one_host: bool, per_host: str | int | None = None

@@ -34,6 +34,7 @@ from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared, cap_event, known_keys, write_down
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.keeper import keep
+from sssjob.run.loading import load
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import Outcome
 from sssjob.run.placing import cluster_of, unplaced
@@ -41,7 +42,7 @@ from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
 from sssjob.run.rows import AGAIN, Row
 from sssjob.run.running import executor_of, run
-from sssjob.run.standing import Running, Submission, load
+from sssjob.run.standing import Running, Submission
 from sssjob.run.storage import is_full, make_folder
 from sssjob.run.submitting import RETRIES
 from sssjob.run.unsaid import say
@@ -312,7 +313,7 @@ class Client:
             self._set_cap(submission)
             self.own(submission)
         self._follow(connected(self, submissions), lambda engine: all(
-            self.whereabouts.is_left(job) or (job.ended and (not on_end or all(h.waits for h in job.hooks.values())))
+            (job.ended and (not on_end or all(h.waits for h in job.hooks.values()))) or self.whereabouts.is_left(job)
             for job in jobs), seconds, take_over=True)
         return jobs, all(job.ended for job in jobs)
 

@@ -196,9 +196,15 @@ def pinned(stated: Mapping[str, Any], backend: psij.JobExecutor | None = None) -
 def following(entry: Entry, stated: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with which a submission is followed, or made once more: those that it was made with, but for how
     its resource manager is asked, which the present ones say. stated: the present ones."""
+    if entry.pinned is None:
+        entry.pinned = _stored(entry)
+    return {**entry.pinned, **{name: value for name, value in stated.items() if name in _ASKING}}
+
+
+def _stored(entry: Entry) -> dict[str, Any]:
+    """The settings with which a submission was made; those of an earlier version's are in a file beside its scripts."""
     all_settings = {**SETTINGS, **OF_SITES}
-    settings: dict[str, Any] = {}
     with suppress(OSError, ValueError, AttributeError):
         stored = entry.settings or json.loads((entry.folder / _PINNED).read_bytes()[:_LONGEST])
-        settings = {name: all_settings[name].check(value) for name, value in stored.items() if name in all_settings}
-    return settings | {name: value for name, value in stated.items() if name in _ASKING}
+        return {name: all_settings[name].check(value) for name, value in stored.items() if name in all_settings}
+    return {}

@@ -84,6 +84,7 @@ class Engine:
         self.shared = any(s.entry is not None for s in submissions)
         self.recording = Recording(self)
         self.looked = time.monotonic()
+        self.latest: int | None = None          # the number of the last event in the journal when we looked
         self.stopped: str | None = None         # why everything was cancelled
         self.signals: list[str] = []            # that have come
         self.leaves = False                     # jobs go on when a signal comes
@@ -156,7 +157,7 @@ class Engine:
         kept: list[AnyEvent] = []
         while not self.events.empty():
             event = self.events.get()
-            if isinstance(event, tuple) and isinstance(event[2], Step | Done):
+            if isinstance(event, tuple) and event[3] is None:       # no executor tells it again
                 self._take(*event)
             else:
                 kept.append(event)
@@ -241,10 +242,7 @@ class Engine:
             if isinstance(event, str):
                 self.events.put(event)
                 break
-            if callable(event):
-                event()
-            else:
-                self._take(*event)
+            event() if callable(event) else self._take(*event)
         if not self.pending:
             self.recording.write()
         self.on_end.begin()
@@ -278,11 +276,14 @@ class Engine:
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""
         self.looked = time.monotonic()
+        journal = next(s.entry for s in self.submissions if s.entry is not None).journal
+        before, self.latest = self.latest, journal.latest_event()       # one question for all of them
         for submission in self.submissions:
             entry = submission.entry
             if entry is None or (submission.kept and not submission.owned):
                 continue
-            self._take_news(submission)
+            if self.latest != before:
+                self._take_news(submission)
             if not submission.owned and not submission.kept and self.take_over is not None:
                 if self.take_over(submission):
                     self._take_news(submission)

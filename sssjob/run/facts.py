@@ -188,8 +188,8 @@ def _native(job: Job, parts: Sequence[Seen]) -> None:
 
 def _extensions(scope: Container, name: str, values: Sequence[str]) -> None:
     """Put Extensions of a resource manager's in place of those of that name; the order of all others is kept."""
-    before = [item for item in scope.items if item.tag == "Extension" and isinstance(item, Property)
-              and item.get("name") == name and item.get("type") == "LRM"]
+    before = [item for item in scope.all("Extension")
+              if item.attributes.get("name") == name and item.attributes.get("type") == "LRM"]
     if [item.text for item in before] == list(values):
         return
     old = {id(item) for item in before}

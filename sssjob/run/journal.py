@@ -48,6 +48,9 @@ __all__ = ["HOLDS", "WISHES", "Entry", "Event", "Journal", "open_journal", "sinc
 #: What users want of jobs that wait, and of all that go on: clients answer it.
 HOLDS: Final = ("hold", "release")
 WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
+#: The history of a submission after an event, and what of it others want of who looks after its jobs.
+_EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
+_WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -217,10 +220,10 @@ class Journal(JournalRows):
         rows = self._ask("SELECT token, executor, document, directory, policy, name, time, ended, client, "
                          "cluster, site, request, settings FROM submissions WHERE number = ?", number)
         if not rows:
-            raise UsageError(f"there is no submission @{number} in {self.path}")
+            raise self._unknown(number)
         token, executor, document, directory, policy, name, at, ended, client, cluster, site, request, stated = rows[0]
         return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
-                     client.rpartition(":")[0], cluster, site, request, json.loads(stated or "{}"))
+                     client.rpartition(":")[0], cluster, site, request, json.loads(stated) if stated else {})
 
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         now = time.time()
@@ -335,6 +338,8 @@ class Entry:
     site: str | None = None         # the name of the profile by which it was submitted
     request: str | None = None      # what its user calls it
     settings: Mapping[str, Any] = field(default_factory=dict)       # with which it was made
+    pinned: Mapping[str, Any] | None = None     # what of them is valid, once somebody has asked for that
+    folder: Path = field(init=False)    # where its lease and scripts are
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
@@ -343,10 +348,8 @@ class Entry:
     _changed: dict[int, Row] = field(default_factory=dict)
     _details: dict[int, Callable[[], Details]] = field(default_factory=dict)
 
-    @property
-    def folder(self) -> Path:
-        """Where its lease and scripts are."""
-        return self.journal.folder(self.token)
+    def __post_init__(self) -> None:
+        self.folder = self.journal.folder(self.token)
 
     @property
     def is_routed(self) -> bool:
@@ -368,7 +371,7 @@ class Entry:
                 os.close(lease)
                 continue
             self._lease = lease
-            self.ended = self.journal.entry(self.number).ended
+            self.ended = self.journal.end_of(self.number)
         return True
 
     def open_file(self, name: str, flags: int) -> int:
@@ -384,8 +387,8 @@ class Entry:
         """Whether some client, perhaps this one, holds the lease."""
         if self._lease is not None:
             return True
-        if not (self.folder / "lease").exists():        # which stays while somebody holds it
-            self.ended = self.journal.entry(self.number).ended
+        if not os.path.exists(self.folder / "lease"):   # which stays while somebody holds it
+            self.ended = self.journal.end_of(self.number)
             return False
         taken = self.take()
         self.release()
@@ -404,9 +407,7 @@ class Entry:
     # -- the history
     def events(self, after: int = 0, wishes: bool = False) -> list[Event]:
         """The history after an event, the oldest first. wishes: only what others want of who looks after the jobs."""
-        some = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} " if wishes else ""
-        rows = self.journal._ask("SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? "
-                                 f"AND number > ? {some}ORDER BY number", self.number, after)
+        rows = self.journal._ask(f"{_EVENTS}{_WISHED if wishes else ''}ORDER BY number", self.number, after)
         with told(self.journal.path):
             return [Event(job, kind, source, json.loads(data), part, float(when), number)
                     for job, kind, source, data, part, when, number in rows]
@@ -456,9 +457,8 @@ class Entry:
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
-        if journal._taken_back is not None:
-            restore = partial(self._restore, self._unwritten, self._changed, self._details, self.ended)
-            journal._taken_back.append(restore)
+        if (restores := journal._taken_back) is not None:
+            restores.append(partial(self._restore, self._unwritten, self._changed, self._details, self.ended))
         self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when

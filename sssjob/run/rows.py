@@ -106,6 +106,21 @@ class JournalRows(ABC):
         return sum(count for number, name, where, count in counts if number not in but
                    and executor in (None, name) and (where is None or cluster in (None, where)))
 
+    def end_of(self, number: int) -> float | None:
+        """When nothing was left to be done for a submission; None before that. Raises UsageError."""
+        rows = self._ask("SELECT ended FROM submissions WHERE number = ?", number)
+        if not rows:
+            raise self._unknown(number)
+        end: float | None = rows[0][0]
+        return end
+
+    def _unknown(self, number: int) -> UsageError:
+        return UsageError(f"there is no submission @{number} in {self.path}")
+
+    def latest_event(self) -> int:
+        """The number of the last event; 0 where there is none."""
+        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
+
     def unkept(self) -> list[int]:
         """Submissions of which all jobs have ended, while something is still to be done for that."""
         return [number for (number,) in self._ask(

@@ -56,7 +56,7 @@ class Seen:
         started anew within the same second: queue and controller, unlike accounting, have only the last one."""
         source = metadata.get("sources", {}).get("submit_time")
         has_all = source is not None and kind_of(str(source)) == "accounting"
-        started_anew = int(metadata.get("starts", 1)) > 1 and source is not None and not has_all
+        started_anew = int(metadata.get("starts", 1)) > 1 and not has_all
         later = self.began is not None and submitted > self.began
         return started_anew or (later and not (has_all and self.submitted is None))
 
@@ -119,6 +119,11 @@ class Seen:
         if status.state is JobState.QUEUED and status.metadata and self.status is not None \
                 and self.status.state is JobState.QUEUED and self.known.get("requeued"):
             status.metadata["requeued"] = True
+
+    def begins_anew(self, status: JobStatus) -> bool:
+        """Whether a status tells of another start than the last one that is known, in whatever state it is since."""
+        start = (status.metadata or {}).get("start_time")
+        return start is not None and self.started is not None and start - self.started > _LATER_S
 
     def _is_old_start(self, status: JobStatus) -> bool:
         """Whether a status only says that a job has begun, by the record of a start that is known already."""

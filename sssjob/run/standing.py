@@ -26,15 +26,14 @@ from sssjob.run.journal import HOLDS, Entry, Event, status_record
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import JobOutcome, Word, ended_record
-from sssjob.run.plan import Need, Plan, PlannedJob, outline
+from sssjob.run.plan import Need, Plan, PlannedJob
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
 from sssjob.run.seen import Seen, news_of, waits_unheld
 from sssjob.run.staging import Leaving
-from sssjob.run.storage import told
 from sssjob.users import user_name
 
-__all__ = ["AWAY", "FULL", "Running", "Submission", "load"]
+__all__ = ["AWAY", "FULL", "Running", "Submission"]
 
 _STREAM: Final = "status"       # the source of what a status says without naming one
 #: How the reason begins for which a job is held back, where a resource manager has no room.
@@ -142,13 +141,15 @@ class Running:
 
     def prepare(self, parts: int) -> None:
         """Have room for what is learnt of that many parts."""
+        if len(self.seen) >= parts:
+            return
         while len(self.seen) < parts:
             self.seen.append(Seen())
             self.parts.append(None)
             self.tags.append(None)
             self.references.append(None)
             self.intents.append({})
-        own = self.plan.job.task_groups
+        own = list(self.plan.job.task_groups)
         for n, seen in enumerate(self.seen):
             seen.group = own[n] if len(own) == len(self.seen) > 1 else None
 
@@ -217,7 +218,7 @@ class Running:
         by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
         source = str(metadata.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
-        return Identity(frozenset(tags) or None, noted.get("user", user_name()) if noted else None,
+        return Identity(frozenset(tags) or None, noted.get("user", self.of.origin.user) if noted else None,
                         self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
                         submit_time=metadata.get("submit_time") if by_manager else None,
@@ -300,8 +301,9 @@ class Running:
         if not seen.follows(status):
             return False
         seen.keep_put_back(status)
+        anew = seen.begins_anew(status)
         seen.take(status)
-        if before is not None and news_of(status) == news_of(before) and not self._shows_no_hold(status):
+        if before is not None and not anew and news_of(status) == news_of(before) and not self._shows_no_hold(status):
             self.of.detail(self)        # no event, but the list may know now where it runs
             return False                # it is the one that is kept up to date from now on
         self.record()
@@ -357,10 +359,8 @@ class Running:
     @property
     def _origin(self) -> facts.Origin | None:
         """Who has submitted it and where; None of a job that was submitted elsewhere and taken over by its id."""
-        entry = self.of.entry
-        if entry is not None and not any(self.intents) and not self.attempts:
-            return None
-        return facts.Origin(user_name(), socket.gethostname() if entry is None else entry.host)
+        taken_over = self.of.entry is not None and not any(self.intents) and not self.attempts
+        return None if taken_over else self.of.origin
 
     def sources(self) -> list[tuple[str, str, Source]]:
         """(fact, value, source) of every fact in the document."""
@@ -405,6 +405,7 @@ class Submission:
     time: float = 0.0
     outside: dict[str, Running] = field(default_factory=dict)
     planned: Plan | None = None     # by which its jobs can be planned once more
+    _origin: facts.Origin | None = None
 
     def take_plan(self, plan: Plan) -> None:
         """Set out with the jobs of a plan."""
@@ -425,6 +426,13 @@ class Submission:
                     facts.tell_place(job.plan.job, site if self.entry is None else self.entry.site)
                 if job.plan.held:
                     job.plan.job.set_as_is("State", HOLD)
+
+    @property
+    def origin(self) -> facts.Origin:
+        """Who has submitted it, and where."""
+        if self._origin is None:
+            self._origin = facts.Origin(user_name(), socket.gethostname() if self.entry is None else self.entry.host)
+        return self._origin
 
     @property
     def cluster(self) -> str | None:
@@ -465,9 +473,8 @@ class Submission:
         concerned = []
         for event in events:
             self.last = event.number
-            job = self.jobs[event.job]
-            replay(job, event)
-            concerned.append(job)
+            concerned.append(self.jobs[event.job])
+            replay(concerned[-1], event)
         return concerned
 
     # -- writing it
@@ -500,26 +507,3 @@ class Submission:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    """A submission out of the journal, as it stands there. Raises AccessError where that makes no sense."""
-    with told(entry.journal.path):
-        return _loaded(entry, executor)
-
-
-def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    from sssjob.xml.reader import read_document
-
-    document = read_document(entry.document, path=entry.name or f"@{entry.number}")
-    submission = Submission(document, executor, entry, time=entry.time)
-    submission.take_plan(outline(document))
-    events = entry.events()
-    for event in events:
-        if event.kind == "ended" and event.data["word"] == "kept":
-            submission.jobs[event.job].plan.keep = True
-    submission.begin()
-    submission.live_through(events)
-    for job in submission.jobs:
-        turns.tell(job)
-    return submission

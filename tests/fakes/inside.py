@@ -58,7 +58,7 @@ _REDIRECTED = re.compile(r'exec (?P<name>\w+)(?P<all> "\$@")?(?P<read> <"\$1")?(
 
 def _without_env(words: list[str]) -> list[str]:
     """The command behind ``env``, its options and its variables."""
-    if Path(words[0]).name != "env":
+    if words[0].rpartition("/")[2] != "env":
         return words
     rest = words[1:]
     while rest and (rest[0] == "-u" or "=" in rest[0]):

@@ -105,7 +105,9 @@ def bhist(lab: Lab, arguments: list[str]) -> int:
         elif job["end"]:
             event(job["end"], "Exited by signal 15. The CPU time used is 0.0 seconds;")
             event(job["end"], "Completed <exit>; TERM_OWNER: job killed by owner;")
-        lab.say()
+        lab.say(f"\nSummary of time in seconds spent in various states by  {time.strftime('%a %b %e %H:%M:%S')}\n"
+                "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
+                "  0        0        1        0        0        0        1\n")
     return 0
 
 

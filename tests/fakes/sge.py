@@ -128,7 +128,8 @@ def _print_record(lab: Lab, job: Record) -> None:
               "qsub_time": _acct_time(job["submit"]), "start_time": _acct_time(job["start"]),
               "end_time": _acct_time(job["end"]), "granted_pe": job["pe"], "slots": str(job["slots"]),
               "failed": failed, "exit_status": str(128 + job["signal"] if job["signal"] else job["exit"]),
-              "ru_wallclock": f"{int(job['end'] - job['start'])}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
+              "ru_wallclock": f"{int(job['end'] - job['start'])}s", "cpu": "1.500s", "maxvmem": "51.184MB",
+              "arid": "undefined", "ar_sub_time": "undefined", "category": "NONE"}
     lab.say("=" * 62)
     for name, value in values.items():
         lab.say(f"{name:<12} {value:<20}")

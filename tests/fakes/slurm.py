@@ -20,6 +20,9 @@ _HEADERS = {"%A": "JOBID", "%T": "STATE", "%r": "REASON", "%V": "SUBMIT_TIME", "
             "%i": "JOBID", "%j": "NAME", "%q": "QOS"}
 
 
+_PLAIN = re.compile(r"[\w=:,.%/+-]+")          # an option that no shell would read otherwise
+
+
 def directives(script: Path) -> dict[str, str]:
     """Options of the #SBATCH lines, unquoted as sbatch does."""
     found = {}
@@ -27,7 +30,8 @@ def directives(script: Path) -> dict[str, str]:
         if line and not line.startswith("#"):
             break
         if line.startswith("#SBATCH "):
-            name, _, value = shlex.split(line[8:])[0].partition("=")
+            word = line[8:] if _PLAIN.fullmatch(line, 8) else shlex.split(line[8:])[0]
+            name, _, value = word.partition("=")
             found[name.lstrip("-")] = value
     return found
 

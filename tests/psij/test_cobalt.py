@@ -63,10 +63,10 @@ def test_states(native: NativeState) -> None:
 
 def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:
     executor = CobaltJobExecutor()
-    assert executor.parse_status_output(0, QSTAT[:-40]).keys() == {"603816"}
     assert executor.parse_status_output(0, "") == {}
-    with pytest.raises(ValueError):
-        executor.parse_status_output(0, "welcome\n")
+    for text in ("welcome\n", QSTAT[:-40]):
+        with pytest.raises(ValueError):
+            executor.parse_status_output(0, text)
     with pytest.raises(RuntimeError):
         executor.parse_status_output(1, "Failed to connect to queue manager")
     odd = QSTAT.replace("dep_hold", "odd_hold")

@@ -232,6 +232,7 @@ failed       0
 exit_status  0
 ru_wallclock {took}s
 cpu          1.000s
+category     NONE
 """
 
 

@@ -88,7 +88,8 @@ def test_no_jobs(code: int, out: str) -> None:
 
 @pytest.mark.parametrize(("code", "out"), [
     (0, ""), (0, "Cannot connect to LSF. Please wait ...\n"), (255, "LSF is down. Please wait ..."), (0, "{}"),
-    (0, '{"COMMAND":"bjobs"'), (0, '{"RECORDS":[{"JOBID":"1","ST'), (1, "")])
+    (0, '{"COMMAND":"bjobs"'), (0, '{"RECORDS":[{"JOBID":"9","QUEUE":"\\q"},{"JOBID":"10","STAT":"PEND"}'),
+    (0, '{"RECORDS":[{"JOBID":"1","ST'), (1, "")])
 def test_no_answer(code: int, out: str) -> None:
     with pytest.raises((ValueError, RuntimeError)):
         LsfJobExecutor().parse_status_output(code, out)
@@ -99,7 +100,7 @@ def test_noise_errors_and_bad_records() -> None:
     out = 'Cannot connect to LSF. Please wait ...\n' + answer(STAT="RUN")
     assert list(LsfJobExecutor().parse_status_output(0, out)) == ["7"]
     out = '{"COMMAND":"bjobs","JOBS":2,"RECORDS":[{"JOBID":"8","ERROR":"Job <8> is not found"},\n' \
-          '{"JOBID":"9","STAT":"RUN","QUEUE":"\\q"},{"JOBID":"10","STAT":"PEND"},{"JOBID":"11","ST'
+          '{"JOBID":"9","STAT":"RUN","QUEUE":"\\q"},{"JOBID":"10","STAT":"PEND"}\n ]\n}\n'
     assert list(LsfJobExecutor().parse_status_output(255, out)) == ["10"]
 
 

@@ -33,13 +33,13 @@ def test_states() -> None:
 
 
 @pytest.mark.parametrize(("code", "out", "ids"), [
-    (0, "1.nqsv RUN\n" + GONE, ["1"]), (1, GONE.strip(), []), (0, "1.nqsv RUN\n2.nqsv QU", ["1"]),
-    (0, "1.nqsv RUN\nwelcome to the cluster\n", ["1"])])
+    (0, "1.nqsv RUN\n" + GONE, ["1"]), (1, GONE.strip(), []), (0, "1.nqsv RUN\nwelcome to the cluster\n", ["1"])])
 def test_answers(code: int, out: str, ids: list[str]) -> None:
     assert list(NQSVJobExecutor().parse_status_output(code, out)) == ids
 
 
-@pytest.mark.parametrize(("code", "out"), [(0, ""), (0, "welcome\n"), (1, "qstat: cannot connect"), (0, "1.nqsv\n")])
+@pytest.mark.parametrize(("code", "out"), [(0, ""), (0, "welcome\n"), (1, "qstat: cannot connect"), (0, "1.nqsv\n"),
+                                          (0, "1.nqsv RUN\n2.nqsv QU")])
 def test_no_answer(code: int, out: str) -> None:
     with pytest.raises((ValueError, RuntimeError)):
         NQSVJobExecutor().parse_status_output(code, out)

@@ -14,7 +14,7 @@ from psij.executors.batch._files import exit_file
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch.lrm import job_state
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
-from sssjob.lrm.sge import state_of
+from sssjob.lrm.sge import records_of, state_of
 from sssjob.templates.quoting import sge
 from tests.psij.batch_support import Stand, a_job, ended, refusal, run_script, runs
 from tests.psij.managers import MANAGERS
@@ -114,6 +114,31 @@ def test_recorded_run_that_was_put_back() -> None:
         "native_state": "done", "start_time": 1795438799, "end_time": 1795438803, "wall_seconds": 4,
         "cpu_seconds": pytest.approx(0.025), "memory_max_bytes": int(4.633 * (1 << 20)), "processors": 1,
         "queue": "all.q", "submit_time": 1795438794, "starts": 2, "nodes": ["localhost"], "node_count": 1}
+
+
+@pytest.mark.parametrize("last", [
+    "iow 0.000\nmaxvmem 1.8M\n",                                                  # 6.0
+    "iow 0.000\nmaxvmem 1.8M\narid undefined\n",                                  # 6.2u5
+    "ioops 80\nmaxvmem 1.8M\nmaxrss 1024\nmaxpss 0.000\narid undefined\njc_name NONE\n",      # Univa
+    "iow 0.000s\nmaxvmem 1.8MB\narid undefined\ncategory -l h_rt=9\n",            # 8.1
+])
+def test_where_a_record_ends(last: str) -> None:
+    """The last field is another one in each release; a record that is cut off behind any line before that is none."""
+    wallclock = "9s" if "category" in last else "9"
+    first = (f"{'=' * 62}\njobnumber 7\nfailed 37\nexit_status 137\nend_time Thu Sep 10 17:35:17 2015\n"
+             f"ru_wallclock {wallclock}\ncpu 1.5\n")
+    (whole,) = records_of(first + last)
+    counted = {name: whole[name] for name in whole.keys() & {"cpu", "maxrss", "category"}}
+    for end in range(len(first), len(first + last)):
+        try:
+            (record,) = records_of((first + last)[:end])
+        except ValueError:
+            continue
+        assert {name: record.get(name) for name in counted} == counted
+    with pytest.raises(ValueError, match="cut off"):
+        records_of(first)
+    with pytest.raises(ValueError, match="cut off"):
+        records_of("")
 
 
 def test_recorded_unknown() -> None:

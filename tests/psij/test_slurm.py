@@ -207,6 +207,10 @@ def test_answers_that_are_none() -> None:
     executor, table = SlurmJobExecutor(), (RECORDED / "squeue-ended.txt").read_text()
     complete = {key: str(status) for key, status in executor.parse_status_output(0, table).items()}
     for length in range(120, len(table)):
+        if table[length - 1] != "\n":
+            with pytest.raises(ValueError):
+                executor.parse_status_output(0, table[:length])
+            continue
         rows = {key: str(status) for key, status in executor.parse_status_output(0, table[:length]).items()}
         assert rows.items() <= complete.items()
 

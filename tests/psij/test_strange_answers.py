@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,26 @@ def test_no_spoilt_answer_says_anything_else(answers: dict[str, tuple[Parse, str
                 wrong += [(name, how, one, status) for one, status in said.items()
                           if one in truth and status[0] is not truth[one][0] and (name == "queue" or status[0].final)]
     assert wrong == []
+
+
+def test_what_is_left_of_a_cut_answer_is_as_the_whole_one_says(answers: dict[str, tuple[Parse, str]]) -> None:
+    """A record that lacks its last fields or a digit of its code is none, also where it is cut off behind a line: the
+    facts that it lacks would never come. But a row of sacct has no word of the steps that follow it."""
+    wrong = []
+    for name, (parse, out) in answers.items():
+        truth = {native_id: _all_of(status) for native_id, status in parse(0, out).items()}
+        for end in range(len(out)):
+            if name == "sacct" and re.match(r"\d+\.", out[end:]):
+                continue
+            with suppress(Exception):       # it is no answer
+                wrong += [(name, out[:end][-40:], status) for native_id, status in parse(0, out[:end]).items()
+                          if truth.get(native_id) != _all_of(status)]
+    assert wrong == []
+
+
+def _all_of(status: JobStatus) -> tuple[Any, ...]:
+    """All that a status says; its time, where the manager tells none, is the present."""
+    return status.state, status.exit_code, status.message, status.metadata
 
 
 def test_no_spoilt_answer_finds_another_job(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,7 +277,8 @@ def test_records_of_slaves_are_parts_of_one_run() -> None:
 def block(start: str, end: str, **fields: str) -> str:
     known = {"hostname": "h", "jobnumber": "7", "granted_pe": "mpi", "slots": "2", "failed": "0", "exit_status": "0",
              "qsub_time": "Sat Nov 21 10:00:00 2026", "start_time": f"Sat Nov 21 {start} 2026",
-             "end_time": f"Sat Nov 21 {end} 2026", "ru_wallclock": "5s", "cpu": "1.000s", **fields}
+             "end_time": f"Sat Nov 21 {end} 2026", "ru_wallclock": "5s", "cpu": "1.000s",
+             "category": "NONE", **fields}
     return "=" * 10 + "\n" + "".join(f"{name:<12} {value}\n" for name, value in known.items())
 
 

@@ -23,8 +23,9 @@ from sssjob.errors import AccessError, UsageError
 from sssjob.run import journal, storage
 from sssjob.run.journal import Entry, Event, Journal, open_journal, since, stamp
 from sssjob.run.listing import Filter, listed
+from sssjob.run.loading import load
 from sssjob.run.rows import Row
-from sssjob.run.standing import Submission, load
+from sssjob.run.standing import Submission
 from sssjob.run.storage import _on_network as on_network
 from sssjob.run.storage import connected, default_path, is_full, make_folder
 from tests.forks import Command

@@ -18,6 +18,7 @@ from psij.executors import _local_staging
 from psij.executors.batch._submission import Submissions
 from sssjob.cli.log import said
 from sssjob.run import staging as staging_module
+from sssjob.run.staging import Leaving, Promised
 from sssjob.run.standing import Running
 from tests.run.support import Desk, after, desk_on, group, shell
 
@@ -54,6 +55,29 @@ def test_the_next_client_stages_out_and_cleans_up(desk: Desk) -> None:
     assert desk.text("back") == "result\n"
     assert left(desk) == ["o.txt"]
     assert [step for step in steps(desk, "a") if step != "items"] == ["begun", "fetched", "done"]
+
+
+def test_what_is_staged_while_a_client_leaves_is_not_begun_again(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are all there; the end of the job, which follows that, comes in as the client leaves."""
+    slurm.submit(job("echo result > o.txt", out("o.txt", "back"), folder=slurm.folder))
+    work, leave, leaves, begun = Promised._work, Promised.leave, threading.Event(), list[int]()
+
+    def begun_late(self: Promised, job: Running, part: int, leaving: Leaving, *others: Any) -> None:
+        begun.append(part)
+        self.engine.events.put("SIGTERM")
+        assert leaves.wait(30)
+        work(self, job, part, leaving, *others)
+
+    def left_late(self: Promised) -> None:
+        leaves.set()
+        assert all(leaving.idle.wait(30) for _, _, leaving in self._at_work)
+        leave(self)
+
+    monkeypatch.setattr(Promised, "_work", begun_late)
+    monkeypatch.setattr(Promised, "leave", left_late)
+    slurm.client().wait(["a"], 60)
+    assert slurm.text("back") == "result\n"
+    assert (slurm.wait("a"), begun, steps(slurm, "a")[-1]) == ({"a": ("done", 0)}, [0], "done")
 
 
 def test_targets_are_where_the_submitting_client_was(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ class Cluster:
         """Bring all jobs to the present."""
         now = self.kernel.now
         for _ in range(100):
-            if not any([self._begin(job, now) or self._end(job, now) for job in self.jobs if not job.over]):
+            if not any([self._begin(job, now) or self._end(job, now) for job in self.jobs if job.end is None]):
                 break
         due = [item for item in self._files if item[0] <= now]
         self._files = [item for item in self._files if item[0] > now]
@@ -166,13 +166,14 @@ class Cluster:
             if not job.over and not job.gone:
                 if job.state == "RUNNING" and job.run is not None:
                     times.append(job.run.start + job.lasts)
-                elif not job.held:
-                    times.append(max(job.eligible + self.settings.wait, self.kernel.now + 0.5))
+                elif not job.held and (ready := job.eligible + self.settings.wait) > self.kernel.now:
+                    times.append(ready)         # else it begins with an end, which brings all jobs to the present
         return min(times, default=None)
 
     def _begin(self, job: NativeJob, now: float) -> bool:
-        ready = max(job.eligible + self.settings.wait, job.begin - EPOCH)
-        if job.state != "PENDING" or job.held or job.gone or not self.up or now < ready or not self._turn(job):
+        if job.state != "PENDING" or job.held or job.gone or not self.up:
+            return False
+        if now < max(job.eligible + self.settings.wait, job.begin - EPOCH) or not self._turn(job):
             return False
         if job.tag is not None and self._running() >= self.settings.slots:
             return False

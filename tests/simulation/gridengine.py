@@ -139,7 +139,8 @@ def _record(cluster: GridEngine, job: NativeJob, run: Run) -> str:
               "qsub_time": _acct(cluster._shown(job.submit)), "start_time": _acct(begin), "end_time": _acct(end),
               "granted_pe": "NONE", "slots": "1", "failed": failed,
               "exit_status": str(128 + job.signal if last and job.signal else code),
-              "ru_wallclock": f"{end - begin}s", "cpu": "1.500s", "maxvmem": "51.184MB"}
+              "ru_wallclock": f"{end - begin}s", "cpu": "1.500s", "maxvmem": "51.184MB",
+              "arid": "undefined", "category": "NONE"}
     return "=" * 62 + "\n" + "".join(f"{name:<12} {value:<20}\n" for name, value in values.items())
 
 

@@ -11,11 +11,11 @@ killed between any two steps: then its threads never run again, not even what st
 from __future__ import annotations
 
 import heapq
+import importlib
 import itertools
 import os
 import queue
 import random
-import sys
 import threading
 import time
 import uuid
@@ -102,7 +102,9 @@ class Kernel:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.now = 0.0
+        self._draw = self.chance.random
         self.hub = greenlet.getcurrent()
+        self._to_hub = self.hub.switch
         self.current: _Task | None = None
         self.steps = 0
         self._ready: list[_Task] = []
@@ -111,6 +113,7 @@ class Kernel:
         self._pids = itertools.count(1000)
         self._tasks: list[_Task] = []
         self._loaded: Process | None = None
+        self._kept: list[tuple[dict[str, Any], str]] = []       # names of modules, and which of them is of LOCAL
         self.over = False
 
     # --- processes -------------------------------------------------------------------------------------------------
@@ -136,19 +139,21 @@ class Kernel:
 
     def run(self, done: Callable[[], bool]) -> None:
         """Have the world go on until something is so. Raises Deadlock."""
+        ready = self._ready
         while not done():
-            if not self._ready:
+            if not ready:
                 self._jump()
-            at = int(self.chance.random() * len(self._ready))
-            self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
-            task = self._ready.pop()
+            at = int(self._draw() * len(ready))
+            ready[at], ready[-1] = ready[-1], ready[at]
+            task = ready.pop()
             if task.process.dead or task.done:
                 continue
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise Deadlock(f"no end after {_MOST_STEPS} steps and {self.now:.0f} s")
             self.now += _STEP_S
-            self._load(task.process)
+            if task.process is not self._loaded:
+                self._load(task.process)
             self.current = task
             task.let.switch()
             self.current = None
@@ -167,14 +172,10 @@ class Kernel:
     def _load(self, process: Process) -> None:
         """Give modules what they keep for this process."""
         before = self._loaded
-        if before is process:
-            return
-        for place, (module, name, _) in enumerate(LOCAL):
-            owner = sys.modules.get(module)
-            if owner is not None:
-                if before is not None:
-                    before.local[place] = getattr(owner, name)
-                setattr(owner, name, process.local[place])
+        for place, (names, name) in enumerate(self._kept):
+            if before is not None:
+                before.local[place] = names[name]
+            names[name] = process.local[place]
         self._loaded = process
 
     # --- resting ---------------------------------------------------------------------------------------------------
@@ -185,8 +186,9 @@ class Kernel:
         if task is None or self.over:
             raise greenlet.GreenletExit
         if seconds is not None:
-            heapq.heappush(self._timers, (self.now + max(seconds, 0.0), next(self._order), task, task.number))
-        self.hub.switch()
+            at = self.now + seconds if seconds > 0 else self.now
+            heapq.heappush(self._timers, (at, next(self._order), task, task.number))
+        self._to_hub()
         return task.woken
 
     def wake(self, task: _Task) -> None:
@@ -197,9 +199,9 @@ class Kernel:
 
     def step_aside(self) -> None:
         """Let another thread go first, perhaps."""
-        if self.current is not None and not self.over and self.chance.random() < 0.1:
+        if self.current is not None and not self.over and self._draw() < 0.1:
             self._ready.append(self.current)
-            self.hub.switch()
+            self._to_hub()
 
     # --- the world of a program --------------------------------------------------------------------------------------
 
@@ -209,7 +211,7 @@ class Kernel:
         return None if self.current is None else self.current.process
 
     def _clock(self) -> float:
-        return EPOCH + self.now + (self.here.clock if self.here is not None else 0.0)
+        return EPOCH + self.now + (0.0 if self.current is None else self.current.process.clock)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -225,7 +227,8 @@ class Kernel:
             (uuid, "uuid4"): lambda: uuid.UUID(int=self.chance.getrandbits(128), version=4),
         }
         before = {place: getattr(*place) for place in made}
-        kept = [(sys.modules[m], n, getattr(sys.modules[m], n)) for m, n, _ in LOCAL if m in sys.modules]
+        self._kept = [(vars(importlib.import_module(module)), name) for module, name, _ in LOCAL]
+        kept = [names[name] for names, name in self._kept]
         state = random.getstate()
         random.seed(self.chance.getrandbits(64))
         for (owner, name), value in made.items():
@@ -235,8 +238,8 @@ class Kernel:
         finally:
             for (owner, name), value in before.items():
                 setattr(owner, name, value)
-            for module, name, value in kept:
-                setattr(module, name, value)
+            for (names, name), value in zip(self._kept, kept, strict=True):
+                names[name] = value
             random.setstate(state)
 
     def close(self) -> None:
@@ -266,7 +269,7 @@ class Kernel:
         return id(self.current)
 
     def _pid(self) -> int:
-        return self.here.pid if self.here is not None else 1
+        return 1 if self.current is None else self.current.process.pid
 
 
 class _Thread:
@@ -310,6 +313,9 @@ class _Lock:
         me: object = self._kernel.current or self._kernel
         if self._owner is None:
             self._kernel.step_aside()
+            if self._owner is None:
+                self._owner, self._depth = me, 1
+                return True
         until = None if timeout < 0 else self._kernel.now + timeout
         while self._owner is not None and not (self._again and self._owner is me):
             if not blocking or (until is not None and self._kernel.now >= until) or self._kernel.over:
@@ -434,18 +440,30 @@ class _Semaphore:
 
 class _Queue:
     def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
         self._items: deque[Any] = deque()
-        self._changed = _Condition(kernel)
+        self._waiting: deque[_Task] = deque()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         self._items.append(item)
-        self._changed.notify()
+        if self._waiting:
+            self._kernel.wake(self._waiting.popleft())
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._items), timeout if block else 0):
+        kernel = self._kernel
+        kernel.step_aside()
+        until = None if timeout is None else kernel.now + timeout
+        while not self._items:
+            if not block or kernel.current is None or (until is not None and kernel.now >= until):
                 raise queue.Empty
-            return self._items.popleft()
+            task = kernel.current
+            self._waiting.append(task)
+            try:
+                kernel.rest(None if until is None else until - kernel.now)
+            finally:
+                with suppress(ValueError):
+                    self._waiting.remove(task)
+        return self._items.popleft()
 
     def get_nowait(self) -> Any:
         return self.get(block=False)

@@ -34,7 +34,7 @@ from tests.simulation.world import warm_up
 
 _SEEDS = range(400)
 _BATCH = "psij.executors.batch"
-_EVIDENCE = f"{_BATCH}._watch.decide"
+_EVIDENCE = f"{_BATCH}._ends.decide"
 _NOTE = "sssjob.run.journal.Entry.note"
 
 
@@ -137,18 +137,18 @@ def _doubled(before: Sequence[Any], seen: Sequence[Any]) -> Sequence[Any]:
 
 _code = _evidence._code
 _prepare, _stage, _together = storage._prepare, staging._stage, attempts.together
-_JUDGED = f"{_BATCH}._watch.judge", f"{_BATCH}._identity.judge"
+_ROWS = f"{_BATCH}._listing.judge"
 _STRANGE = Verdict.STRANGER, "nothing is believed"
 
 MUTANTS = (
     # -- whose job it is
     Mutant("any row and record of the native id is ours, which may be recycled",
-           {target: lambda *_: (Verdict.OURS, "") for target in _JUDGED} | {
+           {target: lambda *_: (Verdict.OURS, "") for target in (_ROWS, f"{_BATCH}._identity.judge")} | {
                f"{_BATCH}._identity.Whose.runs": _all_runs}),
     Mutant("any record of the native id is ours", {f"{_BATCH}._identity.Whose.runs": _all_runs}),
     Mutant("the last record of the native id is ours", {f"{_BATCH}._identity.Whose.runs": _last_runs}),
-    Mutant("any row of the queue is ours", {f"{_BATCH}._watch.judge": lambda *_: (Verdict.OURS, "")}),
-    Mutant("no row of the queue is ours", {f"{_BATCH}._watch.judge": lambda *_: _STRANGE}),
+    Mutant("any row of the queue is ours", {_ROWS: lambda *_: (Verdict.OURS, "")}),
+    Mutant("no row of the queue is ours", {_ROWS: lambda *_: _STRANGE}),
     Mutant("a cancel asks for nobody's identity", {f"{_BATCH}._watch.Watcher.is_there": lambda *_: True}),
     Mutant("every cluster is this one", {"sssjob.run.whereabouts.Whereabouts.is_here": lambda *_: True}),
     Mutant("two clusters of one kind have one name", {"sssjob.run.client.cluster_of": lambda _: "cluster",

@@ -41,7 +41,7 @@ class Disk:
         self.cuts = 0
         self._places = [journal.with_name(journal.name + suffix) for suffix in ("", "-wal", "-journal")]
         self._memory = journal.with_name(journal.name + "-shm")
-        self._synced: dict[str, bytes] = {}             # by path: what a cut cannot take away
+        self._synced: dict[str, bytearray] = {}           # by path: what a cut cannot take away
         self._writes: dict[str, list[tuple[int, bytes | None]]] = {}    # since: where, what; None: cut off there
         self.name = f"simulated-{os.getpid()}-{next(_numbers)}"
         self._vfs = _VFS(self)
@@ -64,10 +64,9 @@ class Disk:
 
     def synced(self, path: str) -> None:
         """All of a file is on the disk."""
-        kept = bytearray(self._synced.get(path, b""))
+        kept = self._synced.setdefault(path, bytearray())
         for at, data in self._writes.pop(path, ()):
             _put(kept, at, data)
-        self._synced[path] = bytes(kept)
 
     def removed(self, path: str) -> None:
         """A file is gone for good."""
@@ -86,7 +85,7 @@ class Disk:
             if content or path in self._synced:
                 place.write_bytes(content)
                 place.chmod(0o600)
-                self._synced[path] = bytes(content)
+                self._synced[path] = content
         with suppress(FileNotFoundError):
             self._memory.unlink()
         self.cut_in, self.is_cut = None, False

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from difflib import unified_diff
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, found_by
+from sssjob.run.client import Client
+from sssjob.run.standing import Running
+from sssjob.xml.writer import write_document
+from tests.simulation.mutants import MUTANTS, Mutant, found_by
 from tests.simulation.plans import make_plan
 from tests.simulation.world import World, carry_out
 
@@ -37,9 +45,16 @@ def test_a_job_that_an_earlier_client_cancelled_was_cancelled(tmp_path: Path) ->
     assert carry_out(make_plan(60023), tmp_path / "world") == []
 
 
+def test_a_record_of_grid_engine_that_is_cut_off_is_none(tmp_path: Path) -> None:
+    """One without its last lines had all that is needed for an end, and its CPU time was never asked for again."""
+    assert carry_out(make_plan(10002494), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
-    """An end that it learns last is written down when it leaves; who comes next would stage the same files too."""
+    """An end that it learns last is written down when it leaves; who comes next would stage the same files too. So is
+    the end of a job of which it learns last that all files are at their places.
+    """
     assert carry_out(make_plan(seed), tmp_path / "world") == []
 
 
@@ -72,6 +87,27 @@ def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock
     assert carry_out({"seed": 5, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
+@pytest.mark.parametrize("seed", [301, 307, 320, 373, 452])
+def test_a_client_that_has_waited_has_the_document_that_the_journal_gives(
+        seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same text, in the same order: of jobs that it has followed, and of those that others did, with attempts,
+    arrays and ends that accounting told late. A job of the last two began anew and was put back while nobody looked.
+    """
+    wait, differences = Client.wait, list[str]()
+
+    def compared(self: Client, names: Sequence[str], *others: Any) -> tuple[list[Running], bool]:
+        jobs, done = wait(self, names, *others)
+        for submission in {id(job.of): job.of for job in jobs}.values():
+            if submission.ended and (entry := submission.entry) is not None:
+                read = self.standing(self.journal.entry(entry.number))
+                differences.extend(unified_diff(write_document(submission.result()).splitlines(),
+                                                write_document(read.result()).splitlines(), lineterm=""))
+        return jobs, done
+
+    monkeypatch.setattr(Client, "wait", compared)
+    assert (carry_out(make_plan(seed), tmp_path / "world"), differences) == ([], [])
+
+
 def test_one_seed_is_one_history(tmp_path: Path) -> None:
     """Or a failure could not be looked at again."""
     lives = []
@@ -92,3 +128,11 @@ def test_planted_faults_are_found(name: str, seed: int, tmp_path: Path) -> None:
     """A few of those that ``python -m tests.simulation.mutants`` plants."""
     mutant = next(one for one in MUTANTS if one.name == name)
     assert found_by(mutant, tmp_path, [seed]) == seed
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_fault_has_a_place(mutant: Mutant) -> None:
+    """What a fault stands in the place of may have moved."""
+    with ExitStack() as places:
+        for target, value in mutant.targets.items():
+            places.enter_context(patch(target, value))

@@ -32,7 +32,6 @@ from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.conversion.settings import Settings as Stated
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
-from sssjob.run import storage
 from sssjob.run.client import Client
 from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.xml.reader import read_document
@@ -41,6 +40,7 @@ from tests.simulation.cluster import Cluster, Settings
 from tests.simulation.gridengine import GridEngine
 from tests.simulation.judge import complaints
 from tests.simulation.kernel import Deadlock, Kernel, Process
+from tests.simulation.memory import Memory
 from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, Plan, document, make_plan
 from tests.simulation.storage import Connection, Disk
 
@@ -73,6 +73,7 @@ class World:
         self.wrong: list[str] = []
         needs_disk = any(step["do"] == "power" for step in plan["steps"])
         self.disk = Disk(folder / "journal.db", self.kernel.chance) if needs_disk else None
+        self.memory = Memory(self.kernel.rest)
 
     def live(self) -> list[str]:
         """What is wrong in the end."""
@@ -103,6 +104,7 @@ class World:
                 self.wrong.append(f"deadlock: {error}")
             finally:
                 self.kernel.close()
+                self.memory.close()
                 if self.disk is not None:
                     self.disk.close()
         return self.wrong
@@ -122,7 +124,8 @@ class World:
         yield f"{_SGE}._cluster_name", lambda *_: self.clusters[self._here.extra["on"]].settings.name
         yield "sssjob.run.storage._on_network", lambda *_: False        # the folder is this machine's
         if self.disk is None:
-            yield "sssjob.run.storage._prepare", _prepared(storage._prepare)
+            yield "sqlite3.connect", self.memory.connection
+            yield "sssjob.run.storage._prepare", lambda *_: None
         else:
             yield "sqlite3.connect", lambda path, **_: Connection(path, self.disk, self._power_cut)
 
@@ -152,7 +155,7 @@ class World:
             self._client(on, "last", lambda on=on: self._settle(on), None)  # type: ignore[misc]
         until = kernel.now + 3 * _LAST_S
         while any(not process.dead for process in self.clients) and kernel.now < until:
-            kernel.rest(1.0)
+            kernel.rest(10.0)
 
     def _do(self, step: Mapping[str, Any]) -> None:
         on, cluster = step["on"], self.clusters[step["on"]]
@@ -266,7 +269,6 @@ class World:
         client = self._opened(on)
         names = [f"@{number}" for number in self._numbers(client)]
         if names:
-            client.wait(names, 5.0)
             endless = [row.key for row in client.journal.rows() if row.outcome is None and _is_endless(client, row)]
             if endless:
                 client.cancel(endless, 5.0)
@@ -462,15 +464,6 @@ def _taking(take: Callable[[Entry], bool], world: World) -> Callable[[Entry], bo
         return is_ours
 
     return taken
-
-
-def _prepared(prepare: Callable[..., None]) -> Callable[..., None]:
-    """The same, and the disk is not waited for: nothing here ends with the machine."""
-    def prepared(connection: Any, path: Path) -> None:
-        prepare(connection, path)
-        connection.execute("PRAGMA synchronous = OFF")
-
-    return prepared
 
 
 # --- one plan --------------------------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ def add_tags(executor: BatchSchedulerExecutor, last_answer: LastAnswer, items: I
     command = executor._tags_command(unsure) if unsure else None
     if command is None:
         return
-    tags = executor._parse_tags(executor._ask(command)[1])
+    exit_code, out = executor._ask(command)
+    tags = executor._parse_tags(out + "\n" * (exit_code != 0))      # the words of a failure come without it
     for native_id in unsure:
         tags_of_job = tags.get(native_id, tags.get(native_id.partition(".")[0]))
         if tags_of_job is None:

@@ -24,10 +24,10 @@ _SUFFIXES = (".start", ".ec")
 
 
 class _Folder:
-    __slots__ = ("again", "changed", "fresh", "host", "wanted")
+    __slots__ = ("again", "changed", "fresh", "host", "path", "wanted")
 
-    def __init__(self, host: Host) -> None:
-        self.host = host            # where it is
+    def __init__(self, path: str, host: Host) -> None:
+        self.path, self.host = Path(path), host         # where it is
         self.wanted: dict[str, list[Followed]] = {}     # those that wait for a record of this name
         self.changed = 0            # when it changed last, nanoseconds since the epoch by its own clock
         self.again = 0.0            # monotonic time until which it is listed again all the same
@@ -43,7 +43,9 @@ class Lookout:
 
     def want(self, item: Followed) -> None:
         """Look for the records of a job."""
-        folder = self._folders.setdefault(item.directory, _Folder(item.executor.host))
+        folder = self._folders.get(item.directory)
+        if folder is None:
+            folder = self._folders[item.directory] = _Folder(item.directory, item.executor.host)
         item.records = _names(item)
         for name in item.records:
             folder.wanted.setdefault(name, []).append(item)
@@ -69,12 +71,12 @@ class Lookout:
         for directory, folder in list(self._folders.items()):
             fresh, folder.fresh = folder.fresh, False
             try:
-                changed = folder.host.changed(Path(directory))
+                changed = folder.host.changed(folder.path)
                 if changed != folder.changed:
                     folder.changed, folder.again = changed, began + _COARSE_S
                 elif not fresh and began >= folder.again:
                     continue
-                yield directory, folder.host.names(Path(directory))
+                yield directory, folder.host.names(folder.path)
             except OSError:         # not there, or no descriptors left: at the next look, whether it changes or not
                 folder.fresh = True
         ended = time.monotonic()

@@ -40,7 +40,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting, whole_lines
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -63,7 +63,7 @@ _LOGS_AT_ONCE = 200
 
 _LOG_LINE = re.compile(r".*?/(\d+)\.([\w-]+)\.cobaltlog:"
                        r"(\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}) ([+-]\d{4})(?: \(.*?\))? (.*)")
-_COMPLETED = re.compile(r"Info: task completed normally with an exit code of (-?\d+|None)")
+_COMPLETED = re.compile(r"Info: task completed normally with an exit code of (-?\d+|None);")
 _TIME_LIMIT = re.compile(r"Info: maximum execution time exceeded")
 _DELETED = re.compile(r"Info: (?:pending )?user delete")
 _LOOKED_FOR = "submitted with cwd|task completed normally|maximum execution time|user delete"
@@ -247,11 +247,12 @@ def _inherited(host: Host) -> list[tuple[str, str]]:
 
 
 def _blocks(out: str) -> Iterator[dict[str, str]]:
-    """Jobs in the answer of ``qstat -l``, which is empty when there is none; one that was cut off is left out."""
-    blocks = out.split("\n\n")
-    blocks.pop()
+    """Jobs in the answer of ``qstat -l``, which is empty when there is none. Raises ValueError where it is cut off."""
+    *blocks, rest = out.split("\n\n")
     if out.strip() and "JobID" not in out:
         raise ValueError(f"qstat gave no job: {out[:200]!r}")
+    if rest.strip():
+        raise ValueError(f"the answer of qstat is cut off behind {rest[-80:]!r}")
     for block in blocks:
         fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
         if ANSWERS.is_id(fields.get("JobID", "")):
@@ -262,10 +263,10 @@ def parse_log(out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
     """Statuses from lines of ``<id>.<tag>.cobaltlog`` files, each after the name of its file, as grep shows them.
 
     A job whose deletion was asked for, or whose time was over, has no exit code there. None for a job of which no
-    line tells the end.
+    line tells the end. Raises ValueError where the last line is cut off.
     """
     lines: dict[str, list[tuple[float | None, str]]] = {}
-    for line in out.splitlines():
+    for line in whole_lines(out):
         match = _LOG_LINE.fullmatch(line)
         if match and (whose is None or whose.takes(match[1], Claim(frozenset([match[2]])))):
             lines.setdefault(match[1], []).append((moment(f"{match[3]} {match[4]}"), match[5]))

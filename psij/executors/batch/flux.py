@@ -37,7 +37,7 @@ from psij.executors.batch._options import (
 )
 from psij.executors.batch._terms import Orders
 from psij.executors.batch.batch_scheduler_executor import Source, check_status_exit_code
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting, whole_lines
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -218,7 +218,7 @@ class FluxJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
-        return [line for line in out.split() if _DECIMAL.fullmatch(line)]
+        return [line for line in whole_lines(out) if _DECIMAL.fullmatch(line)]
 
 
 def decimal_id(text: str) -> str | None:

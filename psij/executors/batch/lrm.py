@@ -83,21 +83,21 @@ _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the nod
 
 
 def whole_lines(out: str) -> list[str]:
-    """The lines of an answer, without a last one that was cut off."""
-    lines = out.split("\n")
-    lines.pop()
+    """The lines of an answer. Raises ValueError where the last one is cut off: what would follow is missing too, and
+    may be of a job that is shown."""
+    *lines, rest = out.split("\n")
+    if rest:
+        raise ValueError(f"the answer is cut off behind {rest[-80:]!r}")
     return lines
 
 
 def _pieces(out: str, start: int) -> Iterator[list[str]]:
-    """The whole lines of an answer from a place on, some at a time: of a list of a million jobs few are wanted."""
+    """The lines of an answer from a place on, some at a time: of a list of a million jobs few are wanted. Raises
+    ValueError as ``whole_lines``."""
     while start < len(out):
-        end = out.find("\n", start + _PIECE)
-        end = out.rfind("\n", start) if end < 0 else end
-        if end < 0:             # the last line was cut off
-            return
-        yield out[start:end].split("\n")
-        start = end + 1
+        end = out.find("\n", start + _PIECE) + 1 or len(out)
+        yield whole_lines(out[start:end])
+        start = end
 
 
 class LrmExecutor(BatchSchedulerExecutor):

@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
 from psij.executors.batch._changes import Changes
@@ -63,6 +63,8 @@ _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
            "run_time max_mem proj_name job_description")
 _RECORD = re.compile(r"\{[^{}]*\}")
+_RECORDS_END = re.compile(r"\}\s*\]\s*\}")
+_SUMMARY: Final = "\nSummary of time in seconds spent"
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
 _TERM = re.compile(r"TERM_([A-Z_]+)")
 _LONGEST_NAME = 4094        # bytes
@@ -297,7 +299,7 @@ def _gpus(each: int, processes: int, slots: int, by_host: bool) -> Directive:
 
 
 def _records(exit_code: int, out: str) -> list[dict[str, str]]:
-    """The records of an answer in JSON. What was cut off, or is no JSON, is left out."""
+    """The records of an answer in JSON; one that is no JSON is left out. Raises ValueError where it is cut off."""
     begin = out.find("{")
     if begin < 0:
         if _NO_JOBS.search(out):
@@ -309,8 +311,8 @@ def _records(exit_code: int, out: str) -> list[dict[str, str]]:
         records = answer["RECORDS"]
     except (ValueError, KeyError, TypeError):
         records = [record for text in _RECORD.findall(out) if (record := _record(text))]
-        if not records:
-            raise ValueError(f"bjobs gave no records: {out[:200]!r}") from None
+        if not records or not _RECORDS_END.search(out):
+            raise ValueError(f"bjobs gave no records, or not all: {out[:200]!r}") from None
     return [{name: str(value) for name, value in record.items()} for record in records
             if isinstance(record, dict) and "ERROR" not in record]
 
@@ -348,11 +350,16 @@ def _exit(term: str | None, code: int | None, ran: bool, reason_text: str, metad
 
 
 def parse_bhist(exit_code: int, out: str, whose: Whose | None = None) -> dict[str, JobStatus]:
-    """Statuses from ``bhist -l``; none for a job that is not known. Its lines are broken anywhere."""
+    """Statuses from ``bhist -l``; none for a job that is not known. Its lines are broken anywhere.
+
+    Raises ValueError where the last history is cut off: a sum of times is behind it, as seen in all that is published.
+    """
     if re.search(r"no matching job found", out, re.IGNORECASE) and "Job <" not in out:
         return {}
     check_status_exit_code("bhist", 0 if "Job <" in out else exit_code, out)
     blocks = _BLOCK.split(out)
+    if _SUMMARY not in blocks[-1]:
+        raise ValueError(f"the answer of bhist is cut off behind {out[-80:]!r}")
     histories = {}
     whose = Whose() if whose is None else whose
     for number_, index, text in zip(blocks[1::3], blocks[2::3], blocks[3::3], strict=True):

@@ -151,7 +151,7 @@ class NQSVJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """The number at the beginning of each line."""
-        return [match[1] for line in out.splitlines() if (match := _ROW.fullmatch(line.strip()))]
+        return [match[1] for line in whole_lines(out) if (match := _ROW.fullmatch(line.strip()))]
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:

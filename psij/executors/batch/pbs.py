@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from psij.executors.batch._identity import Whose
 from psij.executors.batch._options import share
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
+from psij.executors.batch.lrm import whole_lines
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -112,4 +113,4 @@ class PBSJobExecutor(GenericPBSJobExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
-        return [line for line in out.split() if self._ANSWERS.is_id(line)]
+        return [line for line in whole_lines(out) if self._ANSWERS.is_id(line)]

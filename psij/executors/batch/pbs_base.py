@@ -331,15 +331,14 @@ def jobs(out: str) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _blocks(out: str) -> Iterator[tuple[str, str]]:
-    """Ids and texts of the jobs in the plain form; the last is left out when it was cut off, without the end that the
-    others have.
+    """Ids and texts of the jobs in the plain form. Raises ValueError where the last is cut off, without the empty line
+    that is behind each.
 
     Of two jobs with one id neither counts: a variable of a job can hold anything, and looks like a job then.
     """
     blocks = [block.partition("\n") for block in _BLOCK.split(out)[1:]]
-    end = "\n\n" if len(blocks) > 1 and blocks[0][2].endswith("\n\n") else "\n"
-    if blocks and not out.endswith(end) and "\nqstat: " not in blocks[-1][2]:
-        blocks.pop()
+    if blocks and not out.endswith("\n\n") and "\nqstat: " not in blocks[-1][2]:
+        raise ValueError(f"the answer of qstat is cut off in job {blocks[-1][0].strip()[:80]}")
     ids = [native_id.strip() for native_id, _, _ in blocks]
     again = {repeated_id for repeated_id in ids if ids.count(repeated_id) > 1} if len(set(ids)) < len(ids) else ()
     return ((native_id, block[2]) for native_id, block in zip(ids, blocks, strict=True) if native_id not in again)

@@ -42,7 +42,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting, whole_lines
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -162,7 +162,7 @@ class SGEJobExecutor(LrmExecutor):
         return [["qstat", "-j", "*"]]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
-        if not out.endswith("\n"):      # a job that it does not show any more may be there: an empty cluster fails
+        if not out:     # a job that it does not show any more may be there: an empty cluster fails
             raise ValueError("the answer of qstat is cut off")
         return by_tag(((tag, native_id) for native_id, tags in self._parse_tags(out).items() for tag in tags), int)
 
@@ -372,7 +372,7 @@ class SGEJobExecutor(LrmExecutor):
     def _parse_tags(self, out: str) -> dict[str, frozenset[str]]:
         tags_by_id: dict[str, frozenset[str]] = {}
         current = ""
-        for line in out.splitlines():
+        for line in whole_lines(out):
             name, _, value = line.partition(":")
             if name == "job_number":
                 current = value.strip()

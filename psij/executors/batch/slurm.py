@@ -428,7 +428,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     def parse_list_output(self, out: str) -> list[str]:
         """One id a line."""
-        return [line for line in out.split() if ANSWERS.is_id(line)]
+        return [line for line in whole_lines(out) if ANSWERS.is_id(line)]
 
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
