@@ -41,11 +41,11 @@ def warm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def texts(xpath: str, source: bytes = NEW, **more: str) -> list[str]:
-    return [r.text() for r in query(xpath, source, variables=more, limits=SHORT)]
+    return [r.text() for r in query(xpath, source, variables=more, limits=LIMITS)]
 
 
 def one(xpath: str, source: bytes = NEW) -> Result:
-    (found,) = query(xpath, source, limits=SHORT, path="a.xml")
+    (found,) = query(xpath, source, limits=LIMITS, path="a.xml")
     return found
 
 
@@ -121,7 +121,7 @@ def test_sources() -> None:
 @pytest.mark.parametrize("source", [NEW, OLD, MIXED])
 @pytest.mark.parametrize("xpath", ["//Job/User", "/JobGroup/Job/UserId", "User", "User | //Nothing", "./User/data()"])
 def test_stream(xpath: str, source: bytes) -> None:
-    assert [r.text() for r in query_stream(xpath, source, limits=SHORT)] == ["ann", "bob"]
+    assert [r.text() for r in query_stream(xpath, source, limits=LIMITS)] == ["ann", "bob"]
 
 
 def test_stream_places_and_values() -> None:
@@ -263,7 +263,7 @@ AMOUNTS = b"""<JobGroup xmlns:o="urn:other"><Job><Id>a</Id><WallTime>01:00:00</W
     ("sss:seconds(//Id[. = 'a'])", ["NaN"]),
 ])
 def test_amounts(version: Version, xpath: str, expected: list[str]) -> None:
-    assert [r.text() for r in query(xpath, AMOUNTS, version=version, limits=SHORT)] == expected
+    assert [r.text() for r in query(xpath, AMOUNTS, version=version, limits=LIMITS)] == expected
 
 
 def test_amounts_of_several_nodes() -> None:
@@ -301,7 +301,7 @@ def test_a_hostile_range_of_nodes_ends_in_time() -> None:
     document = f'<Job><Node aggregation="Range">{wide}</Node></Job>'.encode()
     start = time.monotonic()
     with suppress(QueryError):      # given up: that is an answer too
-        list(query("sss:nodes(//Node)", document, limits=SHORT))
+        list(query("sss:nodes(//Node)", document, limits=LIMITS))
     assert time.monotonic() - start < 60
     long = b'<Job><Node aggregation="Range">n[1-99999999999]</Node></Job>'
     assert texts("sss:nodes(//Node)", long) == ["99999999999"]
