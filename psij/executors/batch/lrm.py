@@ -92,12 +92,15 @@ def whole_lines(out: str) -> list[str]:
 
 
 def _pieces(out: str, start: int) -> Iterator[list[str]]:
-    """The lines of an answer from a place on, some at a time: of a list of a million jobs few are wanted. Raises
-    ValueError as ``whole_lines``."""
+    """The whole lines of a list of jobs from a place on, some at a time: of a million jobs few are wanted. One that was
+    cut off is left out: each line tells of one job, and of a job that is not there others are asked."""
     while start < len(out):
-        end = out.find("\n", start + _PIECE) + 1 or len(out)
-        yield whole_lines(out[start:end])
-        start = end
+        end = out.find("\n", start + _PIECE)
+        end = out.rfind("\n", start) if end < 0 else end
+        if end < 0:
+            return
+        yield out[start:end].split("\n")
+        start = end + 1
 
 
 class LrmExecutor(BatchSchedulerExecutor):
