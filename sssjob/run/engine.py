@@ -257,7 +257,8 @@ class Engine:
         waits = [self.pace]
         if self.deadline is not None:
             waits.append(self.deadline - time.monotonic())
-        waits += [part.next_due() for part in (self.starting, self.submitting, self.promised, self.room, self.on_end)]
+        waits += [part.next_due() for part in (
+            self.starting, self.submitting, self.ending, self.promised, self.room, self.on_end)]
         if self.shared:
             waits.append(self.looked + _TICK_S - time.monotonic())
         try:

@@ -218,6 +218,18 @@ def test_what_a_manager_says_in_lines_is_told_in_one(desk: Desk) -> None:
     desk.lab.heal("squeue")
 
 
+def test_an_end_is_asked_for_until_the_manager_answers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was given up, and a job that had been cancelled before, by a client that died, was lost without accounting."""
+    monkeypatch.setattr("sssjob.run.ending._PAUSE_S", 0.05)
+    running(desk)
+    assert desk.lab is not None
+    desk.lab.fault("squeue", times=2, exit=1, stderr="squeue: try later\n")
+    client = desk.client()
+    client.cancel(["a"], 20)
+    assert [(row.id, row.outcome) for row in client.journal.rows()] == [("a", "canceled")]
+    assert len([f for f in client.findings if "could not be cancelled" in f.message]) == 1
+
+
 # --- what follows what
 
 def _running(*statuses: JobStatus) -> Running:

@@ -50,6 +50,12 @@ def test_a_record_of_grid_engine_that_is_cut_off_is_none(tmp_path: Path) -> None
     assert carry_out(make_plan(10002494), tmp_path / "world") == []
 
 
+def test_an_end_that_nobody_took_is_asked_for_again(tmp_path: Path) -> None:
+    """The manager's answer was cut when the second client asked whose the job was; the first had cancelled it, and
+    died."""
+    assert carry_out(make_plan(10202621), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
     """An end that it learns last is written down when it leaves; who comes next would stage the same files too. So is
