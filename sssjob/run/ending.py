@@ -43,36 +43,38 @@ class Ending:
         jobs_wanted, self._wanted = self._wanted, {}
         for key in jobs_wanted:
             self._again.pop(key, None)
-        self.end([job for job in jobs_wanted.values() if not job.ended])
-
-    def next_due(self) -> float:
-        """Seconds until an end is to be asked for again."""
-        return self._due - time.monotonic() if self._again else float("inf")
-
-    def end(self, jobs: Iterable[Running]) -> bool:
-        """Ask for the end of what runs for jobs; whether that could be done for all of them."""
-        backends: dict[int, tuple[psij.JobExecutor, dict[psij.Job, Running]]] = {}
-        for job in jobs:
-            backend = job.of.executor()
-            for psij_job in job.parts:
-                if psij_job is not None:
-                    backends.setdefault(id(backend), (backend, {}))[1][psij_job] = job
-        done, again = True, dict[int, Running]()
-        for backend, made_of in backends.values():
-            for psij_job, error in _cancel(backend, list(made_of)).items():
-                done, job = False, made_of[psij_job]
-                if error.transient:
-                    again[id(job)] = job
-                if id(job) not in self._told:
-                    self._told.add(id(job))
-                    self._tell(job, error)
+        failures = self._ask([job for job in jobs_wanted.values() if not job.ended])
+        again = {id(job): job for job, error in failures if error.transient}
         if again:
             self._again |= again
             self._pause_s = min(max(_PAUSE_S, 2 * self._pause_s), _LONGEST_S)
             self._due = time.monotonic() + self._pause_s
         elif not self._again:
             self._pause_s = 0.0
-        return done
+
+    def next_due(self) -> float:
+        """Seconds until an end is to be asked for again."""
+        return self._due - time.monotonic() if self._again else float("inf")
+
+    def end(self, jobs: Iterable[Running]) -> bool:
+        """Ask for the end of what runs for jobs, once; whether that could be done for all of them."""
+        return not self._ask(jobs)
+
+    def _ask(self, jobs: Iterable[Running]) -> list[tuple[Running, psij.SubmitException]]:
+        """Ask for the end of what runs for jobs. Gives those for which that could not be done, and why."""
+        backends: dict[int, tuple[psij.JobExecutor, dict[psij.Job, Running]]] = {}
+        for job in jobs:
+            backend = job.of.executor()
+            for psij_job in job.parts:
+                if psij_job is not None:
+                    backends.setdefault(id(backend), (backend, {}))[1][psij_job] = job
+        failures = [(made_of[psij_job], error) for backend, made_of in backends.values()
+                    for psij_job, error in _cancel(backend, list(made_of)).items()]
+        for job, error in failures:
+            if id(job) not in self._told:
+                self._told.add(id(job))
+                self._tell(job, error)
+        return failures
 
     def _tell(self, job: Running, error: psij.SubmitException) -> None:
         label = job.plan.label
