@@ -67,11 +67,8 @@ def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, 
             asking.dropped(entry, f"{asking.dialect.title} has no {error.args[0]} in file names")
             return None, how
     text = _for_each(asking, entry, text)
-    if "{index" in text and not asking.says("Array") and asking.source != asking.dialect.name:
+    if not asking.says("Array") and asking.source != asking.dialect.name:
         text = _without_array(asking, entry, text)
-    if "{array_jobid}" in text and not asking.says("Array") and asking.source != asking.dialect.name:
-        asking.note(APPROXIMATED, entry, "the job is no array; the id is its own", "info")
-        text = text.replace("{array_jobid}", "{jobid}")
     tokens = dict(asking.dialect.tokens)
     name = asking.job.value("Name")
     if "{name}" not in tokens and "{name}" in text and (called := str(name or "") or _script_name(asking)):
@@ -195,14 +192,17 @@ _INDEX: Final = re.compile(r"\{index(?::(\d+))?\}")
 
 
 def _without_array(asking: Asking, entry: Entry, text: str) -> str:
-    """A file name of a job that no call can make an array, with what the source fills in for an index there; another
-    manager may fill in a number of its own or nothing (4294967294 of Slurm)."""
+    """A file name of a job that is no array, with what the source fills in for an index there, and its own id for that
+    of an array; another manager may fill in a number of its own or nothing (4294967294 of Slurm)."""
     source = facts_of(asking.source_dialect)
     index = "" if source is None else source.no_index
-    if not index or _INDEX.search(text) is None:
-        return text
-    asking.note(APPROXIMATED, entry, f"the job is no array; its index is {index}", "info")
-    return _INDEX.sub(lambda hit: index.zfill(int(hit[1] or 0)) if index.isdecimal() else index, text)
+    if index and _INDEX.search(text) is not None:
+        asking.note(APPROXIMATED, entry, f"the job is no array; its index is {index}", "info")
+        text = _INDEX.sub(lambda hit: index.zfill(int(hit[1] or 0)) if index.isdecimal() else index, text)
+    if "{array_jobid}" in text:
+        asking.note(APPROXIMATED, entry, "the job is no array; the id is its own", "info")
+        text = text.replace("{array_jobid}", "{jobid}")
+    return text
 
 
 #: Pieces without which the files of several jobs or elements would be one.
