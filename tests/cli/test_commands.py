@@ -39,9 +39,9 @@ def test_version(sssjob: Command) -> None:
 
 def test_version_imports_nothing_heavy() -> None:
     code = "import sys; from sssjob.cli import main; main(['--version']); print([m for m in HEAVY if m in sys.modules])"
-    made = subprocess.run([sys.executable, "-c", f"HEAVY = ['click', 'lxml', 'rich', 'pydantic', 'json']; {code}"],
-                          capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", f"HEAVY = ['click', 'lxml', 'rich', 'pydantic', 'json']; {code}"],
+                             capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 def test_version_is_quick() -> None:
@@ -554,8 +554,8 @@ def test_findings_in_the_twin_have_lines(sssjob: Command, place: Path) -> None:
 ])
 def test_what_is_for_xml_alone(sssjob: Command, place: Path, twin: Path, words: list[str], code: int, said: str
                                ) -> None:
-    made = sssjob(*words, "group.json")
-    assert (made.code, made.out, said in made.err) == (code, "", True)
+    answer = sssjob(*words, "group.json")
+    assert (answer.code, answer.out, said in answer.err) == (code, "", True)
 
 
 def test_run(sssjob: Command, place: Path) -> None:
@@ -633,8 +633,8 @@ def test_completion(sssjob: Command, shell: str) -> None:
 
 def test_completion_answers() -> None:
     environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob che", "COMP_CWORD": "1"}
-    made = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
-    assert (made.returncode, made.stdout) == (0, "plain,check\n")
+    process = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, "plain,check\n")
 
 
 @pytest.mark.parametrize(("body", "stays"), [("translate", 0), ("shim", 1)])

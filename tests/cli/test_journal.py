@@ -721,9 +721,9 @@ def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -
     site.lab.fault("sbatch", after=True, exit=1, stderr="sbatch: error: Socket timed out on send/recv operation")
     with open_journal(site.journal) as journal:
         client = Client(journal, config=config)
-        made = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
-        assert made is not None and ended_badly([made], False) == 7
-        assert (made.jobs[0].word, made.jobs[0].row.outcome) == ("running", None)
+        submission = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
+        assert submission is not None and ended_badly([submission], False) == 7
+        assert (submission.jobs[0].word, submission.jobs[0].row.outcome) == ("running", None)
         _, done = client.wait(["a"], 3)
         assert not done
         for command in ("squeue", "sacct"):

@@ -98,9 +98,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Iterator[FluxExecExecutor]:
-    made = FluxExecExecutor(config=FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
-    yield made
-    made.close()
+    executor = FluxExecExecutor(config=FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
+    yield executor
+    executor.close()
 
 
 @pytest.fixture(params=["inside", "socket"])
@@ -576,8 +576,8 @@ def test_what_is_charged_is_what_was_held() -> None:
     assert document.delivered is not None
     held = [(p.text, p.get("duration"), p.get("dynamic")) for p in document.delivered.all("Processors")]
     assert held == [("4", "20", "true"), ("4", "10", "true")]
-    made = charge(document, read_rates(RATES))
-    assert isinstance(made, Charge) and made.amount == 4 * 20 + 4 * 10
+    price = charge(document, read_rates(RATES))
+    assert isinstance(price, Charge) and price.amount == 4 * 20 + 4 * 10
 
 
 def test_a_broken_loop_ends_its_jobs(inside: FluxExecExecutor, caplog: pytest.LogCaptureFixture) -> None:

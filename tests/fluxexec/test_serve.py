@@ -40,8 +40,8 @@ def service(*options: str) -> list[str]:
 
 def stdio(data: bytes, *options: str) -> Answer:
     """(exit status, messages, standard error)."""
-    made = subprocess.run(service(*options), input=data, capture_output=True, timeout=60)
-    return made.returncode, [json.loads(line) for line in made.stdout.splitlines()], made.stderr.decode()
+    process = subprocess.run(service(*options), input=data, capture_output=True, timeout=60)
+    return process.returncode, [json.loads(line) for line in process.stdout.splitlines()], process.stderr.decode()
 
 
 def types(messages: list[Any]) -> list[str]:

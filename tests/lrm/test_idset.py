@@ -19,8 +19,8 @@ IDS = st.sets(st.integers(0, 40))
 @pytest.mark.parametrize("vector", vectors("idset-decode"), ids=lambda v: repr(v["input"]))
 def test_recorded(vector: dict[str, Any]) -> None:
     if vector["valid"]:
-        found = Idset.parse(vector["input"])
-        assert (list(found), found.count, str(found)) == (vector["ids"], vector["count"], vector["str"])
+        ids = Idset.parse(vector["input"])
+        assert (list(ids), ids.count, str(ids)) == (vector["ids"], vector["count"], vector["str"])
     else:
         with pytest.raises(LexicalError):
             Idset.parse(vector["input"])

@@ -64,12 +64,12 @@ def test_every_option_is_documented() -> None:
 @pytest.mark.parametrize("arguments", [["--json"], ["show", "--json"]])
 def test_json_has_every_key(given: Site, mjf: Command, arguments: list[str]) -> None:
     code, out, err = mjf(*arguments)
-    made = json.loads(out)
+    answer = json.loads(out)
     assert (code, err) == (0, "")
-    assert [len(made[a]) for a in VARIABLES] == [8, 17, 9]
-    assert all({"state", "value"} <= r.keys() for a in VARIABLES for r in made[a].values())
-    assert made["job"]["allocated_cpu"]["from"] == "allocated_CPU"
-    assert made["derived"]["remaining_by"] == "wall_limit_secs"
+    assert [len(answer[a]) for a in VARIABLES] == [8, 17, 9]
+    assert all({"state", "value"} <= r.keys() for a in VARIABLES for r in answer[a].values())
+    assert answer["job"]["allocated_cpu"]["from"] == "allocated_CPU"
+    assert answer["derived"]["remaining_by"] == "wall_limit_secs"
 
 
 def test_show(given: Site, mjf: Command) -> None:
@@ -94,9 +94,9 @@ def test_what_a_pilot_says_and_what_follows(site: Site, request: pytest.FixtureR
     number = r"-?\d+"
     assert re.fullmatch(f"pilot: expected to end in {number} s, at the latest in {number} s, draining wastes {number} "
                         f"cpu s, killing wastes {number} cpu s", lines[-1])
-    made = json.loads(mjf("show", "--json")[1])
-    late = made["now"] - NOW
-    assert {name: value for name, value in made["derived"].items() if "pilot" in name or "waste" in name} == {
+    answer = json.loads(mjf("show", "--json")[1])
+    late = answer["now"] - NOW
+    assert {name: value for name, value in answer["derived"].items() if "pilot" in name or "waste" in name} == {
         "pilot_remaining_expected_s": -late, "pilot_remaining_max_s": -late,
         "draining_waste_cpu_s": pytest.approx(20 - late), "kill_waste_cpu_s": pytest.approx(10 + 3 * late)}
 
@@ -166,8 +166,8 @@ def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, 
     (tmp_path / "bad.xml").write_text("<Job><Colour>red</Colour></Job>")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis").write_text("all of it")
-    made = mjf(*arguments)
-    assert (made[0], said in made[2], "Traceback" in made[2]) == (code, True, False)
+    answer = mjf(*arguments)
+    assert (answer[0], said in answer[2], "Traceback" in answer[2]) == (code, True, False)
     assert (tmp_path / "full" / "thesis").exists()
 
 

@@ -174,10 +174,10 @@ def test_who_observes_a_pilot_is_told_of_every_look(tmp_path: Path, caplog: pyte
 
 
 def run_lines(text: str, tmp_path: Path, **environment: str) -> str:
-    made = subprocess.run(["/bin/bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True,
-                          env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **environment})
-    assert made.stderr == ""
-    return made.stdout
+    process = subprocess.run(["/bin/bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True,
+                             env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **environment})
+    assert process.stderr == ""
+    return process.stdout
 
 
 TOLD = Told("_x=7", {"native_id": ("$ID", 1), "processors": ("${CPUS:-}", 1), "wall_seconds": ("$_x", 1),
@@ -318,8 +318,8 @@ def test_every_amount_has_a_key() -> None:
 
     assert set(_TOLD.values()) <= set(KEYS)
     for name in ("slurm", "sge", "pbs", "pbs_classic", "lsf", "htcondor", "cobalt", "flux", "nqsv"):
-        made = JobExecutor.get_instance(name)
-        assert set(made._told(JobSpec("x")).words) <= set(_TOLD)        # type: ignore[attr-defined]
+        executor = JobExecutor.get_instance(name)
+        assert set(executor._told(JobSpec("x")).words) <= set(_TOLD)        # type: ignore[attr-defined]
 
 
 # Documents
@@ -407,8 +407,8 @@ def test_the_benchmark_feeds_the_charge(tmp_path: Path) -> None:
     delivered = document.delivered
     assert isinstance(delivered, Delivered)
     assert [p.text for p in delivered.all("Extension")] == ["50"]
-    made = charge(document, read_rates(RATES))
-    assert isinstance(made, Charge) and made.amount == 150          # 2 x 30 s x (50 / 2) / 10
+    price = charge(document, read_rates(RATES))
+    assert isinstance(price, Charge) and price.amount == 150          # 2 x 30 s x (50 / 2) / 10
     document.delivered.items = [i for i in delivered.items if i.tag != "Extension"]
     assert "no-benchmark" in str(charge(document, read_rates(RATES)))
 

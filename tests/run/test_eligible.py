@@ -73,10 +73,10 @@ def test_it_is_submitted_at_once(desk: Desk) -> None:
     def job(name: str, at: int, *more: str) -> str:
         return shell(f"echo {name}; sleep 60", f"<EligibleTime>{at}</EligibleTime>", *more, name=name)
 
-    made = desk.submit(group(job("later", later), job("past", 1), job("after", later, after("later")), job(
+    submission = desk.submit(group(job("later", later), job("past", 1), job("after", later, after("later")), job(
         "own", later, "<Extension type='slurm' name='begin'>now+1hour</Extension>"), job("never", 10 ** 20)))
     assert begins(desk) == {"later": f"uts{later}", "past": None, "after": f"uts{later}"}
-    assert {job.plan.label: job.word for job in made.jobs if job.plan.label != "past"} == {
+    assert {job.plan.label: job.word for job in submission.jobs if job.plan.label != "past"} == {
         "later": "running", "after": "running", "own": "waiting", "never": "waiting"}
     assert "slurm.dependency" in desk.told("after") and "slurm.begin" not in desk.told("after")
     assert desk.client().cancel(["g"])[1]

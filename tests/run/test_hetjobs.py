@@ -103,9 +103,9 @@ def test_what_a_part_cannot_have(members: dict[str, Any], said: str, tmp_path: P
 
 
 def test_managers_without_such_jobs(tmp_path: Path) -> None:
-    made = SGEJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    executor = SGEJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     with pytest.raises(InvalidJobException, match="sge has no jobs of several parts here"):
-        made.submit_together([Job(JobSpec("/bin/a")), Job(JobSpec("/bin/b"))])
+        executor.submit_together([Job(JobSpec("/bin/a")), Job(JobSpec("/bin/b"))])
 
 
 @pytest.mark.parametrize(("out", "found"), [
@@ -114,8 +114,8 @@ def test_managers_without_such_jobs(tmp_path: Path) -> None:
     ("9||sbatch --parsable /w/ID.job\n10||sbatch /w/ID.job\n8|x|/w/y.job\n7\nnonsense|sssjob:ID|\n", ["9", "10"]),
 ])
 def test_finding_a_part_by_its_tag(out: str, found: list[str], tmp_path: Path) -> None:
-    made = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     job = Job()
-    assert made._parse_lookup(out.replace("ID", job.id))[job.id] == found
-    assert (made.part_id("12", 1), made.part_id("12+0", 2)) == ("12+1", "12+2")
-    assert made.get_cancel_command("12+1") == ["scancel", "12"]
+    assert executor._parse_lookup(out.replace("ID", job.id))[job.id] == found
+    assert (executor.part_id("12", 1), executor.part_id("12+0", 2)) == ("12+1", "12+2")
+    assert executor.get_cancel_command("12+1") == ["scancel", "12"]

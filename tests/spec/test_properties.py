@@ -47,8 +47,8 @@ def spec_of(body: str, where: Path) -> tuple[Any, Findings]:
 
 
 def custom(body: str, where: Path) -> dict[str, object]:
-    made, _ = spec_of(body, where)
-    return dict(made.attributes.custom_attributes or {})
+    spec, _ = spec_of(body, where)
+    return dict(spec.attributes.custom_attributes or {})
 
 
 # --- Table 2 ------------------------------------------------------------------------------------------------------
@@ -195,9 +195,9 @@ def test_environment() -> None:
             "</Environment>")
     for word, wanted in (("true", True), ("false", False)):
         view = effective(of_job(body.format(word)))
-        found = view.environment()
-        assert found is not None and (view.export, found.export) == (wanted, wanted)
-        assert found.variables() == {"PATH": "/usr/bin:~/bin:$X", "E": ""}
+        environment = view.environment()
+        assert environment is not None and (view.export, environment.export) == (wanted, wanted)
+        assert environment.variables() == {"PATH": "/usr/bin:~/bin:$X", "E": ""}
     assert "SSS208" in refused(job("<Environment><Variable>x</Variable></Environment>"))
 
 

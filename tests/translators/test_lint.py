@@ -29,8 +29,8 @@ no_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="SSSJOB_SAMPLES nam
 
 def told(name: str, text: str, policy: Policy | None = None) -> list[tuple[str, str, int, int]]:
     """(rule, severity, line, column) of each finding."""
-    found = lint(name, text.encode("utf-8", "surrogateescape"), "x", policy)
-    return [(f.rule, f.severity, f.line, f.column) for f in found]
+    findings = lint(name, text.encode("utf-8", "surrogateescape"), "x", policy)
+    return [(f.rule, f.severity, f.line, f.column) for f in findings]
 
 
 S, P, B = "#!/bin/sh\n#SBATCH ", "#!/bin/sh\n#PBS ", "#!/bin/sh\n"
@@ -186,9 +186,9 @@ def test_public_scripts() -> None:
     warned = 0
     paths = [p for name in ("slurm", "pbspro", "torque") for p in sorted((SAMPLES / name).glob("*.sh"))]
     for path in paths:
-        found = told(path.parent.name, path.read_bytes().decode("utf-8", "surrogateescape"))
-        assert {r for r, severity, *_ in found if severity == "error"} <= {"SSS505", "SSS534"}
-        warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in found)
+        findings = told(path.parent.name, path.read_bytes().decode("utf-8", "surrogateescape"))
+        assert {r for r, severity, *_ in findings if severity == "error"} <= {"SSS505", "SSS534"}
+        warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in findings)
     assert 0 < warned < len(paths) // 2
 
 

@@ -14,8 +14,8 @@ TWO = "#!/bin/sh\n#SBATCH -t 1:30\n#SBATCH --tasks 8\n"
 
 def told(text: str, select: str = "", ignore: str = "", dialect: str = "slurm") -> list[str]:
     """``line rule severity`` of each finding."""
-    found = lint(dialect, text.encode(), choice=Choice.of([select], [ignore]))
-    return [f"{f.line} {f.rule} {f.severity}" for f in found]
+    findings = lint(dialect, text.encode(), choice=Choice.of([select], [ignore]))
+    return [f"{f.line} {f.rule} {f.severity}" for f in findings]
 
 
 @pytest.mark.parametrize(("select", "ignore", "rules"), [

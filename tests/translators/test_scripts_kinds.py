@@ -161,9 +161,9 @@ def test_commands_that_read_a_file_of_the_old_name(lines: str, named: str) -> No
     ("pbspro", "cd $TMPDIR\n"), ("htcondor", "cd ${_CONDOR_SCRATCH_DIR}\n"),
     ("flux", 'export SLURM_TMPDIR="$(mktemp -d)"\ntrap \'rm -rf "$SLURM_TMPDIR"\' 0\n')])
 def test_a_folder_that_only_some_sites_make(target: str, written: str) -> None:
-    text, told = convert("slurm", target, f"{FIRST}cd $SLURM_TMPDIR\n", "translate")
+    text, findings = convert("slurm", target, f"{FIRST}cd $SLURM_TMPDIR\n", "translate")
     assert written in text or target == "htcondor"          # whose script stands beside
-    assert [line for line in told if "SLURM_TMPDIR" in line and "some sites of Slurm set it, and no other" in line]
+    assert [line for line in findings if "SLURM_TMPDIR" in line and "some sites of Slurm set it, and no other" in line]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -205,10 +205,10 @@ def test_one_that_is_not_reached_does_not(text: str) -> None:
 
 
 def test_the_binding_of_aprun_in_its_long_form() -> None:
-    text, told = convert("cobalt", "slurm", f"{FIRST}#COBALT -n 4\n#COBALT -t 10\naprun -n 8 -N 2 --cc depth ./a\n",
-                         "translate")
+    text, findings = convert("cobalt", "slurm", f"{FIRST}#COBALT -n 4\n#COBALT -t 10\naprun -n 8 -N 2 --cc depth ./a\n",
+                             "translate")
     assert text.endswith("\nsrun -n 8 --ntasks-per-node=2 ./a\n")
-    assert told == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
+    assert findings == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
 
 
 KEPT = "SSS511 qsub is a command of {}; the line is kept: --body translate writes {}"
@@ -225,8 +225,8 @@ def test_two_commands_of_one_name(source: str, target: str, call: str, written: 
     """What one takes the other refuses or takes for something else; it is no reason to say nothing that both are called
     qsub."""
     for body in ("keep", "shim", "translate"):
-        text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
-        of_call = [line for line in told if line.startswith("SSS51")]
+        text, findings = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
+        of_call = [line for line in findings if line.startswith("SSS51")]
         assert text.endswith(f"{written if body == 'translate' else call}\n")
         assert of_call == ([KEPT.format(title, written)] if body == "keep" and title else [])
         assert (f"    command {written}\n" in text) == (body == "shim" and bool(title))
@@ -242,10 +242,10 @@ def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:
 
 
 def test_a_step_without_devices_is_any_step() -> None:
-    text, told = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
-                         "translate")
+    text, findings = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
+                             "translate")
     assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
-    assert [line for line in told if "SSS511" in line] == [
+    assert [line for line in findings if "SSS511" in line] == [
         "SSS511 srun is a command of Slurm; the line is kept: flux run cannot say the GPUs of a node"]
 
 
@@ -258,9 +258,9 @@ def test_a_step_without_devices_is_any_step() -> None:
                                                           ("slurm", "sge", True), ("pbspro", "lsf", True)])
 def test_words_of_the_call_are_told_where_the_other_command_passes_none_on(source: str, target: str, passes: bool,
                                                                             body: str, name: str) -> None:
-    _, told = convert(source, target, f"{FIRST}{body}\n")
+    _, findings = convert(source, target, f"{FIRST}{body}\n")
     titles = {"lsf": "LSF", "pbspro": "PBS Pro"}
-    assert [line for line in told if "passes none on" in line] == ([] if passes or not name else [
+    assert [line for line in findings if "passes none on" in line] == ([] if passes or not name else [
         f"SSS510 the script reads {name}, a word of the call that submits it; {titles[target]} passes none on"])
 
 
@@ -289,19 +289,19 @@ def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: li
     ("pbspro", "slurm", "#PBS -q 'gpu@{{x}}'\n", '#SBATCH --partition="gpu@{{x}}"\n', None)])
 def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, directive: str, written: str,
                                                       messages: list[str] | None) -> None:
-    text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
+    text, findings = convert(source, target, f"{FIRST}{directive}cd /x\n")
     assert text == f"{written}cd /x\n"
-    assert messages is None or told == messages
+    assert messages is None or findings == messages
 
 
 def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) -> None:
     """PBS Pro lists the ranks of a chunk, Grid Engine the processors that they have."""
-    text, told = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
+    text, findings = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
     (tmp_path / "hosts").write_text("a 8 all.q UNDEFINED\nb 8 all.q UNDEFINED\n")
     done = subprocess.run(["sh", "-eu"], input=text, text=True, capture_output=True, check=True, env={
         "PATH": "/usr/bin:/bin", "JOB_ID": "1", "PE_HOSTFILE": str(tmp_path / "hosts"), "TMPDIR": str(tmp_path)})
     assert done.stdout.split() == ["8"]
-    assert [line for line in told if "PBS_NODEFILE" in line] == [
+    assert [line for line in findings if "PBS_NODEFILE" in line] == [
         "SSS512 the shim gives PBS_NODEFILE of PBS Pro as a file that it makes, which is only close: it has one of 2 "
         "slots, for a task has 2 processors"]
 
@@ -309,10 +309,10 @@ def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) 
 def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
     text = f"{FIRST}#PBS -l select=1:ncpus=6:mpiprocs=2\nmpirun -hostfile $PBS_NODEFILE ./a\n"
     for body in ("shim", "translate"):
-        written, told = convert("pbspro", "torque", text, body)
+        written, findings = convert("pbspro", "torque", text, body)
         assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
         assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
-                "and a task has 3 processors") in told
+                "and a task has 3 processors") in findings
 
 
 def test_names_of_jobs_take_their_ids_from_the_map() -> None:
@@ -399,9 +399,9 @@ def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: 
     ("sge", "lsf", "#$ -wd $HOME/x", '#BSUB -cwd "$HOME/x"\n'), ("slurm", "sge", "#SBATCH -D ~/x", "#$ -wd ~/x\n"),
 ])
 def test_a_directory_is_looked_for_where_the_source_does(source: str, target: str, said: str, written: str) -> None:
-    text, told = convert(source, target, f"{FIRST}{said}\n./a\n")
+    text, findings = convert(source, target, f"{FIRST}{said}\n./a\n")
     assert text == f"{written}./a\n"
-    assert [line for line in told if "SSS501" in line] == []
+    assert [line for line in findings if "SSS501" in line] == []
 
 
 @pytest.mark.parametrize(("target", "body"), [
@@ -411,9 +411,9 @@ def test_a_directory_is_looked_for_where_the_source_does(source: str, target: st
 def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: str) -> None:
     """LSF spreads 24 slots over three hosts; one host of eight tasks was taken, each with three processors."""
     text = f'{FIRST}#BSUB -n 24\n#BSUB -R "span[ptile=8]"\n#BSUB -cwd /x\nmpirun -np $LSB_DJOB_NUMPROC ./a\n'
-    written, told = convert("lsf", target, text, "translate")
+    written, findings = convert("lsf", target, text, "translate")
     assert written.endswith(body)
-    assert [line for line in told if "processors" in line] == []
+    assert [line for line in findings if "processors" in line] == []
 
 
 

@@ -66,9 +66,9 @@ def write(document: Document, name: str = "xrsl") -> tuple[str, list[tuple[str, 
 def test_what_is_read_is_written_and_is_the_same_in_adl() -> None:
     document, findings = read(JOB.read_text())
     assert [(f.rule, f.subject, f.line) for f in findings] == [("SSS301", "cache", 10), ("SSS502", "|", 11)]
-    text, told = write(document)
+    text, reported = write(document)
     again, second = read(text)
-    assert text == WRITTEN and told == [("approximated", "NotificationList", "info")]
+    assert text == WRITTEN and reported == [("approximated", "NotificationList", "info")]
     assert list(second) == [] and write(again)[0] == text and guess(JOB.read_bytes())[0].name == "xrsl"
     description = write(document, "adl")[0]
     assert description == write(again, "adl")[0]

@@ -74,22 +74,22 @@ def test_names_of_the_other_site_become_those_of_this_one() -> None:
     text = b"#!/bin/sh\n#SBATCH -p debug\n#SBATCH -A phys\n#SBATCH -q normal\n#SBATCH -C ib\n"
     site = '[map.Queue]\ndebug = "test"\n[map.Account]\nphys = "p17"\n[map.QualityOfService]\nnormal = ""\n' \
            '[map.Feature]\nib = "infiniband"\n'
-    made, _ = converted(text, "slurm", "slurm", site)
-    assert made == ("#!/bin/sh\n#SBATCH --partition=test\n#SBATCH --account=p17\n#SBATCH --constraint=infiniband\n")
+    output, _ = converted(text, "slurm", "slurm", site)
+    assert output == ("#!/bin/sh\n#SBATCH --partition=test\n#SBATCH --account=p17\n#SBATCH --constraint=infiniband\n")
 
 
 @pytest.mark.parametrize(("zone", "stamp"), [("Europe/Berlin", 1767222000), ("America/New_York", 1767243600)])
 def test_times_of_day_are_those_of_the_zone(zone: str, stamp: int) -> None:
     """Without a profile the clock is taken as UTC, which is told; with one the moment is right and nothing is."""
     text = b"#!/bin/sh\n#SBATCH --begin=2026-01-01T00:00:00\n"
-    plain, told = converted(text, "slurm", "sss", None)
+    plain, findings = converted(text, "slurm", "sss", None)
     assert "2026-01-01T00:00:00Z" in plain or "1767225600" in plain
-    assert told == ["--begin 2026-01-01T00:00:00: the clock of the site is taken as UTC"]
+    assert findings == ["--begin 2026-01-01T00:00:00: the clock of the site is taken as UTC"]
     document = get("slurm").read(text, Conversion("slurm", "sss", site=read_site(
         f'name = "a"\ntimezone = "{zone}"')).reading(get("slurm"), "x"))
     assert next(document.jobs())[0].value("EligibleTime") == stamp
-    made, told = converted(text, "slurm", "pbspro", f'timezone = "{zone}"')
-    assert "#PBS -a 202601010000\n" in made and told == []
+    output, findings = converted(text, "slurm", "pbspro", f'timezone = "{zone}"')
+    assert "#PBS -a 202601010000\n" in output and findings == []
 
 
 def test_the_clock_and_its_way_back() -> None:
