@@ -100,7 +100,7 @@ def test_charge(rates: str, job: str, amount: str) -> None:
     assert all(recompute(i.arithmetic) == i.value for i in charge.items)
 
 
-@pytest.mark.parametrize(("rates", "job", "reason", "said"), [
+@pytest.mark.parametrize(("rates", "job", "reason", "expected"), [
     ("VBR Processors 1", "<State>Idle</State>" + P16, "not-started", "Idle"),
     ("VBR Processors 1", "<State>Running</State>" + P16, "not-ended", "Running"),
     ("VBR Processors 1", "<State>Completed</State><Processors>1</Processors>", "not-started", "StartTime"),
@@ -124,9 +124,9 @@ def test_charge(rates: str, job: str, amount: str) -> None:
     ('VBR Processors 1 benchmark = "HS23"\n[benchmark.HS23]\nmachine = { colony = 2 }',
      P16 + "<Machine>other</Machine>", "no-benchmark", "other"),
 ])
-def test_not_chargeable(rates: str, job: str, reason: str, said: str) -> None:
+def test_not_chargeable(rates: str, job: str, reason: str, expected: str) -> None:
     refusals = refused(rates, job)
-    assert (str(refusals.reason), said in refusals.detail) == (reason, True), refusals.detail
+    assert (str(refusals.reason), expected in refusals.detail) == (reason, True), refusals.detail
 
 
 NIGHT = """timezone = "Europe/Berlin"
@@ -214,15 +214,15 @@ def test_quote(rates: str, job: str, amount: str) -> None:
     assert str(quoted(rates, job).amount) == amount
 
 
-@pytest.mark.parametrize(("rates", "job", "reason", "said"), [
+@pytest.mark.parametrize(("rates", "job", "reason", "expected"), [
     ("VBR Processors 1", "<Requested><Processors>4</Processors></Requested>", "no-duration", "Duration is not said"),
     ("VBR Memory 1", "<Requested><Duration>10</Duration></Requested>", "nothing-priced", "Memory"),
     ("VBR Processors 1", '<Requested><Processors op="GT">4</Processors><Processors op="LT">3</Processors>'
      "<Duration>1</Duration></Requested>", "request-contradictory", "contradict"),
 ])
-def test_no_quote(rates: str, job: str, reason: str, said: str) -> None:
+def test_no_quote(rates: str, job: str, reason: str, expected: str) -> None:
     refusals = refused(rates, job, asked=True)
-    assert (str(refusals.reason), said in refusals.detail) == (reason, True), refusals.detail
+    assert (str(refusals.reason), expected in refusals.detail) == (reason, True), refusals.detail
 
 
 QUOTES = """VBR Processors 2

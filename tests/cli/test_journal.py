@@ -793,11 +793,11 @@ def test_clocks_that_are_set(site: Site, shift: float) -> None:
 
 
 @pytest.mark.parametrize("site", ["local"], indirect=True)
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("words", "expected"), [
     (["submit", "job.xml", "--executor", "nope"], "nope"), (["attach", "12"], "whose job is it?"), (["status"], "ID"),
     (["wait", "a", "--timeout", "inf"], "no number of seconds"),
 ])
-def test_usage(site: Site, words: list[str], said: str) -> None:
+def test_usage(site: Site, words: list[str], expected: str) -> None:
     (site.folder / "job.xml").write_text(shell("true"))
     code, out, err = site(*words)
-    assert (code, out, said in err) == (2, "", True)
+    assert (code, out, expected in err) == (2, "", True)

@@ -90,14 +90,14 @@ def test_findings_that_nobody_reads_change_nothing(place: Path, line: str, code:
         assert bash_of(line, unbuffered)[0] == code
 
 
-@pytest.mark.parametrize(("line", "said"), [
+@pytest.mark.parametrize(("line", "expected"), [
     ("sssjob convert -f sss -t sss job.xml >&-", "standard output: Bad file descriptor"),
     ("sssjob run job.xml -q >&-", "standard output: is closed"),
     ("sssjob check - <&-", "-: Bad file descriptor"), ("sssjob convert -f sss -t sss <&-", "-: Bad file descriptor"),
     ("sssjob query --stream //Id - <&-", "-: Bad file descriptor"),
 ])
-def test_closed_streams(place: Path, line: str, said: str) -> None:
-    assert bash(line, SSSJOB) == (3, "", f"sssjob: {said}\n")
+def test_closed_streams(place: Path, line: str, expected: str) -> None:
+    assert bash(line, SSSJOB) == (3, "", f"sssjob: {expected}\n")
     assert not Path("hello.out").exists()
 
 

@@ -81,16 +81,16 @@ def test_language_of_answers(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> N
     assert spoken | {"squeue": b"C", "sbatch": b"de_DE.UTF-8"} == spoken
 
 
-@pytest.mark.parametrize(("content", "mode", "said"), [
+@pytest.mark.parametrize(("content", "mode", "expected"), [
     ("#!/bin/sh\n", 0o644, "Permission denied"), ("\x7fELF of another machine", 0o755, "Exec format error")])
 def test_a_command_that_cannot_run(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str,
-                                   mode: int, said: str) -> None:
+                                   mode: int, expected: str) -> None:
     """E08: the error names the command and the path."""
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "sbatch").write_text(content)
     (tmp_path / "odd" / "sbatch").chmod(mode)
     monkeypatch.setenv("PATH", str(tmp_path / "odd"))
-    with pytest.raises(SubmitException, match=rf"'sbatch'.*{said}.*PATH is '{tmp_path}/odd'") as raised:
+    with pytest.raises(SubmitException, match=rf"'sbatch'.*{expected}.*PATH is '{tmp_path}/odd'") as raised:
         stand.executor.submit(a_job("true"))
     assert not raised.value.transient and stand.files() == []
 

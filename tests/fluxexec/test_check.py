@@ -97,10 +97,10 @@ BAD: list[tuple[str, list[Said], list[tuple[int, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "found"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-def test_rules(messages: list[Said], found: list[tuple[int, str]]) -> None:
+@pytest.mark.parametrize(("messages", "expected"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_rules(messages: list[Said], expected: list[tuple[int, str]]) -> None:
     deep = any(b"[[" in m for m in messages if isinstance(m, bytes))
-    assert violations(*messages, line_bytes=12000 if deep else 4096, jobs=2) == found
+    assert violations(*messages, line_bytes=12000 if deep else 4096, jobs=2) == expected
 
 
 def test_every_rule_has_a_stream() -> None:

@@ -253,7 +253,7 @@ def test_ranks_that_are_given_back_early(executor: FluxExecExecutor, tmp_path: P
 
 # What a jobspec cannot say
 
-@pytest.mark.parametrize(("members", "said"), [
+@pytest.mark.parametrize(("members", "expected"), [
     ({"pre_launch": "/bin/true"}, "pre_launch cannot be said"), ({"post_launch": "/x"}, "post_launch cannot be said"),
     ({"stage_in": [StageIn("/a", "b")]}, "stage_in cannot be said"), ({"cleanup": ["x"]}, "cleanup cannot be said"),
     ({"launcher": "mpirun"}, "launcher 'mpirun' cannot be said"),
@@ -265,9 +265,9 @@ def test_ranks_that_are_given_back_early(executor: FluxExecExecutor, tmp_path: P
     ({"resources": ResourceSpecV1(node_count=5)}, "needs 5 ranks, there are 4"),
     ({"environment": {"A": "\udcff"}}, "no text in Unicode"),
 ])
-def test_what_is_refused(inside: FluxExecExecutor, members: dict[str, Any], said: str) -> None:
+def test_what_is_refused(inside: FluxExecExecutor, members: dict[str, Any], expected: str) -> None:
     job = make("true", **members)
-    with pytest.raises(InvalidJobException, match=said):
+    with pytest.raises(InvalidJobException, match=expected):
         inside.submit(job)
     assert job.status.state is JobState.NEW and inside.list() == []
 

@@ -148,7 +148,7 @@ def test_resources() -> None:
     assert str(read_resources(write_r(Idset.parse("0-9"), 4)).ranks) == "0-9"
 
 
-@pytest.mark.parametrize(("value", "said"), [
+@pytest.mark.parametrize(("value", "expected"), [
     (None, ["it is no object"]), ({"version": True}, ["version is not 1", "execution is missing or no object"]),
     (r() | {"x": 1, "scheduling": []}, ["unknown key 'x'", "scheduling is no object"]),
     (r(y=1, R_lite=[]), ["unknown key execution.'y'", "R_lite is missing or empty"]),
@@ -171,8 +171,8 @@ def test_resources() -> None:
         "property 'a b' is no name", "property 'c' is on ranks 9, which are not in R_lite",
         "property 'd': '' is no idset with ids in it"]),
 ])
-def test_what_is_wrong_with_r(value: Any, said: list[str]) -> None:
-    assert list(problems(value)) == said
+def test_what_is_wrong_with_r(value: Any, expected: list[str]) -> None:
+    assert list(problems(value)) == expected
     with pytest.raises(JobspecError):
         read_resources(value)
 

@@ -65,9 +65,9 @@ def test_ranges_of_arrays(text: str, named: list[range] | None) -> None:
     assert ranges(text) == named
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("4", (4, 4, 1)), ("3-9:2", (3, 9, 2)), ("9-3", (9, 3, 1)), ("1-4:0", (1, 4, 0)), ("1,2", None), ("1-", None),
     ("", None), ("1:2", None), ("\u0663", None), ("1234567890", None)])
-def test_one_range_is_what_stands_there(text: str, said: tuple[int, int, int] | None) -> None:
+def test_one_range_is_what_stands_there(text: str, expected: tuple[int, int, int] | None) -> None:
     """Each manager says itself what it makes of a range that runs backwards or does not step."""
-    assert one_range(text) == said
+    assert one_range(text) == expected

@@ -148,7 +148,7 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "x y").exists()
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
+@pytest.mark.parametrize(("arguments", "code", "expected"), [
     (["write"], 2, "DIR"), (["write", ""], 2, "no directory"), (["write", "d", "--set", "x"], 2, "NAME=VALUE"),
     (["write", "d", "--set", "jobid=1"], 2, "no key of a"), (["write", "d", "--set", "job_id=a b"], 2, "'a b'"),
     (["write", "d", "--set", "used_CPU=1"], 2, "no key"), (["write", "d", "--remove", "--set", "job_id=1"], 2, "alone"),
@@ -161,13 +161,13 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "range"),
     (["shew"], 2, "shew"), (["--json", "show"], 2, "behind show"),
 ])
-def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
+def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, expected: str) -> None:
     (tmp_path / "group.xml").write_text("<JobGroup><Job><Id>a</Id></Job><Job><Id>b</Id></Job></JobGroup>")
     (tmp_path / "bad.xml").write_text("<Job><Colour>red</Colour></Job>")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis").write_text("all of it")
     answer = mjf(*arguments)
-    assert (answer[0], said in answer[2], "Traceback" in answer[2]) == (code, True, False)
+    assert (answer[0], expected in answer[2], "Traceback" in answer[2]) == (code, True, False)
     assert (tmp_path / "full" / "thesis").exists()
 
 

@@ -107,13 +107,13 @@ def test_what_the_site_has_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert str(tmp_path) in (tmp_path / "out").read_text().split()[1]
 
 
-@pytest.mark.parametrize(("custom", "said"), [
+@pytest.mark.parametrize(("custom", "expected"), [
     ({"mjf.nope": 1}, "is no key"), ({"mjf.used_CPU": 1}, "is no key"), ({"mjf.hs06": "-1"}, "mjf.hs06"),
     ({"mjf.wall_limit_secs": 0}, "mjf.wall_limit_secs"), ({"mjf.job_id": "a b"}, "mjf.job_id"),
     ({"mjf.max_rss_bytes": [1]}, "mjf.max_rss_bytes"), ({"mjf.jobstart_secs": "4e0c2b6a-uuid"}, "mjf.jobstart_secs")])
-def test_wrong_keys_are_refused(tmp_path: Path, custom: dict[str, object], said: str) -> None:
+def test_wrong_keys_are_refused(tmp_path: Path, custom: dict[str, object], expected: str) -> None:
     one = job("true", tmp_path, custom=custom)
-    with pytest.raises(InvalidJobException, match=said):
+    with pytest.raises(InvalidJobException, match=expected):
         executor("local", tmp_path, Provider(root=str(tmp_path))).submit(one)
     assert one.status.state is JobState.NEW and list(tmp_path.glob("mjf-*")) == []
 
@@ -199,13 +199,13 @@ def test_lines_of_a_submit_script(tmp_path: Path) -> None:
     assert Provider().read(one, left) == {"hs06_job": 80.0, "pilot": {"cores_mean": 3.0, "cores_max": 3.0}}
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("", {}), ("garbage", {}), ("now=x\nused_CPU=1", {}), ("now=5\nused_CPU=-1", {}), ("used_CPU=3", {}),
     ("nope=1\nnow=5\nused_CPU= 3 \nadd_uncom_time=4\nlast_job_start=3", {
         "pilot": {"cores_mean": 3.0, "cores_max": 3.0, "kill_waste": 10.0}}),
     ("hs06_job=1e999\nhs06_job=7", {"hs06_job": 7.0})])
-def test_odd_things_that_are_left(text: str, found: Mapping[str, Any], tmp_path: Path) -> None:
-    assert Provider().read(job("true", tmp_path), text) == found
+def test_odd_things_that_are_left(text: str, expected: Mapping[str, Any], tmp_path: Path) -> None:
+    assert Provider().read(job("true", tmp_path), text) == expected
 
 
 def test_a_script_that_is_ended_leaves_nothing(tmp_path: Path) -> None:

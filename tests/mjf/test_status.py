@@ -59,13 +59,13 @@ def test_used_cpu_is_never_replaced(site: Site) -> None:
     assert (site.root / "status" / "used_CPU").read_text() == "8\n"
 
 
-@pytest.mark.parametrize(("values", "said"), [
+@pytest.mark.parametrize(("values", "expected"), [
     ({"used_CPU": 9}, "more than allocated_CPU = 8"), ({"used_CPU": None}, "cannot be taken away"),
     ({"last_job_start": NOW}, "first update"), ({"used_CPU": "x"}, "'x' is not"), ({"total_cpu": 1}, "no key"),
     ({"used_CPU": 1, "can_postpone_last_job": 1}, "can_postpone_last_job"),
 ])
-def test_refused(site: Site, values: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_refused(site: Site, values: dict[str, object], expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         pilot(site).update(**values)  # type: ignore[arg-type]
     assert list((site.root / "status").iterdir()) == []
 

@@ -28,15 +28,15 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize(("executor", "said"), [
+@pytest.mark.parametrize(("executor", "expected"), [
     ("slurm", {"slurm.begin": "uts1795262401"}), ("sge", {"sge.a": "202611210700.01"}),
     ("pbs", {"pbs.a": "202611210700.01"}), ("pbs_classic", {"pbs.a": "202611210700.01"}),
     ("lsf", {"lsf.b": "2026:11:21:07:01"}), ("flux", {"flux.dependency": "begin-time:1795262401"}),
     ("cobalt", None), ("htcondor", None), ("nqsv", None)])
 @pytest.mark.usefixtures("new_york")
-def test_what_is_said(executor: str, said: dict[str, object] | None) -> None:
+def test_what_is_said(executor: str, expected: dict[str, object] | None) -> None:
     """Rounded up: never before."""
-    assert JobExecutor.get_instance(executor).begin_attributes(NOON + 0.5) == said  # type: ignore[attr-defined]
+    assert JobExecutor.get_instance(executor).begin_attributes(NOON + 0.5) == expected  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("executor", ["sge", "pbs", "lsf"])

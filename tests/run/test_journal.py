@@ -122,7 +122,7 @@ def overwritten(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(("make", "said"), [
+@pytest.mark.parametrize(("make", "expected"), [
     (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
      "file is not a database; it is damaged or no journal: move it away to begin a new one"),
     (foreign, "is an SQLite file, but no journal of sssjob"),
@@ -130,14 +130,14 @@ def overwritten(path: Path) -> None:
     (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
     (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
 ], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])
-def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: object, said: str) -> None:
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: object, expected: str) -> None:
     path = tmp_path / "j.db"
     make(path)  # type: ignore[operator]
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(AccessError) as told, open_journal(path) as journal:
         journal.rows()
         journal.find("a")
-    assert str(told.value).startswith(f"{path}: ") and said in str(told.value)
+    assert str(told.value).startswith(f"{path}: ") and expected in str(told.value)
     assert (path.read_bytes() if path.is_file() else None) == before
 
 

@@ -214,15 +214,15 @@ def test_environment_stands_once() -> None:
 # --- TaskDistribution ---------------------------------------------------------------------------------------------
 
 @spec("5.1 TaskDistribution Element", 1, 3, 4)
-@pytest.mark.parametrize(("attribute", "text", "found"), [
+@pytest.mark.parametrize(("attribute", "text", "expected"), [
     ("TasksPerNode", "2", []), ("Rule", "RoundRobin", []), ("Geometry", "{1,4}{2}{3,5}", []),
     ("ProcessorsPerTask", "2", []), ("Geometry", "{1,4", ["SSS408"]), ("Geometry", "{1,1}", ["SSS408"]),
     ("Geometry", "{1}{4}", ["SSS409"]), (None, "2", []), (None, "{1,4}", ["SSS409"]), (None, "RoundRobin", []),
     ("Whim", "x", ["SSS203"]),
 ])
-def test_task_distribution(attribute: str | None, text: str, found: list[str]) -> None:
+def test_task_distribution(attribute: str | None, text: str, expected: list[str]) -> None:
     how = f' type="{attribute}"' if attribute else ""
-    assert rules(job(f"<TaskDistribution{how}>{text}</TaskDistribution>"), "3.1") == found
+    assert rules(job(f"<TaskDistribution{how}>{text}</TaskDistribution>"), "3.1") == expected
 
 
 @spec("5.1 TaskDistribution Element", "a")

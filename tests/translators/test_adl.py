@@ -98,16 +98,16 @@ def test_memory_is_that_of_a_slot() -> None:
     assert requested(both) == [("Processors", "3", {}), ("Memory", "1", {"units": "GB", "metric": "PerSlot"})]
 
 
-@pytest.mark.parametrize(("asked", "size", "told"), [
+@pytest.mark.parametrize(("asked", "size", "expected"), [
     ("<Memory units='GB'>4</Memory><Processors>4</Processors>", 1 << 30, ("approximated", "Memory", "info")),
     ("<Memory units='MB' metric='PerNode'>10</Memory><Processors>6</Processors><NodeCount>2</NodeCount>",
      3495254, ("approximated", "Memory", "warning")),
     ("<Memory units='MB' metric='PerNode'>10</Memory><Processors>6</Processors>", 10 << 20,
      ("site-dependent", "Memory", "warning"))])
-def test_other_memory_is_shared_out(asked: str, size: int, told: tuple[str, str, str]) -> None:
+def test_other_memory_is_shared_out(asked: str, size: int, expected: tuple[str, str, str]) -> None:
     text = f"<Job><Executable>x</Executable><Requested>{asked}</Requested></Job>"
     output, findings = write(read_document(text.encode(), profile="3.1"))
-    assert f"<IndividualPhysicalMemory>{size}<" in output and told in findings
+    assert f"<IndividualPhysicalMemory>{size}<" in output and expected in findings
 
 
 @pytest.mark.parametrize("data", [

@@ -149,15 +149,15 @@ def test_rules_of_the_environment() -> None:
     assert convert("#PBS -v A=1,B=$HOME\n", "torque", "flux")[0] == ["#FLUX: --env=A=1", "#FLUX: --env=B=$$HOME"]
 
 
-@pytest.mark.parametrize(("text", "made"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("a,b&-c", [("Feature", "a", {}), ("Feature", "b", {}), ("Feature", "c", {"op": "NE"})]),
     ("a and host:n[1-3]", [("Feature", "a", {}), ("Node", "n[1-3]", {"aggregation": "Range"})]),
     ("-host:n7", [("Node", "n7", {"op": "NE"})]),
 ])
-def test_constraints(text: str, made: list[tuple[str, str, dict[str, str]]]) -> None:
+def test_constraints(text: str, expected: list[tuple[str, str, dict[str, str]]]) -> None:
     requested = job(f"#FLUX: --requires='{text}'\n").requested
     assert requested is not None
-    assert [(p.tag, p.text, p.attributes) for p in requested.properties()] == made
+    assert [(p.tag, p.text, p.attributes) for p in requested.properties()] == expected
 
 
 def test_alternatives() -> None:

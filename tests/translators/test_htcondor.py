@@ -220,7 +220,7 @@ def test_long_lines_end(text: str) -> None:
     get("htcondor").write(document, WriteContext(policy=Policy.WARN))
 
 
-@pytest.mark.parametrize(("text", "found", "others"), [
+@pytest.mark.parametrize(("text", "expected", "others"), [
     ('OpSys == "LINUX" && (Arch == "X86_64")',
      [("OperatingSystem", "EQ", "LINUX"), ("Architecture", "EQ", "X86_64")], []),
     ('Machine != "n1" && HasDocker && TARGET.HasX =?= True',
@@ -229,8 +229,8 @@ def test_long_lines_end(text: str) -> None:
     ('A || OpSys == "LINUX"', [], ['A || OpSys == "LINUX"']),
     ('(A || B) && X > 3 && OpSys == "a && b"', [("OperatingSystem", "EQ", "a && b")], ["(A || B)", "X > 3"]),
 ])
-def test_requirements(text: str, found: list[tuple[str, str, str]], others: list[str]) -> None:
-    assert read_requirements(text) == (found, others)
+def test_requirements(text: str, expected: list[tuple[str, str, str]], others: list[str]) -> None:
+    assert read_requirements(text) == (expected, others)
     written = commands(f"executable = a\nrequirements = {text}\nqueue\n")
     again = "".join(f"{k} = {v}\n" if v else f"{k}\n" for k, v in written.items())
     assert commands(again) == written

@@ -95,14 +95,14 @@ RANGES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "made"), RANGES, ids=[str(n) for n in range(len(RANGES))])
-def test_ranges_are_expressions(text: str, made: list[tuple[str, int, dict[str, str]]]) -> None:
+@pytest.mark.parametrize(("text", "expected"), RANGES, ids=[str(n) for n in range(len(RANGES))])
+def test_ranges_are_expressions(text: str, expected: list[tuple[str, int, dict[str, str]]]) -> None:
     data = definition(f"<Resources><TotalCPUCount>{text}</TotalCPUCount></Resources>")
     document, _ = read(data)
     requested = next(j for j, _ in document.jobs()).requested
     assert requested is not None
     assert [(p.op, p.value, {k: v for k, v in p.attributes.items() if k != "op"})
-            for p in requested.properties()] == made
+            for p in requested.properties()] == expected
     assert read(write(document)[0].encode())[0].root == document.root
 
 

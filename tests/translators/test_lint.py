@@ -137,9 +137,9 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "found"), CASES)
-def test_cases(name: str, text: str, found: list[tuple[str, str, int, int]]) -> None:
-    assert told(name, text) == found
+@pytest.mark.parametrize(("name", "text", "expected"), CASES)
+def test_cases(name: str, text: str, expected: list[tuple[str, str, int, int]]) -> None:
+    assert told(name, text) == expected
 
 
 def test_each_rule_has_a_page_and_each_check_a_case() -> None:

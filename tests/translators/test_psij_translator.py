@@ -420,17 +420,17 @@ def test_dependencies_and_references_are_reported() -> None:
     assert [f.subject for f in findings.rejecting()] == ["Dependency", "Job"]
 
 
-@pytest.mark.parametrize(("name", "path", "told"), [
+@pytest.mark.parametrize(("name", "path", "expected"), [
     ("out.{jobid}-{index:3}", "out.{jobid}-{index:3}", ["OutputFile: PSI/J fills nothing in for {jobid}, {index:3}"]),
     ("a{{jobid}}", "a{jobid}", []),
 ])
-def test_tokens_of_file_names(name: str, path: str, told: list[str]) -> None:
+def test_tokens_of_file_names(name: str, path: str, expected: list[str]) -> None:
     """A JobSpec alone has none; braces that stand for themselves come over and back."""
     findings = Findings("x")
     spec = to_spec(job(f"<OutputFile>{name}</OutputFile>"), findings)
     assert str(spec.stdout_path) == path
-    assert [f.message for f in findings if f.subject == "OutputFile"] == told
-    assert told or from_spec(spec, Findings("x")).value("OutputFile") == name
+    assert [f.message for f in findings if f.subject == "OutputFile"] == expected
+    assert expected or from_spec(spec, Findings("x")).value("OutputFile") == name
 
 
 @pytest.mark.parametrize(("executor", "stated", "words"), [

@@ -49,17 +49,17 @@ def test_one_record_among_many(source: str) -> None:
     assert len(findings) == 1 and findings[0].startswith("job 2")
 
 
-@pytest.mark.parametrize(("columns", "texts", "told", "spans"), [
+@pytest.mark.parametrize(("columns", "texts", "expected", "spans"), [
     ("Elapsed", "00:09:00", "Elapsed says 540", ["100"]), ("ElapsedRaw", "540", "ElapsedRaw says 540", ["100"]),
     ("Elapsed|ElapsedRaw", "00:09:00|540", "ElapsedRaw says 540", ["100"]),
     ("Elapsed|ElapsedRaw", "00:09:00|", "Elapsed says 540", ["100"]),
     ("Elapsed|Suspended", "00:09:00|00:00:10", "Elapsed says 540", ["100"])])
-def test_times_of_sacct(columns: str, texts: str, told: str, spans: list[str]) -> None:
+def test_times_of_sacct(columns: str, texts: str, expected: str, spans: list[str]) -> None:
     """A finding names the column that the log has."""
     text = f"JobID|State|Start|End|{columns}\n1|COMPLETED|1795000000|1795000100|{texts}\n"
     (job,), messages = read(text, "sacct")
     span = "End - Start - Suspended says 90" if "Suspended" in columns else "End - Start says 100"
-    assert messages == [f"Duration: {told}, {span}; {told.partition(' ')[0]} is taken"]
+    assert messages == [f"Duration: {expected}, {span}; {expected.partition(' ')[0]} is taken"]
     assert [p.text for p in job.all("Extension") if p.get("name") == "Elapsed"] == spans
 
 

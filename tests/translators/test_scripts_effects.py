@@ -399,7 +399,7 @@ def test_that_an_element_of_torque_has_a_name_of_its_own_is_told() -> None:
                     "element carries its index there"]
 
 
-@pytest.mark.parametrize(("source", "directives", "export", "told"), [
+@pytest.mark.parametrize(("source", "directives", "export", "expected"), [
     ("flux", "#FLUX: --env=A=1\n", "--export=ALL,A=1", ["a variable that the submitter has wins over the one given"]),
     ("lsf", '#BSUB -env "all, A=1"\n', "--export=ALL,A=1",
      ["a variable that the submitter has wins over the one given"]),
@@ -408,12 +408,12 @@ def test_that_an_element_of_torque_has_a_name_of_its_own_is_told() -> None:
     ("pbspro", "#PBS -N x\n", "", ["jobs of PBS Pro find few of the submitter's variables unless told otherwise, those "
                                    "of Slurm all"])])
 def test_variables_that_are_set_keep_the_submitters_where_they_were(source: str, directives: str, export: str,
-                                                                    told: list[str]) -> None:
+                                                                    expected: list[str]) -> None:
     document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext())
     findings = Findings("s")
     text = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
     assert [line[8:] for line in str(text).splitlines() if "--export" in line] == [export] * bool(export)
-    assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in told]
+    assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in expected]
 
 
 @pytest.mark.parametrize(("target", "first"), [

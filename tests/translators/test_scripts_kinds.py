@@ -27,7 +27,7 @@ def convert(source: str, target: str, text: str, body: str = "shim") -> tuple[st
 FIRST = "#!/bin/bash\n"
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # a statement that all of a mail's events are known, and one that is not
     ("slurm", "slurm", "#SBATCH --mail-type=NONE\n#SBATCH --mail-type=FAIL\n", "#SBATCH --mail-type=FAIL\n", []),
     ("slurm", "slurm", "#SBATCH --mail-type=FAIL,X\n", "#SBATCH --mail-type=FAIL\n",
@@ -138,8 +138,8 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "sge", "#SBATCH --switches=1\n", "#$ -cwd\n",
      ["SSS501 --switches 1: Extension Switches: dropped, Grid Engine has no place for it"]),
 ])
-def test_directives(source: str, target: str, text: str, written: str, told: list[str]) -> None:
-    assert convert(source, target, f"{FIRST}{text}") == (written, told)
+def test_directives(source: str, target: str, text: str, written: str, expected: list[str]) -> None:
+    assert convert(source, target, f"{FIRST}{text}") == (written, expected)
 
 
 @pytest.mark.parametrize(("lines", "named"), [
@@ -324,7 +324,7 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
         "-hold_jid prep,my.x: Dependency: dropped, Slurm waits for jobs by their ids; --id-map says that of my.x"]
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # one file for both streams: what is copied last would replace the other
     ("lsf", "pbspro", "#BSUB -o a.%J -e a.%J\ncd /x\n", '#PBS -j oe\n#PBS -o "a.^jobid^"\ncd /x\n', [
         f"SSS502 {option} a.%J: a file of each job is a new one; there is nothing to append to"
@@ -377,8 +377,8 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
         "SSS511 runjob is a command of Cobalt; the line is kept: $OPTIONS may hold options"]),
 ])
 def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: str, written: str,
-                                                told: list[str]) -> None:
-    assert convert(source, target, FIRST + text, body="translate") == (written, told)
+                                                expected: list[str]) -> None:
+    assert convert(source, target, FIRST + text, body="translate") == (written, expected)
 
 
 @pytest.mark.parametrize(("source", "target", "said", "written"), [
@@ -417,7 +417,7 @@ def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: st
 
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # one job of a queue has number 0; Slurm calls its file o.4294967294, PBS Pro o.^array_index^
     ("htcondor", "slurm", "executable = /bin/a\noutput = o.$(Process)\nqueue\n",
      "#SBATCH --output=o.0\n/bin/a\n", ["SSS502 output o.$(Process): the job is no array; its index is 0"]),
@@ -442,10 +442,10 @@ def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: st
         "SSS510 the script uses SGE_ACCOUNT of Grid Engine, for which Slurm has nothing; the name is kept"]),
 ])
 def test_what_holds_in_one_manager_alone(source: str, target: str, text: str, written: str,
-                                         told: list[str] | None) -> None:
+                                         expected: list[str] | None) -> None:
     script, messages = convert(source, target, text if source == "htcondor" else FIRST + text, "translate")
     assert script == written
-    assert told is None or [m for m in messages if m.startswith("SSS51") or "array" in m] == told
+    assert expected is None or [m for m in messages if m.startswith("SSS51") or "array" in m] == expected
 
 
 def test_the_shell_of_a_script_beside_a_description_is_its_first_line() -> None:

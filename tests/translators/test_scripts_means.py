@@ -50,15 +50,15 @@ def test_the_name_of_a_group_is_not_that_of_the_job(name: str) -> None:
     assert "other" not in text and ("dropped", "Name") in findings
 
 
-@pytest.mark.parametrize(("name", "said"), [
+@pytest.mark.parametrize(("name", "expected"), [
     ("slurm", ["--input=/dev/null", "--output=/dev/null", "--error=/dev/null"]), ("pbspro", ["-o /dev/null"]),
     ("torque", ["-e /dev/null", "exec < /dev/null"]), ("lsf", ["-i /dev/null", "-oo /dev/null", "-eo /dev/null"]),
     ("sge", ["-i /dev/null", "-o /dev/null", "-e /dev/null"]), ("cobalt", ["-i /dev/null", "-e /dev/null"]),
     ("flux", ["--input=/dev/null", "--output=/dev/null"]), ("htcondor", ["input = /dev/null", "error = /dev/null"])])
-def test_a_stream_that_is_closed_at_once(name: str, said: list[str]) -> None:
+def test_a_stream_that_is_closed_at_once(name: str, expected: list[str]) -> None:
     text, findings = written(name, "<InputFile redirectList='Close'/><OutputFile redirectList='Close'/>"
                                "<ErrorFile redirectList='Close'/>")
-    assert [one for one in said if f"{one}\n" not in text] == [] and "dropped" not in dict(findings)
+    assert [one for one in expected if f"{one}\n" not in text] == [] and "dropped" not in dict(findings)
 
 
 @pytest.mark.parametrize(("rule", "word"), [("RoundRobin", "cyclic"), ("Pack", "block"), ("Cyclic", "cyclic")])

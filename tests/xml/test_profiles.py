@@ -111,7 +111,7 @@ def test_amounts_per_node_where_no_nodes_are_said() -> None:
     assert made == "#!/bin/sh\n#PBS -l select=2:ncpus=48:mpiprocs=48:mem=64gb\n#PBS -l place=scatter\n" and told == []
 
 
-@pytest.mark.parametrize(("line", "made"), [
+@pytest.mark.parametrize(("line", "expected"), [
     ("module load gcc/9", "module load GCC/9.3.0"), ("module add gcc/9 other", "module add GCC/9.3.0 other"),
     ("ml gcc/9 gone", "ml GCC/9.3.0"), ("module load gone", ":"), ("if true; then module load gone; fi",
                                                                   "if true; then :; fi"),
@@ -120,11 +120,11 @@ def test_amounts_per_node_where_no_nodes_are_said() -> None:
     ("echo module load gcc/9", "echo module load gcc/9"), ("# module load gcc/9", "# module load gcc/9"),
     ("cat gcc/9", "cat gcc/9"), ("module load gcc/91", "module load gcc/91"), ("./module gcc/9", "./module gcc/9"),
 ])
-def test_names_of_modules(line: str, made: str) -> None:
+def test_names_of_modules(line: str, expected: str) -> None:
     pytest.importorskip("tree_sitter_bash")
     site = '[modules]\n"gcc/9" = "GCC/9.3.0"\ngone = ""\nodd = "a b"\n'
     text = f"#!/bin/sh\n#SBATCH -J a\n{line}\n".encode()
-    assert converted(text, "slurm", "slurm", site)[0] == f"#!/bin/sh\n#SBATCH --job-name=a\n{made}\n"
+    assert converted(text, "slurm", "slurm", site)[0] == f"#!/bin/sh\n#SBATCH --job-name=a\n{expected}\n"
 
 
 def test_options_of_a_format_and_of_records() -> None:
