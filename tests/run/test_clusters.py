@@ -119,8 +119,8 @@ def test_no_dependency_on_a_job_of_another_cluster(twins: Twins) -> None:
     desk.submit(shell("sleep 600", name="a"))
     here = twins.at("here")
     here.stranger()
-    made = desk.submit(shell("true", after("a", "OnExit"), name="b"))
-    assert made.jobs[0].word == "waiting" and len(here.jobs()) == 1
+    submission = desk.submit(shell("true", after("a", "OnExit"), name="b"))
+    assert submission.jobs[0].word == "waiting" and len(here.jobs()) == 1
 
 
 def test_a_cap_counts_jobs_of_its_cluster(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
