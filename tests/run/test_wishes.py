@@ -61,9 +61,13 @@ def test_a_job_in_the_queue_is_held_there(managed: Desk) -> None:
     managed.submit(shell("exit 3"))
     assert asked(managed, "hold", "a") == {"a": ""}
     assert managed.lab.jobs()[0]["held"] and state(managed, "a") == ("Hold", "Hold")
-    managed.lab.set(wait=0)
+    managed.client().look([managed.client().journal.entry(1)])
+    assert str(managed.client().journal.find("a")[0].message).startswith("held")
     assert asked(managed, "release", "a") == {"a": ""}
     assert not managed.lab.jobs()[0]["held"]
+    # before anybody looked again it was Idle, and waited because it was held
+    assert managed.client().journal.find("a")[0].message is None and state(managed, "a") == ("Idle", "Idle")
+    managed.lab.set(wait=0)
 
 
 @pytest.mark.parametrize("took", [False, True])
