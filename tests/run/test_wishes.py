@@ -238,10 +238,12 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
 
 def test_some_elements_of_an_array(desk: Desk) -> None:
     array = "<Extension type='Scheduler' name='Array'>1-5%2</Extension>"
-    desk.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID -lt 3 ]", array))
+    desk.submit(group(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID -lt 3 ]", array),
+                      shell("true", after("a_2"), name="b")))
+    assert desk.wait("b") == {"b": ("done", 0)}         # one element ended as it should, the array did not
     desk.wait("a")
     failed = [row.job for row in desk.client().journal.rows() if row.outcome == "failed"]
-    (made,) = desk.client().again(1, failed)
-    assert [job.plan.label for job in made.jobs] == ["a_3", "a_4", "a_5"]
+    (made,) = desk.client().again(1, [*failed, 5])      # b waits for an element that is not among them, and has ended
+    assert [job.plan.label for job in made.jobs] == ["a_3", "a_4", "a_5", "b"]
     desk.wait("@2")
     assert sorted(desk.text("ran").split()) == ["1", "2", "3", "3", "4", "4", "5", "5"]
