@@ -40,6 +40,19 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
     assert sssjob("list", "--all").out == ""
 
 
+def test_a_group_of_which_one_job_ran_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Path,
+                                                     sssjob: Command) -> None:
+    """Its Id meant the second run alone: `wait` and `cancel` left the others out. All of it runs as the first document."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(group(shell("[ -e go ]"), shell("true", after("a", "OnExit"), name="b")))
+        desk.wait("g")
+        (desk.folder / "go").touch()
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    assert [sssjob(*words.split()).out for words in ("rerun a", "wait g", "rerun g", "wait g --json")][:3] == [
+        "a\n", "", "a\nb\n"]
+    assert [json.loads(line)["key"] for line in sssjob("wait", "g", "--json").out.splitlines()] == ["@3.1", "@3.2"]
+
+
 def test_the_facts_of_scripts_are_exported_without_the_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                                journal: Path, sssjob: Command) -> None:
     """Records of what has ended need no file: ``check``, and with it every converter, takes them."""

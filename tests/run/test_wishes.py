@@ -233,7 +233,12 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
     assert [job.plan.label for job in made.jobs] == ["b", "c"]
     assert [len(job.plan.needs) for job in made.jobs] == [0, 1]
     assert made.entry is not None and made.entry.document.count("<JobDefaults>") == 1
-    desk.wait("g")
+    # the Id of the group meant the jobs that ran again alone: a was in it no more
+    assert {name: word for name, (word, _) in desk.wait("g").items()} == {"b": "failed", "c": "skipped", "a": "done"}
+    desk.client().again(2, [0])
+    desk.wait("b")
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@2.2", "@3.1"]
+    assert [row.key for row in desk.client().journal.find("b")] == ["@3.1"]
 
 
 def test_some_elements_of_an_array(desk: Desk) -> None:
