@@ -42,7 +42,7 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
 
 def test_a_group_of_which_one_job_ran_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Path,
                                                      sssjob: Command) -> None:
-    """Its Id meant the second run alone: `wait` and `cancel` left the others out. All of it runs as the first document."""
+    """Its Id meant the second run alone: `wait` and `cancel` left the others out. It is run again as a whole."""
     with desk_on("local", tmp_path, monkeypatch) as desk:
         desk.submit(group(shell("[ -e go ]"), shell("true", after("a", "OnExit"), name="b")))
         desk.wait("g")
