@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import math
 import pickle
 import pydoc
 import subprocess
@@ -212,6 +213,9 @@ def test_a_dict_of_another_container_is_refused() -> None:
 def test_what_is_no_document_is_named() -> None:
     with pytest.raises(UsageError, match="a document, a Job or a JobGroup is expected, not a int"):
         sssjob.write(3)  # type: ignore[arg-type]
+    for wrong in (JobGroup([5]), Job(["x"])):       # type: ignore[list-item]
+        with pytest.raises(UsageError, match="a list of its properties and containers is expected, not "):
+            sssjob.convert(wrong, to="slurm")
     with pytest.raises(UsageError, match="not a JobGroup"):
         sssjob.effective(JobGroup())  # type: ignore[arg-type]
     with pytest.raises(AccessError, match="'': no file can have this name"):
@@ -227,7 +231,8 @@ def test_what_is_no_document_is_named() -> None:
     (sssjob.check, "format", (None, [])), (sssjob.explain, "findings", (5, [])),
     (sssjob.convert, "to", (None, [], 5)), (sssjob.convert, "to_profile", (None, [])),
     (sssjob.convert, "options", (5, {"site": None})), (sssjob.run, "executor", (None, 5, ["local"])),
-    (sssjob.run, "timeout", ("5", [])), (sssjob.run, "cwd", (5, b"/")), (sssjob.submit, "executor", (None, 5, [])),
+    (sssjob.run, "timeout", ("5", [], -1, math.nan, math.inf)), (sssjob.run, "cwd", (5, b"/")),
+    (sssjob.submit, "executor", (None, 5, [])),
     (partial(sssjob.quote, rates="name='a'\nversion='1'\n"), "start", ("2026-01-01", 1.5, b"", [])),
     (partial(sssjob.query, "//Id"), "variables", (5, ["a"], {1: "a"})),
     (partial(sssjob.query, "//Id"), "version", (4,)),

@@ -387,7 +387,7 @@ class Client:
         for document in again(earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
                                      cwd=entry.directory, on_end=hooks, like=entry,
-                                     request=None if part_of is None else f"{AGAIN}{part_of}.{number}")
+                                     request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
             if submission is not None:
                 submissions.append(submission)
         return submissions

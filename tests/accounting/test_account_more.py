@@ -124,7 +124,8 @@ def test_what_is_refused(logs: Path, sssjob: Command, line: str, why: str) -> No
     (logs / "late.toml").write_text(CAPACITY + "[[capacity]]\nfrom = 2026-01-02\nprocessors = 5\n")
     (logs / "p.toml").write_text("least = 2\n")
     answer = sssjob("account", "-f", "sacct", "--option", "timezone=UTC", "log", *line.split())
-    assert (answer.code, why in answer.err, answer.out) == (2, True, "")
+    is_wrong_file = why in ("capacity[0].processors", "do not follow one another", "log:")      # as rates and profiles
+    assert (answer.code, why in answer.err, answer.out) == (1 if is_wrong_file else 2, True, "")
     assert not (logs / "c.parquet").exists()
 
 

@@ -58,7 +58,7 @@ def shared(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 #: Commands that only read, with the first line of what they print; and those that would write, in a row.
 READING = [("list", "id  key "), ("list --offline", "id  key "), ("status a", "<Job>"), ("log a", ""),
-           ("journal export", "<JobGroup>")]
+           ("journal export --to records", "")]
 WRITING = ["cancel a", "hold a", "submit -q --policy ignore job.xml --executor slurm",
            "run -q --policy ignore job.xml --executor slurm", "release a"]
 

@@ -104,7 +104,8 @@ def test_an_array_of_which_a_task_runs_again(failed: str, found: set[str]) -> No
 
 
 def test_recorded_run_that_was_put_back() -> None:
-    """qacct has no times of it; that it ran is what its ``failed`` says, and so both runs are counted."""
+    """qacct has no times of it; that it ran is what its ``failed`` says, and so both runs are counted. The qsub_time of
+    the second one is that at which it was put back, by which a job was submitted after its first start."""
     status = parse_qacct(0, recorded("qacct-rescheduled.txt"))["202"]
     assert status.metadata is not None and status.metadata.pop("attempts") == [
         {"native_state": "failed 25  : rescheduling", "exit_code": 0, "wall_seconds": 0.0, "nodes": ["localhost"]},
@@ -113,7 +114,7 @@ def test_recorded_run_that_was_put_back() -> None:
     assert (status.state, status.exit_code, status.time) == (C, 0, 1795438803) and status.metadata == {
         "native_state": "done", "start_time": 1795438799, "end_time": 1795438803, "wall_seconds": 4,
         "cpu_seconds": pytest.approx(0.025), "memory_max_bytes": int(4.633 * (1 << 20)), "processors": 1,
-        "queue": "all.q", "submit_time": 1795438794, "starts": 2, "nodes": ["localhost"], "node_count": 1}
+        "queue": "all.q", "starts": 2, "nodes": ["localhost"], "node_count": 1}
 
 
 @pytest.mark.parametrize("last", [

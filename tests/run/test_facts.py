@@ -141,6 +141,16 @@ def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known(
     assert seen.submitted == 1.0
 
 
+@pytest.mark.parametrize("known", [{"requeued": True}, {"requeued": False, "start_time": 16.0}, {}])
+def test_the_time_of_a_requeue_is_none_where_the_first_start_was_never_seen(known: dict[str, Any]) -> None:
+    """The list that shows it again is the first answer since it was submitted, by our clock or by the manager's."""
+    seen = Seen()
+    first = {"submit_time": 5.0} | ({} if known else {"native_state": "PENDING"})
+    seen.take(JobStatus(JobState.QUEUED, metadata=first))
+    seen.take(JobStatus(JobState.QUEUED, metadata={"submit_time": 14.0, "native_state": "Rq", **known}))
+    assert seen.submitted == 5.0
+
+
 @pytest.mark.parametrize(("words", "shown"), [
     ("held: by rule 7", "held: by rule 7"), ("by rule 7", "held: by rule 7"), (None, "held"),
     ("heldback", "held: heldback")])

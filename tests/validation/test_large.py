@@ -146,6 +146,8 @@ def test_records_of_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     "<JobGroup><Job><Id>1</Id><Dependency>2</Dependency></Job><Job><Id>2</Id><Dependency>1</Dependency></Job></JobGroup>",
     '<JobGroup><Job><Id>a-{x}</Id><Extension type="Scheduler" name="Sweep">x=1..2</Extension></Job>'
     "<Job><Id>2</Id><Dependency>a-1</Dependency></Job></JobGroup>",
+    '<JobGroup><Job><Id>a</Id><Extension type="Scheduler" name="Array">1-2</Extension></Job>'
+    "<Job><Id>2</Id><Dependency>a_1</Dependency></Job></JobGroup>",
     "<!DOCTYPE JobGroup><JobGroup><Job><Id>1</Id></Job><Job><Id>2</Id></Job></JobGroup>",
 ])
 def test_left_to_the_whole_reading(text: str) -> None:

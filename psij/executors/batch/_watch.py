@@ -142,6 +142,7 @@ class Watcher(Agenda):
         seen: dict[str, JobStatus | None] = {}
         silent: set[str] = set()
         error: Exception | None = None
+        self._outage.ask()
         self._states.fresh.clear()
         try:
             commands = list(executor._status_commands(native_ids))
