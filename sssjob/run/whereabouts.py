@@ -49,7 +49,7 @@ class Whereabouts:
         """Refuse, with UsageError, what would go to another cluster than the submission went to."""
         if not self.is_here(client, entry) and entry.number in self.elsewhere:
             where = entry.cluster or "which is not known"
-            raise UsageError(f"@{entry.number} was submitted on another cluster, {where}: run its jobs again from there")
+            raise UsageError(f"@{entry.number} was submitted on another cluster, {where}: run its jobs again there")
 
     def is_left(self, job: Running) -> bool:
         """Whether a job is on another cluster, and no client looks after it there."""
