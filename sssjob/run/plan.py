@@ -31,6 +31,7 @@ from sssjob.run.facts import IDENTITY, PLACED
 from sssjob.run.specs import Specs
 from sssjob.run.streams import emptied, share_files
 from sssjob.translators.specs.psij import FACTS
+from sssjob.xml.reader import collector_paused
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]
 
@@ -148,7 +149,8 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     planning.plan.scripts, planning.plan.keep = scripts, scripts is not None
     planning.follower = follower or f"process {os.getpid()}"
     planning.known = known
-    planning.plan.jobs = planning.jobs(resume)
+    with collector_paused():
+        planning.plan.jobs = planning.jobs(resume)
     planning.plan.planning = planning
     if findings.rejected:
         planning.plan.close()
