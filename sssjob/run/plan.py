@@ -31,7 +31,6 @@ from sssjob.run.facts import IDENTITY, PLACED
 from sssjob.run.specs import Specs
 from sssjob.run.streams import emptied, share_files
 from sssjob.translators.specs.psij import FACTS
-from sssjob.xml.reader import collector_paused
 
 __all__ = ["ATTEMPT", "KINDS", "Member", "Need", "Part", "Plan", "PlannedJob", "make_plan", "outline", "refold"]
 
@@ -149,8 +148,7 @@ def make_plan(document: Document, findings: Findings, *, executor: str = "local"
     planning.plan.scripts, planning.plan.keep = scripts, scripts is not None
     planning.follower = follower or f"process {os.getpid()}"
     planning.known = known
-    with collector_paused():
-        planning.plan.jobs = planning.jobs(resume)
+    planning.plan.jobs = planning.jobs(resume)
     planning.plan.planning = planning
     if findings.rejected:
         planning.plan.close()
