@@ -21,6 +21,7 @@ from sssjob.cli._together import together
 from sssjob.document.lexical import utc
 from sssjob.errors import FormatError
 from sssjob.findings import Findings, escape
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +125,6 @@ def _dialect_of(executor: str) -> str:
 def _format_by(executor: str, session: Session, name: str, data: bytes) -> str:
     """The script format of an executor's manager, which is reported, where a text may be one; else empty."""
     from sssjob.translators.recognise import as_script_of
-    from sssjob.translators.registry import get
 
     dialect = _dialect_of(executor)
     if not dialect or not (why := as_script_of(data, name, dialect)):

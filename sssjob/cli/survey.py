@@ -27,6 +27,8 @@ from sssjob.conversion.survey import KINDS, Survey, Use, surveyed
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
+from sssjob.translators.recognise import Sample, scripts
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
@@ -115,11 +117,7 @@ class _Surveying:
             return _Surveyed(file.name, message=status_of(error)[1].removeprefix(f"{file.name}: "), failed=True)
 
     def _surveyed(self, file: Named) -> _Surveyed:
-        from sssjob.translators.registry import get
-
         if file.given:
-            from sssjob.translators.recognise import Sample, scripts
-
             sample = Sample(read_bytes(file.name), file.name)
             fits = scripts(sample)
         else:
