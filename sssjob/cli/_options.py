@@ -18,22 +18,20 @@ from sssjob.cli._findings import problem, record, say, show
 from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._together import repeated, together
 from sssjob.consequences import CONSEQUENCES, Consequence, worst_first
-from sssjob.conversion.converting import AUTO
-from sssjob.conversion.intake import gate
+from sssjob.conversion.converting import AUTO, Options
+from sssjob.conversion.intake import Taken, gate
+from sssjob.document.model import Document
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
 from sssjob.lrm.clocks import time_zone
+from sssjob.translators.base import Translator
 from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from sssjob.conversion.converting import Options
-    from sssjob.conversion.intake import Taken
     from sssjob.conversion.site import Site
-    from sssjob.document.model import Document
-    from sssjob.translators.base import Translator
     from sssjob.validation.large import Large
 
 #: The rule that the gate and whoever lays out a job tell alike.

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from sssjob.accounting import Uncharged
+from sssjob.accounting import Charge, RateSet, Uncharged
 from sssjob.cli._prices import quoted
 from sssjob.document.arrays import Array, array_of, label_of
+from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.document.states import waits
 from sssjob.request import Request, requests_in
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet
     from sssjob.accounting.quotes import PlannedQuotation, QuotePlans
     from sssjob.conversion.merging import Part
-    from sssjob.document.model import Document, Job, JobDefaults
     from sssjob.request.taking import Taken
 
 #: Of each job, None where it has none; of all of them, None where one has none; their currency; why one has none.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sssjob.accounting import Uncharged, charge
+from sssjob.accounting import Charge, RateSet, Uncharged, charge
 from sssjob.accounting.amounts import Reason
 from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, logs_of, once
@@ -22,14 +22,13 @@ from sssjob.cli._profiles import load_site
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
 from sssjob.document.element import new_property
+from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet
     from sssjob.accounting.privacy import Privacy
-    from sssjob.document.model import Document, Job, JobDefaults
     from sssjob.validation.large import Large
 
 __all__ = ["command"]

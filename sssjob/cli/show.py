@@ -24,16 +24,14 @@ from sssjob.cli._tables import table
 from sssjob.document.element import Container, Property, Raw
 from sssjob.document.held import per_of
 from sssjob.document.lexical import utc
-from sssjob.document.model import Document, Job, JobGroup
+from sssjob.document.model import Document, Job, JobDefaults, JobGroup
 from sssjob.document.states import has_not_begun, waits
 from sssjob.document.vocabulary import ELEMENTS
 from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
     from sssjob.document.inherit import Slot, View
-    from sssjob.document.model import JobDefaults
     from sssjob.validation.large import Large
 
 __all__ = ["command", "moment", "records"]

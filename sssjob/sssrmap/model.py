@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypeVar
 
 from sssjob.document.element import Raw
+from sssjob.document.model import Document
 from sssjob.errors import SSSJobError
-from sssjob.limits import LIMITS
+from sssjob.findings import Policy
+from sssjob.limits import LIMITS, Limits
 from sssjob.sssrmap._carried import content_of
 from sssjob.sssrmap.statuses import outcome_of
-
-if TYPE_CHECKING:
-    from sssjob.document.model import Document
-    from sssjob.findings import Policy
-    from sssjob.limits import Limits
 
 __all__ = ["ACTIONS", "CONJUNCTIONS", "GET_OPS", "SAFE", "SET_OPS", "WHERE_OPS", "Count", "Data", "Envelope", "File",
            "Foreign", "Get", "MessageError", "Object", "Option", "Part", "Request", "Response", "Set", "Signature",
