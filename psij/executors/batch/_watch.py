@@ -16,13 +16,14 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psij.executors.batch._agenda import Agenda
 from psij.executors.batch._budget import spending
 from psij.executors.batch._ends import end_of, learn_start
 from psij.executors.batch._files import starts
 from psij.executors.batch._followed import Followed
+from psij.executors.batch._hooks import BatchHooks
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
 from psij.executors.batch._lookout import LOOK_S
@@ -31,9 +32,6 @@ from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-
-if TYPE_CHECKING:
-    from psij.executors.batch._hooks import BatchHooks
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
